@@ -21,12 +21,18 @@ ROUNDS = 5
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="smaller inputs, one round, nothing written: about a minute")
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller inputs, one round, nothing written: about a minute"
+    )
     parser.add_argument("--rounds", type=int, help="rounds of each comparison (5; with --quick 1)")
-    parser.add_argument("--only", action="append", choices=sorted(INPUTS), help="only this input (repeatable); nothing written")
+    parser.add_argument(
+        "--only", action="append", choices=sorted(INPUTS), help="only this input (repeatable); nothing written"
+    )
     parser.add_argument("--huge", action="store_true", help="5 GB beside 0.5 GB too: time, and memory over time")
     asked = parser.parse_args()
-    bench = Bench(quick=asked.quick, rounds=asked.rounds or (1 if asked.quick else ROUNDS), only=asked.only, huge=asked.huge)
+    bench = Bench(
+        quick=asked.quick, rounds=asked.rounds or (1 if asked.quick else ROUNDS), only=asked.only, huge=asked.huge
+    )
     results = bench.run()
     print(table(results))
     if not asked.quick and not asked.only and bench.rounds >= ROUNDS:

@@ -84,11 +84,25 @@ class Bench:
         few, one = kshark("read", "-c", "10", path), kshark("read", path)
         self._show("start", {"help": kshark("--help"), "few": few, "one": [*one, "|", "head", "-1"]})
         least = max(self.rounds, 3)
-        self._figure("kshark --help, CPU time", min(run(kshark("--help")).cpu_s for _ in range(least)) * 1000, "ms", HELP_MS)
+        self._figure(
+            "kshark --help, CPU time", min(run(kshark("--help")).cpu_s for _ in range(least)) * 1000, "ms", HELP_MS
+        )
         size = f"{Path(path).stat().st_size / 1e6:.0f} MB"
-        self._figure(f"first line of read on {size}, wall time", min(first_line_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
-        self._figure(f"read -c 10 on {size}, wall time", min(run(few).wall_s for _ in range(least)) * 1000, "ms", FIRST_LINE_MS)
-        self._figure(f"read piped to head -1 on {size}, wall time", min(to_head_ms(one) for _ in range(least)), "ms", FIRST_LINE_MS)
+        self._figure(
+            f"first line of read on {size}, wall time",
+            min(first_line_ms(one) for _ in range(least)),
+            "ms",
+            FIRST_LINE_MS,
+        )
+        self._figure(
+            f"read -c 10 on {size}, wall time", min(run(few).wall_s for _ in range(least)) * 1000, "ms", FIRST_LINE_MS
+        )
+        self._figure(
+            f"read piped to head -1 on {size}, wall time",
+            min(to_head_ms(one) for _ in range(least)),
+            "ms",
+            FIRST_LINE_MS,
+        )
 
     def _others(self) -> None:
         """What has no target: the floor of reading packets at all, other decoders, the stages."""
@@ -114,7 +128,10 @@ class Bench:
         tables = WORK / "tables"
         run(kshark("export", "-q", "-o", str(tables), str(path)))
         query = f"select api, count(*) from '{tables}/exchanges/*.parquet' group by 1"
-        cpu = min(run([sys.executable, "-c", f"import duckdb; duckdb.sql({query!r}).fetchall()"]).cpu_s for _ in range(self.rounds))
+        cpu = min(
+            run([sys.executable, "-c", f"import duckdb; duckdb.sql({query!r}).fetchall()"]).cpu_s
+            for _ in range(self.rounds)
+        )
         self._figure("DuckDB counts the exported exchanges of old-versions by API, CPU time", cpu, "s")
         shutil.rmtree(tables)
 
@@ -130,7 +147,9 @@ class Bench:
 
     def _module(self, title: str, name: str, *arguments: str) -> None:
         """What another benchmark of this folder prints."""
-        done = subprocess.run([sys.executable, "-m", name, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", name, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             self.results.left_out.append(f"{title}: {name} failed: {' '.join(done.stderr.splitlines()[-1:])}")
         else:
@@ -151,5 +170,7 @@ def _anonymous(text: str) -> str:
 
 
 def _has_jobs() -> bool:
-    said: Sequence[str] = subprocess.run(kshark("read", "--help"), capture_output=True, text=True, check=True).stdout.split()
+    said: Sequence[str] = subprocess.run(
+        kshark("read", "--help"), capture_output=True, text=True, check=True
+    ).stdout.split()
     return "--jobs" in said

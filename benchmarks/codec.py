@@ -2,8 +2,8 @@
 
     python -m benchmarks.codec
 
-All three read the same bytes, in turns, best of the rounds; the last column is kio's time over that of the compiled reader.
-"""
+All three read the same bytes, in turns, best of the rounds; the last column is kio's time over that of the compiled
+reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def share_fetch_response(partitions: int, ranges: int) -> dict[str, Any]:
         {
             "partition_index": index,
             "records": bytes(1000),
-            "acquired_records": [{"first_offset": i * 10, "last_offset": i * 10 + 9, "delivery_count": 1} for i in range(ranges)],
+            "acquired_records": [
+                {"first_offset": i * 10, "last_offset": i * 10 + 9, "delivery_count": 1} for i in range(ranges)
+            ],
         }
         for index in range(partitions)
     ]
@@ -43,24 +45,49 @@ def share_fetch_response(partitions: int, ranges: int) -> dict[str, Any]:
 def share_fetch_request() -> dict[str, Any]:
     batch = {"first_offset": 0, "last_offset": 9, "acknowledge_types": [1]}
     partitions = [{"partition_index": index, "acknowledgement_batches": [batch]} for index in range(3)]
-    return {"group_id": "orders", "member_id": TOPIC, "share_session_epoch": 7, "topics": [{"topic_id": TOPIC, "partitions": partitions}]}
+    return {
+        "group_id": "orders",
+        "member_id": TOPIC,
+        "share_session_epoch": 7,
+        "topics": [{"topic_id": TOPIC, "partitions": partitions}],
+    }
 
 
 def metadata_response() -> dict[str, Any]:
-    partitions = [{"partition_index": i, "replica_nodes": [1, 2, 3], "isr_nodes": [1, 2, 3], "offline_replicas": []} for i in range(20)]
+    partitions = [
+        {"partition_index": i, "replica_nodes": [1, 2, 3], "isr_nodes": [1, 2, 3], "offline_replicas": []}
+        for i in range(20)
+    ]
     brokers = [{"node_id": i, "host": f"broker-{i}.example", "port": 9092, "rack": None} for i in range(3)]
     topics = [{"name": f"topic-{i}", "topic_id": TOPIC, "partitions": partitions} for i in range(5)]
     return {"brokers": brokers, "cluster_id": "c", "controller_id": 1, "topics": topics}
 
 
 def fetch_response() -> dict[str, Any]:
-    rows = [{"partition_index": i, "high_watermark": 100, "aborted_transactions": None, "records": bytes(1000)} for i in range(10)]
+    rows = [
+        {"partition_index": i, "high_watermark": 100, "aborted_transactions": None, "records": bytes(1000)}
+        for i in range(10)
+    ]
     return {"session_id": 5, "responses": [{"topic": "orders", "partitions": rows}]}
 
 
 CASES: list[tuple[str, int, int, Literal["request", "response"], dict[str, Any], Any]] = [
-    ("ShareFetch v1 response, 10 partitions, 5 ranges each", 78, 1, "response", share_fetch_response(10, 5), ShareFetchResponse),
-    ("ShareFetch v1 response, 10 partitions, 50 ranges each", 78, 1, "response", share_fetch_response(10, 50), ShareFetchResponse),
+    (
+        "ShareFetch v1 response, 10 partitions, 5 ranges each",
+        78,
+        1,
+        "response",
+        share_fetch_response(10, 5),
+        ShareFetchResponse,
+    ),
+    (
+        "ShareFetch v1 response, 10 partitions, 50 ranges each",
+        78,
+        1,
+        "response",
+        share_fetch_response(10, 50),
+        ShareFetchResponse,
+    ),
     ("ShareFetch v1 request, 3 partitions acknowledged", 78, 1, "request", share_fetch_request(), ShareFetchRequest),
     ("Metadata v12 response, 5 topics, 20 partitions each", 3, 12, "response", metadata_response(), MetadataResponse),
     ("Fetch v12 response, 10 partitions", 1, 12, "response", fetch_response(), FetchResponse),

@@ -27,7 +27,8 @@ class Contents:
         self._text = b"".join(sorted({record["value"] for record in found if record["value"]}))
 
     def records(self, count: int, value_bytes: Sequence[int]) -> list[Record]:
-        """`count` records, 3 ms apart, their values of one of these sizes; every tenth has a header, every twentieth no key."""
+        """`count` records, 3 ms apart, their values of one of these sizes; every tenth has a header, every twentieth no
+        key."""
         draw, out = self._draw, []
         for n in range(count):
             headers = (("trace-id", b"%016x" % draw.getrandbits(64)),) if draw.random() < 0.1 else ()

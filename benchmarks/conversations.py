@@ -1,8 +1,9 @@
-"""Producers and consumers that talk to a broker for as long as the file shall be: Produce and Fetch with record batches.
+"""Producers and consumers that talk to a broker for as long as the file shall be: Produce and Fetch with record
+batches.
 
-Some exchanges are encoded once, by kshark's own writers; then they go over the wire again and again with new correlation
-ids and base offsets, which no checksum covers, so that every message differs and the file is made at the speed of copying.
-"""
+Some exchanges are encoded once, by kshark's own writers; then they go over the wire again and again with new
+correlation ids and base offsets, which no checksum covers, so that every message differs and the file is made at the
+speed of copying."""
 
 from __future__ import annotations
 
@@ -43,9 +44,17 @@ class Shape:
 
 #: What tshark 4.0 reads to the last field: Produce v3, Fetch v4, and the codecs that it opens.
 OLD_VERSIONS: Final = Shape(
-    1, 3, 4, (1, 2), (1, 9), (60, 120, 250, 500, 500, 1_000, 2_000), ("none", "none", "none", "snappy", "lz4", "gzip"), 300
+    1,
+    3,
+    4,
+    (1, 2),
+    (1, 9),
+    (60, 120, 250, 500, 500, 1_000, 2_000),
+    ("none", "none", "none", "snappy", "lz4", "gzip"),
+    300,
 )
-#: As clients of today send them under load: full batches, compressed with zstd (Produce from v7, Fetch from v10: KIP-110).
+#: As clients of today send them under load: full batches, compressed with zstd (Produce from v7, Fetch from v10:
+#: KIP-110).
 ZSTD: Final = Shape(3, 10, 12, (1, 2), (100, 500), (120, 250, 500, 1_000, 1_000, 2_000, 4_000), ("zstd",), 40)
 
 
@@ -66,7 +75,8 @@ class Frame:
 
 
 def converse(wire: Wire, shape: Shape, until_bytes: int, order: Order = in_order) -> None:
-    """Half of the connections produce, the others fetch; a single one does both. Each begins with ApiVersions and ends properly."""
+    """Half of the connections produce, the others fetch; a single one does both. Each begins with ApiVersions and ends
+    properly."""
     exchanges = {key: cycle(list(made)) for key, made in ((PRODUCE, _produce(shape)), (FETCH, _fetch(shape)))}
     connections = [Connection(wire, f"10.0.0.{10 + n}:{50_000 + n}", BROKER, order) for n in range(shape.connections)]
     for connection in connections:
@@ -88,7 +98,10 @@ def converse(wire: Wire, shape: Shape, until_bytes: int, order: Order = in_order
 def _api_versions(shape: Shape) -> tuple[Frame, Frame]:
     request = {"client_software_name": "benchmark", "client_software_version": "1"} if shape.api_versions >= 3 else {}
     known = ((PRODUCE, shape.produce), (FETCH, shape.fetch), (API_VERSIONS, shape.api_versions))
-    response = {"error_code": 0, "api_keys": [{"api_key": key, "min_version": 0, "max_version": most} for key, most in known]}
+    response = {
+        "error_code": 0,
+        "api_keys": [{"api_key": key, "min_version": 0, "max_version": most} for key, most in known],
+    }
     version = shape.api_versions
     return frame(API_VERSIONS, version, "request", request), frame(API_VERSIONS, version, "response", response)
 
@@ -101,7 +114,10 @@ def _produce(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
         request = {"acks": -1, "timeout_ms": 30_000, "topic_data": [{"name": "orders", "partition_data": partitions}]}
         answers = [{"index": n, "error_code": 0, "base_offset": 1_000} for n in range(len(batches))]
         response = {"responses": [{"name": "orders", "partition_responses": answers}]}
-        yield frame(PRODUCE, shape.produce, "request", request, batches), frame(PRODUCE, shape.produce, "response", response)
+        yield (
+            frame(PRODUCE, shape.produce, "request", request, batches),
+            frame(PRODUCE, shape.produce, "response", response),
+        )
 
 
 def _fetch(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
@@ -114,7 +130,13 @@ def _fetch(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
             "topics": [{"topic": "orders", "partitions": asked}],
         }  # fmt: skip
         rows = [
-            {"partition_index": n, "high_watermark": 10_000, "last_stable_offset": 10_000, "aborted_transactions": [], "records": batch}
+            {
+                "partition_index": n,
+                "high_watermark": 10_000,
+                "last_stable_offset": 10_000,
+                "aborted_transactions": [],
+                "records": batch,
+            }
             for n, batch in enumerate(batches)
         ]
         response = {"responses": [{"topic": "orders", "partitions": rows}]}
@@ -124,7 +146,9 @@ def _fetch(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
 def _batches(contents: Contents, shape: Shape) -> list[bytes]:
     """One batch for each partition."""
     return [
-        write_batch(contents.records(contents.between(*shape.records), shape.value_bytes), codec=contents.choose(shape.codecs))
+        write_batch(
+            contents.records(contents.between(*shape.records), shape.value_bytes), codec=contents.choose(shape.codecs)
+        )
         for _ in range(contents.between(*shape.partitions))
     ]
 

@@ -1,9 +1,10 @@
-"""A share group of many members on many partitions, on the wire: each fetches, and acknowledges with that what it was handed before.
+"""A share group of many members on many partitions, on the wire: each fetches, and acknowledges with that what it was
+handed before.
 
     python -m benchmarks.crowd REQUESTS FILE [MEMBERS PARTITIONS]
 
-Two exchanges are encoded once, by kshark's own writers; what differs from member to member and from turn to turn stands at known places.
-"""
+Two exchanges are encoded once, by kshark's own writers; what differs from member to member and from turn to turn stands
+at known places."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def _request(batches: list[dict[str, Any]]) -> Template:
     partition = {"partition_index": _PARTITION, "acknowledgement_batches": batches}
     body = {
         "group_id": "crowd", "member_id": _MEMBER, "share_session_epoch": _EPOCH, "max_wait_ms": 500, "min_bytes": 1,
-        "max_bytes": 50 << 20, "max_records": 500, "batch_size": 500, "topics": [{"topic_id": _TOPIC, "partitions": [partition]}],
+        "max_bytes": 50 << 20, "max_records": 500, "batch_size": 500,
+        "topics": [{"topic_id": _TOPIC, "partitions": [partition]}],
         "forgotten_topics_data": [],
     }  # fmt: skip
     return Template.of("request", body, _EPOCH, _PARTITION, _FIRST, _LAST)
@@ -79,16 +81,24 @@ def _response() -> Template:
         "current_leader": {"leader_id": 1, "leader_epoch": 0}, "acquired_records": [acquired],
     }  # fmt: skip
     body = {
-        "error_code": 0, "acquisition_lock_timeout_ms": 30_000, "responses": [{"topic_id": _TOPIC, "partitions": [partition]}],
+        "error_code": 0, "acquisition_lock_timeout_ms": 30_000,
+        "responses": [{"topic_id": _TOPIC, "partitions": [partition]}],
         "node_endpoints": [],
     }  # fmt: skip
     return Template.of("response", body, _PARTITION, _ACQUIRED_FIRST, _ACQUIRED_LAST)
 
 
 def crowd(wire: Wire, requests: int, members: int = 10_000, partitions: int = 1_000) -> None:
-    """Members take turns, each on a connection of its own and on one partition; at the end all connections are closed."""
-    first, later, answer = _request([]), _request([{"first_offset": _FIRST, "last_offset": _LAST, "acknowledge_types": [1]}]), _response()
-    connections = [Connection(wire, f"10.1.{n >> 8 & 255}.{n & 255}:{40_000 + (n >> 16)}", BROKER) for n in range(members)]
+    """Members take turns, each on a connection of its own and on one partition; at the end all connections are
+    closed."""
+    first, later, answer = (
+        _request([]),
+        _request([{"first_offset": _FIRST, "last_offset": _LAST, "acknowledge_types": [1]}]),
+        _response(),
+    )
+    connections = [
+        Connection(wire, f"10.1.{n >> 8 & 255}.{n & 255}:{40_000 + (n >> 16)}", BROKER) for n in range(members)
+    ]
     ids = [urlsafe_b64encode(n.to_bytes(16, "big"))[:22] for n in range(members)]
     held = [0] * members
     free = [0] * partitions

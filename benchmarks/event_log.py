@@ -1,4 +1,5 @@
-"""What Spark did in one run, from its event log: tasks, shuffled and spilled bytes, and how evenly the work was shared."""
+"""What Spark did in one run, from its event log: tasks, shuffled and spilled bytes, and how evenly the work was
+shared."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def stages(folder: Path) -> list[Stage]:
     for event in _events(folder, "SparkListenerTaskEnd"):
         tasks[event["Stage ID"]].append(event)
     ended = (event["Stage Info"] for event in _events(folder, "SparkListenerStageCompleted"))
-    return [_stage(info, tasks[info["Stage ID"]], start) for info in sorted(ended, key=lambda info: info["Submission Time"])]
+    return [
+        _stage(info, tasks[info["Stage ID"]], start) for info in sorted(ended, key=lambda info: info["Submission Time"])
+    ]
 
 
 def _stage(info: dict[str, Any], tasks: list[dict[str, Any]], start: int) -> Stage:
@@ -51,13 +54,16 @@ def _stage(info: dict[str, Any], tasks: list[dict[str, Any]], start: int) -> Sta
         longest_s=max(took),
         skew=max(took) / max(median(took), 0.001),
         read_mb=sum(one.get("Local Bytes Read", 0) + one.get("Remote Bytes Read", 0) for one in read) / 1e6,
-        written_mb=sum(metric.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0) for metric in metrics) / 1e6,
+        written_mb=sum(metric.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0) for metric in metrics)
+        / 1e6,
         spilled_mb=sum(metric.get("Disk Bytes Spilled", 0) for metric in metrics) / 1e6,
     )
 
 
 def _events(folder: Path, kind: str) -> Iterator[dict[str, Any]]:
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith((".", "appstatus"))):
+    for path in sorted(
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith((".", "appstatus"))
+    ):
         for line in path.read_text().splitlines():
             if f'"{kind}"' in line[:100]:
                 yield json.loads(line)

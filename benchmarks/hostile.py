@@ -1,4 +1,5 @@
-"""Share traffic that is hard to judge: CPU seconds a megabyte and peak memory of `kshark check`, beside ordinary traffic in the same run.
+"""Share traffic that is hard to judge: CPU seconds a megabyte and peak memory of `kshark check`, beside ordinary
+traffic in the same run.
 
 python -m benchmarks.hostile [--megabytes N] [SHAPE...]
 """

@@ -1,4 +1,5 @@
-"""The inputs: what each is made of, how large, how tshark is told its ports. Made once, kept in benchmarks/work until their makers change.
+"""The inputs: what each is made of, how large, how tshark is told its ports. Made once, kept in benchmarks/work until
+their makers change.
 
 python -m benchmarks.inputs [NAME [MEGABYTES]]
 """
@@ -14,7 +15,8 @@ from typing import Final
 
 from benchmarks.places import CAPTURES, ROOT, WORK
 
-#: Share consumers, and where the contents of records come from: text of changing words and numbers, and text mixed with random bytes.
+#: Share consumers, and where the contents of records come from: text of changing words and numbers, and text mixed with
+#: random bytes.
 SHARE: Final = "share-java-explicit.pcap"
 CONTENTS: Final = ("share-loss.pcap", "small-zstd.pcap")
 #: Source files whose change makes the inputs again.
@@ -23,7 +25,8 @@ MAKERS: Final = ("contents", "conversations", "making", "repeating", "wire")
 
 @dataclass(frozen=True)
 class Input:
-    """A kind of traffic (benchmarks.making writes it), and the size in MB that `make bench` and `make bench-quick` read.
+    """A kind of traffic (benchmarks.making writes it), and the size in MB that `make bench` and `make bench-quick`
+    read.
 
     `ports` are those beside 9092; `late`: segments are out of order.
     """
@@ -64,12 +67,25 @@ INPUTS: Final = {
     for one in (
         Input(
             "old-versions",
-            "Produce v3 and Fetch v4, which tshark reads to the last field: small batches, half of them compressed (snappy, lz4, gzip)",
+            "Produce v3 and Fetch v4, which tshark reads to the last field: small batches, half of them compressed "
+            "(snappy, lz4, gzip)",
             170,
             20,
         ),
-        Input("share-rpc", f"share groups of today: the connections of {SHARE}, going on and on", 50, 10, (SHARE,), _BROKER_AND_CONTROLLER),
-        Input("zstd", "Produce v10 and Fetch v12: batches of 100 to 500 records, compressed with zstd to about a half", 140, 20),
+        Input(
+            "share-rpc",
+            f"share groups of today: the connections of {SHARE}, going on and on",
+            50,
+            10,
+            (SHARE,),
+            _BROKER_AND_CONTROLLER,
+        ),
+        Input(
+            "zstd",
+            "Produce v10 and Fetch v12: batches of 100 to 500 records, compressed with zstd to about a half",
+            140,
+            20,
+        ),
         Input(
             "short-connections",
             f"{SHARE} again and again, every copy with connections of its own",

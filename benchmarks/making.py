@@ -1,4 +1,5 @@
-"""Makes one input, in a process of its own: `python -m benchmarks.making NAME BYTES FILE` (benchmarks.inputs calls it)."""
+"""Makes one input, in a process of its own: `python -m benchmarks.making NAME BYTES FILE` (benchmarks.inputs calls
+it)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def late(seed: int) -> Callable[[int], list[int]]:
     draw = random.Random(seed)
 
     def order(count: int) -> list[int]:
-        return sorted(range(count), key=lambda place: place + (draw.randint(1, LATE_BY) + 0.5 if draw.random() < LATE else 0))
+        return sorted(
+            range(count), key=lambda place: place + (draw.randint(1, LATE_BY) + 0.5 if draw.random() < LATE else 0)
+        )
 
     return order
 

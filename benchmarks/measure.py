@@ -1,4 +1,5 @@
-"""Whole processes, measured by the operating system: CPU seconds, wall seconds and peak memory of each run, peers in turn."""
+"""Whole processes, measured by the operating system: CPU seconds, wall seconds and peak memory of each run, peers in
+turn."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def found(program: str) -> str | None:
 
 
 def run(command: Command) -> Run:
-    """One run, its output thrown away. Raises SystemExit when it fails (exit code 1 is `check` that found something)."""
+    """One run, its output thrown away. Raises SystemExit when it fails (exit code 1 is `check` that found
+    something)."""
     begin = time.perf_counter()
     process = _started(command)
     _, status, usage = os.wait4(process.pid, 0)
@@ -60,9 +62,9 @@ def watched(command: Command, every_s: float = 1.0) -> tuple[Run, list[float]]:
 
 
 def family(command: Command, every_s: float = 0.2) -> Run:
-    """One run with all processes that it starts, also those that leave it (a JVM and its workers): their CPU, and the most memory that they
-    held together, a page that n processes share counted 1/n for each (proportional set size, proc(5): smaps_rollup). It takes as long as
-    the command itself; CPU that the others use afterwards counts.
+    """One run with all processes that it starts, also those that leave it (a JVM and its workers): their CPU, and the
+    most memory that they held together, a page that n processes share counted 1/n for each (proportional set size,
+    proc(5): smaps_rollup). It takes as long as the command itself; CPU that the others use afterwards counts.
 
     Others than the command are looked at now and then: what they did in their last moments is not seen.
     """
@@ -97,13 +99,16 @@ def _below(pid: int) -> Iterator[int]:
 
 def _children(pid: int) -> list[int]:
     try:
-        return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
+        return [
+            int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()
+        ]
     except OSError:  # it is gone
         return []
 
 
 def _told(pid: int) -> tuple[float, float] | None:
-    """CPU seconds and proportional MB of a process; None when it is gone. proc(5): times are fields 14 and 15 of stat."""
+    """CPU seconds and proportional MB of a process; None when it is gone. proc(5): times are fields 14 and 15 of
+    stat."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         held = re.search(r"^Pss: *(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)

@@ -1,4 +1,5 @@
-"""Records a second: columns of many batches, against the loop and against kafka-python, on the same bytes in the same run.
+"""Records a second: columns of many batches, against the loop and against kafka-python, on the same bytes in the same
+run.
 
 `python benchmarks/records.py [--rounds N]` prints a table; ratios hold from machine to machine, absolutes do not.
 """
@@ -110,7 +111,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    print(f"{'':34} {'columns':>12} {'loop':>12} {'kafka-python':>12} {'x loop':>7} {'x kafka-python':>15}   (M records/s)")
+    print(
+        f"{'':34} {'columns':>12} {'loop':>12} {'kafka-python':>12} {'x loop':>7} {'x kafka-python':>15}   (M "
+        f"records/s)"
+    )
     for shape in SHAPES:
         pieces = batches(shape)
         data = b"".join(pieces)
@@ -118,7 +122,11 @@ def main() -> None:
         for piece in pieces:
             fields.append((at, at + len(piece)))
             at += len(piece)
-        runs = {"columns": ours(data, fields, 40), "loop": ours(data, fields, NEVER), "kafka-python": kafka_python(pieces)}
+        runs = {
+            "columns": ours(data, fields, 40),
+            "loop": ours(data, fields, NEVER),
+            "kafka-python": kafka_python(pieces),
+        }
         assert len({run() for run in runs.values() if run}) == 1
         best = dict.fromkeys(runs, float("inf"))
         for _ in range(rounds):

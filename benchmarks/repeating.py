@@ -1,4 +1,5 @@
-"""A small real capture, made large: its connections opened again and again (`replicated`), or going on and on (`continued`)."""
+"""A small real capture, made large: its connections opened again and again (`replicated`), or going on and on
+(`continued`)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _MICRO, _NANO = 0xA1B2C3D4, 0xA1B23C4D
 
 
 def replicated(path: Path, out: BinaryIO, until_bytes: int) -> None:
-    """Copies with later times, each with connections of its own: the second and third byte of both addresses count the copies."""
+    """Copies with later times, each with connections of its own: the second and third byte of both addresses count the
+    copies."""
     source = Source.load(path)
     out.write(source.raw[:24])
     index = 0
@@ -50,7 +52,9 @@ class Source:
     def copy(self, index: int) -> bytes:
         """The packets of copy `index`, without file header."""
         data = np.frombuffer(self.raw, np.uint8)[24:].copy()
-        seconds = np.lib.stride_tricks.sliding_window_view(data, 4)[self.records].copy().view("<u4")[:, 0] + np.uint32(index * self.span_s)
+        seconds = np.lib.stride_tricks.sliding_window_view(data, 4)[self.records].copy().view("<u4")[:, 0] + np.uint32(
+            index * self.span_s
+        )
         for byte in range(4):
             data[self.records + byte] = (seconds >> np.uint32(8 * byte)) & np.uint32(255)
         data[self.addresses + 1] = (index >> 8) & 255
@@ -71,14 +75,17 @@ def packets(raw: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def continued(path: Path, wire: Wire, until_bytes: int) -> None:
-    """The capture's connections opened once and closed at the very end; what they say is said again and again, with new correlation ids."""
+    """The capture's connections opened once and closed at the very end; what they say is said again and again, with new
+    correlation ids."""
     play = Play.load(path)
     connections = {flow: Connection(wire, *flow) for flow in play.streams}
     begin, copy = wire.time_ns, 0
     for connection in connections.values():
         connection.open()
     while wire.written < until_bytes:
-        said = {(flow, side): stream.copy(copy) for flow, sides in play.streams.items() for side, stream in enumerate(sides)}
+        said = {
+            (flow, side): stream.copy(copy) for flow, sides in play.streams.items() for side, stream in enumerate(sides)
+        }
         for step in play.steps:
             wire.time_ns = begin + copy * play.span_ns + step.after_ns
             connection = connections[step.flow]
@@ -154,7 +161,9 @@ class Play:
         for at, time_ns, frame in packets(raw):
             first, last = first or time_ns, time_ns
             sender, receiver, flags, payload = _tcp(raw, frame, frame + struct.unpack_from("<I", raw, at + 8)[0])
-            client = clients.setdefault(frozenset((sender, receiver)), sender)  # each connection of such a capture begins with its SYN
+            client = clients.setdefault(
+                frozenset((sender, receiver)), sender
+            )  # each connection of such a capture begins with its SYN
             flow, side = ((sender, receiver), 0) if client == sender else ((receiver, sender), 1)
             if flags & (SYN | FIN | RST) == 0:
                 data = streams[flow][side].data
@@ -172,5 +181,8 @@ def _tcp(raw: bytes, frame: int, end: int) -> tuple[str, str, int, bytes]:
     ip = frame + 14
     tcp = ip + (raw[ip] & 15) * 4
     stop = min(end, ip + int.from_bytes(raw[ip + 2 : ip + 4], "big"))
-    ends = [f"{'.'.join(map(str, raw[ip + 12 + n * 4 : ip + 16 + n * 4]))}:{struct.unpack_from('>H', raw, tcp + n * 2)[0]}" for n in (0, 1)]
+    ends = [
+        f"{'.'.join(map(str, raw[ip + 12 + n * 4 : ip + 16 + n * 4]))}:{struct.unpack_from('>H', raw, tcp + n * 2)[0]}"
+        for n in (0, 1)
+    ]
     return ends[0], ends[1], raw[tcp + 13], raw[tcp + (raw[tcp + 12] >> 4) * 4 : stop]

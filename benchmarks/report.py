@@ -58,13 +58,19 @@ def markdown(results: Results) -> str:
 
 def _markdown(results: Results) -> Iterator[str]:
     yield "# Results\n"
-    yield f"Made by `make bench` ({results.rounds} rounds, the peers in turn); what is measured and how: README.md beside this file.\n"
+    yield (
+        f"Made by `make bench` ({results.rounds} rounds, the peers in turn); what is measured and how: README.md "
+        f"beside this file.\n"
+    )
     yield "| | |\n|---|---|"
     yield from (f"| {name} | {value} |" for name, value in results.machine.items())
     missed = sum(not one.met for one in results.compared) + sum(not one.met for one in results.figures)
     rows = len(results.compared) + sum(figure.limit is not None for figure in results.figures)
     yield f"\n**{rows - missed} of {rows} targets met.**\n\n## Beside the peers\n"
-    yield "Seconds are the least of the rounds: CPU time, user and system, or wall time where it says so. The ratio is peer over own of"
+    yield (
+        "Seconds are the least of the rounds: CPU time, user and system, or wall time where it says so. The ratio is "
+        "peer over own of"
+    )
     yield "these, the spread that of the single rounds.\n"
     yield "| traffic | what | own | peer | own s | peer s | ratio | spread | at least | moonshot | | MB | peer MB |"
     yield "|---|---|---|---|---:|---:|---:|---|---:|---:|---|---:|---:|"

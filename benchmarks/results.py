@@ -89,7 +89,9 @@ def machine() -> dict[str, str]:
     """Date, processor, and versions of everybody; peers that are not here are named as missing."""
     info = Path("/proc/cpuinfo")
     models = (
-        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
     )
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -97,7 +99,8 @@ def machine() -> dict[str, str]:
         "load": f"{os.getloadavg()[0]:.1f} at the start (what others kept busy: wall times mean nothing above 0.5)",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
-        "kshark": f"{_said(kshark('--version'))}, commit {_said(['git', '-C', str(ROOT), 'rev-parse', '--short', 'HEAD'])}",
+        "kshark": f"{_said(kshark('--version'))}, commit "
+        f"{_said(['git', '-C', str(ROOT), 'rev-parse', '--short', 'HEAD'])}",
         "tshark": _said(["tshark", "--version"]),
         "tcpdump": _said(["tcpdump", "--version"]),
         **{name: _version(name) for name in ("duckdb", "kio", "pyarrow", "msgspec", "numpy")},

@@ -10,7 +10,10 @@ from benchmarks.inputs import Input
 from benchmarks.measure import Command, found, kshark
 from benchmarks.places import WORK
 
-FILTER: Final = ("-Y", "kafka.api in {ShareFetch ShareAcknowledge} && kafka.correlation_id > 10 && !(kafka.client_id contains admin)")
+FILTER: Final = (
+    "-Y",
+    "kafka.api in {ShareFetch ShareAcknowledge} && kafka.correlation_id > 10 && !(kafka.client_id contains admin)",
+)
 FIELDS: Final = ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id")
 #: Where segments come late, tshark leaves out half of the messages unless it is told to sort them.
 SORTED: Final = ("-o", "tcp.reassemble_out_of_order:TRUE")
@@ -18,7 +21,8 @@ SORTED: Final = ("-o", "tcp.reassemble_out_of_order:TRUE")
 
 @dataclass(frozen=True)
 class Row:
-    """`own` must be at least so many times as fast as `peer` (both names of COMMANDS) on an input; `hoped` is the moonshot."""
+    """`own` must be at least so many times as fast as `peer` (both names of COMMANDS) on an input; `hoped` is the
+    moonshot."""
 
     input: str
     what: str
@@ -77,7 +81,9 @@ def command(name: str, traffic: Input, file: str) -> Command | None:
 def _tshark(traffic: Input, file: str, *arguments: str) -> Command | None:
     program = found("tshark")
     ports = [word for port in traffic.ports for word in ("-d", f"tcp.port=={port},kafka")]
-    return None if program is None else [program, "-n", *(SORTED if traffic.late else ()), *ports, "-r", file, *arguments]
+    return (
+        None if program is None else [program, "-n", *(SORTED if traffic.late else ()), *ports, "-r", file, *arguments]
+    )
 
 
 def commands_of(rows: Sequence[Row], traffic: Input, file: str) -> dict[str, Command]:

@@ -1,9 +1,10 @@
-"""Tables of many share requests, without their packets: rows of bundled captures, repeated for as many members as wanted.
+"""Tables of many share requests, without their packets: rows of bundled captures, repeated for as many members as
+wanted.
 
-Twenty members are a group, and each has a partition of its own: it opens a share session, acknowledges what it was handed and fetches
-more in turn, and closes it; now and then it asks for Metadata. One in a hundred is refused on its way, for an epoch that was not due, and
-opens another session: one group of five has such a member. One member more may send as many requests as all others.
-"""
+Twenty members are a group, and each has a partition of its own: it opens a share session, acknowledges what it was
+handed and fetches more in turn, and closes it; now and then it asks for Metadata. One in a hundred is refused on its
+way, for an epoch that was not due, and opens another session: one group of five has such a member. One member more may
+send as many requests as all others."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def _written(staging: Path, group: Group) -> Iterator[PartFile]:
     flows.write([_flows(known, group)])
     yield flows.close()
     tables = {
-        "exchanges": _exchanges, "share_requests": _share_requests, "acquired": _acquired, "acknowledgements": _acknowledgements
+        "exchanges": _exchanges, "share_requests": _share_requests, "acquired": _acquired,
+        "acknowledgements": _acknowledgements
     }  # fmt: skip
     files = {name: OpenFile(staging, TABLES[name]) for name in tables}
     for begin in range(-1, group.requests, max(1, _TOGETHER // group.slots)):
@@ -155,7 +157,9 @@ class _Steps:
 
     @cached_property
     def groups(self) -> pa.Array:
-        return pc.binary_join_element_wise("group-", pc.cast(pa.array(self.member // _TOGETHER_IN_GROUP), pa.string()), "")
+        return pc.binary_join_element_wise(
+            "group-", pc.cast(pa.array(self.member // _TOGETHER_IN_GROUP), pa.string()), ""
+        )
 
 
 def _kinds(known: Templates, steps: _Steps) -> Iterator[tuple[tuple[Row, Row], _Steps]]:
@@ -218,7 +222,11 @@ def _share_requests(known: Templates, group: Group, rounds: Int64s) -> list[pa.R
 def _acquired(known: Templates, group: Group, rounds: Int64s) -> list[pa.RecordBatch]:
     steps = _Steps.of(group, rounds[rounds >= 0])
     return _ranges(
-        "acquired", known, known.acquired, steps[(steps.turn % 2 == 0) & (steps.epoch >= 0) & (steps.number != steps.refusal)], 1
+        "acquired",
+        known,
+        known.acquired,
+        steps[(steps.turn % 2 == 0) & (steps.epoch >= 0) & (steps.number != steps.refusal)],
+        1,
     )
 
 
@@ -259,7 +267,9 @@ def _flows(known: Templates, group: Group) -> pa.RecordBatch:
     }
     times = {"half_closed_ts_ns": "half_closed_packet", "closed_ts_ns": "closed_packet", "last_ts_ns": "last_packet"}
     at = {name: pa.array(_times(packets[place])) for name, place in times.items()}
-    return _batch("flows", known.flow, _common(known, steps) | {name: pa.array(column) for name, column in packets.items()} | at)
+    return _batch(
+        "flows", known.flow, _common(known, steps) | {name: pa.array(column) for name, column in packets.items()} | at
+    )
 
 
 # -- columns
@@ -314,10 +324,16 @@ def _asked(row: Row, steps: _Steps) -> pa.Array:
 
 
 def _told(body: str, steps: _Steps) -> pa.Array | str:
-    """The body with sizes, a partition and offsets of its own: what a fetch acquires, the request behind it acknowledges."""
+    """The body with sizes, a partition and offsets of its own: what a fetch acquires, the request behind it
+    acknowledges."""
     first = steps.first_offset
     last = first + _RECORDS - 1
-    numbers = {"size": _mixed(steps.packet) % 60_000, "partition_index": steps.member, "first_offset": first, "last_offset": last}
+    numbers = {
+        "size": _mixed(steps.packet) % 60_000,
+        "partition_index": steps.member,
+        "first_offset": first,
+        "last_offset": last,
+    }
     numbers |= {"[[": first, ",": last}  # of a span, which has no names
     words = re.split(r'("(?:size|partition_index|first_offset|last_offset)":|\[\[(?=0,14)|(?<=\[\[0),(?=14))\d+', body)
     pieces: list[pa.Array | str] = [words[0]]
@@ -344,7 +360,10 @@ def _batch(table: str, row: Row, changed: dict[str, pa.Array], length: int | Non
     schema = coded(arrow_schema(TABLES[table]))
     length = len(changed["packet"]) if length is None else length
     return pa.RecordBatch.from_arrays(
-        [_repeated(row[field.name], field.type, length) if field.name not in changed else changed[field.name] for field in schema],
+        [
+            _repeated(row[field.name], field.type, length) if field.name not in changed else changed[field.name]
+            for field in schema
+        ],
         schema=schema,
     )
 

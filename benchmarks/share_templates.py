@@ -25,15 +25,24 @@ class Templates:
         self.fetching = _edited(_share(plain, 78, 2, 0), "response_json", lambda _: handed_out)
         self.closing = _share(plain, 79, -1, 0)
         self.acquired, self.acknowledged = (
-            next(row for row in plain[table] if row["exchange"] == one[0]["exchange"] and row["flow_id"] == one[0]["flow_id"])
+            next(
+                row
+                for row in plain[table]
+                if row["exchange"] == one[0]["exchange"] and row["flow_id"] == one[0]["flow_id"]
+            )
             for table, one in (("acquired", self.opening), ("acknowledgements", self.acknowledging))
         )
         self.acknowledged["types"] = [1]
         pairs = zip(self.fetching, _share(refused, 78, 3, 123), strict=True)
-        self.refused = tuple(one | {name: other[name] for name in ("error_code", "response_json") if name in other} for one, other in pairs)
+        self.refused = tuple(
+            one | {name: other[name] for name in ("error_code", "response_json") if name in other}
+            for one, other in pairs
+        )
         flow_id = self.opening[0]["flow_id"]
         self.flow = next(row for row in plain["flows"] if row["flow_id"] == flow_id)
-        self.introduction = next(row for row in plain["exchanges"] if row["flow_id"] == flow_id and row["api_key"] == 18)
+        self.introduction = next(
+            row for row in plain["exchanges"] if row["flow_id"] == flow_id and row["api_key"] == 18
+        )
         self.metadata = next(row for row in plain["exchanges"] if row["api_key"] == 3)
 
 
@@ -56,14 +65,20 @@ def _rows(capture: str) -> dict[str, list[Row]]:
     for page, _ in analysed(pages([str(CAPTURES / capture)], Options())):
         for event in page:
             for table, row in rows.feed(event):
-                found.setdefault(table, []).append(dict(zip((column.name for column in TABLES[table].columns), row, strict=True)))
+                found.setdefault(table, []).append(
+                    dict(zip((column.name for column in TABLES[table].columns), row, strict=True))
+                )
     return found
 
 
 def _share(rows: dict[str, list[Row]], api_key: int, epoch: int, error: int) -> tuple[Row, Row]:
     """The first such request in `exchanges` and in `share_requests`."""
     key = ("flow_id", "exchange", "correlation_id")
-    asked = {tuple(row[name] for name in key): row for row in rows["share_requests"] if (row["epoch"], row["error_code"]) == (epoch, error)}
+    asked = {
+        tuple(row[name] for name in key): row
+        for row in rows["share_requests"]
+        if (row["epoch"], row["error_code"]) == (epoch, error)
+    }
     for row in rows["exchanges"]:
         own = asked.get(tuple(row[name] for name in key))
         if row["api_key"] == api_key and own is not None:

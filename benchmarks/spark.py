@@ -30,7 +30,8 @@ SMALL: Final = 500
 
 @dataclass(frozen=True)
 class Row:
-    """A kind of work: its words for both commands, and what it reads. `most`: the wall time that is asked for, beside one process."""
+    """A kind of work: its words for both commands, and what it reads. `most`: the wall time that is asked for, beside
+    one process."""
 
     name: str
     words: tuple[str, ...]
@@ -76,7 +77,13 @@ def measured(row: Row, rounds: int, quick: bool) -> Outcome:
             shutil.rmtree(f"{folder}/tables", ignore_errors=True)
             Path(folder, "log").mkdir()
             settings = [word for setting in SETTINGS for word in ("--conf", setting.format(folder=f"{folder}/log"))]
-            command = [str(Path(sys.executable).parent / "kshark-spark"), *words, "--master", f"local[{CORES}]", *settings]
+            command = [
+                str(Path(sys.executable).parent / "kshark-spark"),
+                *words,
+                "--master",
+                f"local[{CORES}]",
+                *settings,
+            ]
             sparks.append((family([*command, *map(str, paths)]), stages(Path(folder, "log"))))
     best, told = min(sparks, key=lambda pair: pair[0].wall_s)
     return Outcome(row, size, min(ones, key=lambda run: run.wall_s), best, told)
@@ -97,13 +104,20 @@ def _inputs(row: Row, quick: bool) -> list[Path]:
 
 def _markdown(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "# kshark-spark beside one process\n"
-    yield f"Made by `make bench-spark`: local[{CORES}] on {os.cpu_count()} cores, the commands in turn, the least wall time of each; CPU"
+    yield (
+        f"Made by `make bench-spark`: local[{CORES}] on {os.cpu_count()} cores, the commands in turn, the least wall "
+        f"time of each; CPU"
+    )
     yield "seconds and memory are of all processes together, Spark's start included.\n"
     yield "| work | MB | one process: wall | CPU | MB | Spark: wall | CPU | MB | wall, beside one | at most | |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     for one in outcomes:
         cells = [one.row.name, f"{one.megabytes:.0f}"]
-        cells += [cell for run in (one.one, one.spark) for cell in (f"{run.wall_s:.1f} s", f"{run.cpu_s:.1f} s", f"{run.memory_mb:.0f}")]
+        cells += [
+            cell
+            for run in (one.one, one.spark)
+            for cell in (f"{run.wall_s:.1f} s", f"{run.cpu_s:.1f} s", f"{run.memory_mb:.0f}")
+        ]
         most = "" if one.row.most is None else f"{one.row.most:g}x"
         met = "" if one.row.most is None else "met" if one.ratio <= one.row.most else "missed"
         yield f"| {' | '.join([*cells, f'**{one.ratio:.2f}x**', most, met])} |"
@@ -132,9 +146,13 @@ def _markdown(outcomes: Sequence[Outcome]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=2, help="rounds of each row (2)")
-    parser.add_argument("--only", action="append", help="rows whose name or input begins so (repeatable); nothing written")
+    parser.add_argument(
+        "--only", action="append", help="rows whose name or input begins so (repeatable); nothing written"
+    )
     parser.add_argument("--huge", action="store_true", help="5 GB too: ten minutes more")
-    parser.add_argument("--quick", action="store_true", help="30 MB and 20 captures, one round, nothing written: start-up decides")
+    parser.add_argument(
+        "--quick", action="store_true", help="30 MB and 20 captures, one round, nothing written: start-up decides"
+    )
     asked = parser.parse_args()
     outcomes = []
     for row in ROWS:

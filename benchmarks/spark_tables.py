@@ -1,9 +1,10 @@
-"""The check of tables on Spark, beside what nobody can do without: `python -m benchmarks.spark_tables [MEMBERS REQUESTS]`.
+"""The check of tables on Spark, beside what nobody can do without: `python -m benchmarks.spark_tables [MEMBERS
+REQUESTS]`.
 
-In one run, on the same tables: to read the columns of `share_requests`, to bring each member's rows together and to sort them; and the
-whole check. The check reads `acquired`, `acknowledgements` and `exchanges` besides, which the baseline leaves out; Java starts before both,
-and compiles for both. CPU seconds are those of this process, the JVM and its Python workers. Tables are made once, in benchmarks/work.
-"""
+In one run, on the same tables: to read the columns of `share_requests`, to bring each member's rows together and to
+sort them; and the whole check. The check reads `acquired`, `acknowledgements` and `exchanges` besides, which the
+baseline leaves out; Java starts before both, and compiles for both. CPU seconds are those of this process, the JVM and
+its Python workers. Tables are made once, in benchmarks/work."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ LIMIT: Final = 1.5
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 #: The columns that a screen of sessions by windows would need.
 _SORTED: Final = (
-    "capture", "flow_id", "packet", "group_id", "member_id", "session_key", "api", "epoch", "error_code", "outcome", "partitions",
+    "capture", "flow_id", "packet", "group_id", "member_id", "session_key", "api", "epoch", "error_code", "outcome",
+    "partitions",
     "forgotten",
 )  # fmt: skip
 
@@ -46,7 +48,10 @@ def main() -> int:
         sorted_s, checked_s = _measured(_sorted, spark, folder), _measured(_checked, spark, folder)
         ratio = checked_s[0] / sorted_s[0]
         missed = missed or (ratio > LIMIT and not group.heavy)
-        print(f"{name:<28} {sorted_s[0]:>8.1f}{sorted_s[1]:>8.1f} {checked_s[0]:>8.1f}{checked_s[1]:>8.1f} {ratio:>6.2f}", flush=True)
+        print(
+            f"{name:<28} {sorted_s[0]:>8.1f}{sorted_s[1]:>8.1f} {checked_s[0]:>8.1f}{checked_s[1]:>8.1f} {ratio:>6.2f}",
+            flush=True,
+        )
     return int(missed)
 
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.stages FILE [--rounds N] [--json]
 
-The stages are called one after the other, as kshark.pipeline joins them for `read -T json`. Each one's least time of the rounds counts:
-the machine may be busy in some of them. `exchange` is headers and pairing; what bodies cost beyond it, and what opening record batches
-costs beyond these (CRC, decompression), are the differences to readings without bodies and with batches left closed.
-"""
+The stages are called one after the other, as kshark.pipeline joins them for `read -T json`. Each one's least time of
+the rounds counts: the machine may be busy in some of them. `exchange` is headers and pairing; what bodies cost beyond
+it, and what opening record batches costs beyond these (CRC, decompression), are the differences to readings without
+bodies and with batches left closed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from kshark.registry import Registry
 
 T = TypeVar("T")
 
-#: In the order of the way of the data; `framing` includes reassembly, `records` are the columns behind the opened batches.
+#: In the order of the way of the data; `framing` includes reassembly, `records` are the columns behind the opened
+#: batches.
 STAGES: Final = ("capture", "link", "framing", "exchange", "bodies", "batches", "records", "embedded", "json")
 
 
@@ -82,7 +83,10 @@ class Reading:
         timed = self.clock.timed
         registry, reader = self.registry, make_reader(self.opened, True)
         framing, link = Framing(BodyWitness(registry)), Link()
-        exchange, embedding = ExchangeStage(Decoders(registry, reader, self.bodies), reader), Embedding(registry, reader)
+        exchange, embedding = (
+            ExchangeStage(Decoders(registry, reader, self.bodies), reader),
+            Embedding(registry, reader),
+        )
         items = iter(open_captures([self.path]))
         with _fills_timed(self.clock), open(os.devnull, "wb") as out:
             while (item := timed("capture", next, items, None)) is not None:
@@ -92,10 +96,19 @@ class Reading:
                 segments, _ = timed("link", link.feed, item)
                 found = [] if segments is None else timed("framing", _listed, framing.feed, segments, link.ends)
                 self._show(found, exchange, embedding, out.write, count_records)
-            self._show(timed("framing", _listed, framing.close, link.end), exchange, embedding, out.write, count_records)
+            self._show(
+                timed("framing", _listed, framing.close, link.end), exchange, embedding, out.write, count_records
+            )
         return self
 
-    def _show(self, found: list[Any], exchange: ExchangeStage, embedding: Embedding, write: Callable[[bytes], int], count: bool) -> None:
+    def _show(
+        self,
+        found: list[Any],
+        exchange: ExchangeStage,
+        embedding: Embedding,
+        write: Callable[[bytes], int],
+        count: bool,
+    ) -> None:
         """The stages behind framing, as `read -T json` takes them."""
         timed = self.clock.timed
         pages = [page for event in found for page in timed("exchange", _listed, exchange.feed, event)]
@@ -165,7 +178,10 @@ def main() -> None:
     if asked.json:
         print(json.dumps({"file": os.path.basename(asked.file), **vars(sizes), "cpu_ns": least}))
         return
-    print(f"{os.path.basename(asked.file)}: {sizes.packets:,} packets, {sizes.messages:,} messages, {sizes.records:,} records")
+    print(
+        f"{os.path.basename(asked.file)}: {sizes.packets:,} packets, {sizes.messages:,} messages, {sizes.records:,} "
+        f"records"
+    )
     print(f"{'':10}{'CPU ms':>10}{'share':>8}{'ns/packet':>11}{'ns/message':>12}{'ns/record':>11}")
     total = sum(least.values())
     for stage, spent in (*least.items(), ("together", total)):

@@ -1,4 +1,5 @@
-"""A capture file written packet by packet: Ethernet, IPv4, TCP without options, as on a link of 1500 bytes MTU. Checksums are zero."""
+"""A capture file written packet by packet: Ethernet, IPv4, TCP without options, as on a link of 1500 bytes MTU.
+Checksums are zero."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Wire:
 
 
 class Connection:
-    """A TCP connection on a wire: the client is side 0. The receiver of a burst acknowledges every second segment (RFC 1122, 4.2.3.2)."""
+    """A TCP connection on a wire: the client is side 0. The receiver of a burst acknowledges every second segment (RFC
+    1122, 4.2.3.2)."""
 
     def __init__(self, wire: Wire, client: str, broker: str, order: Order = in_order) -> None:
         (client_ip, client_port), (broker_ip, broker_port) = (end.rsplit(":", 1) for end in (client, broker))

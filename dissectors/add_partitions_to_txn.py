@@ -30,7 +30,11 @@ DISSECTOR = api(
     response=struct(
         int32("throttle_time_ms"),
         int16("error_code", versions="4+", enum=ErrorCode),
-        array("results_by_transaction", struct(string("transactional_id"), array("topic_results", topic_result)), versions="4+"),
+        array(
+            "results_by_transaction",
+            struct(string("transactional_id"), array("topic_results", topic_result)),
+            versions="4+",
+        ),
         array("results_by_topic_v3_and_below", topic_result, versions="0-3"),
     ),
 )

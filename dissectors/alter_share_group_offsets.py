@@ -24,6 +24,11 @@ DISSECTOR = api(
         int32("throttle_time_ms"),
         int16("error_code", enum=ErrorCode),
         string("error_message", nullable="0+"),
-        array("responses", struct(string("topic_name"), uuid("topic_id", name_in="topic_name"), array("partitions", response_partition))),
+        array(
+            "responses",
+            struct(
+                string("topic_name"), uuid("topic_id", name_in="topic_name"), array("partitions", response_partition)
+            ),
+        ),
     ),
 )

@@ -23,9 +23,19 @@ DISSECTOR = api(
         int16("error_code", enum=ErrorCode),
         array("api_keys", struct(int16("api_key", enum=ApiKey), int16("min_version"), int16("max_version"))),
         int32("throttle_time_ms", versions="1+"),
-        array("supported_features", struct(string("name"), int16("min_version"), int16("max_version")), versions="3+", tag=0),
+        array(
+            "supported_features",
+            struct(string("name"), int16("min_version"), int16("max_version")),
+            versions="3+",
+            tag=0,
+        ),
         int64("finalized_features_epoch", versions="3+", tag=1, default=-1),
-        array("finalized_features", struct(string("name"), int16("max_version_level"), int16("min_version_level")), versions="3+", tag=2),
+        array(
+            "finalized_features",
+            struct(string("name"), int16("max_version_level"), int16("min_version_level")),
+            versions="3+",
+            tag=2,
+        ),
         boolean("zk_migration_ready", versions="3+", tag=3),
     ),
 )

@@ -17,7 +17,9 @@ partition = struct(
 )
 response_group = struct(
     string("group_id"),
-    array("topics", struct(string("topic_name"), uuid("topic_id", name_in="topic_name"), array("partitions", partition))),
+    array(
+        "topics", struct(string("topic_name"), uuid("topic_id", name_in="topic_name"), array("partitions", partition))
+    ),
     int16("error_code", enum=ErrorCode),
     string("error_message", nullable="0+"),
 )

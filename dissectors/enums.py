@@ -1,8 +1,7 @@
 """Kafka's numbers with names: error codes first, then every small set of numbers a field can hold.
 
-A field keeps its number on the wire and in every output; a name is for people. A number missing here is no fault of the bytes: newer
-releases add members. Source: the Kafka class that each docstring names.
-"""
+A field keeps its number on the wire and in every output; a name is for people. A number missing here is no fault of the
+bytes: newer releases add members. Source: the Kafka class that each docstring names."""
 
 from enum import IntEnum
 
@@ -166,7 +165,8 @@ class IsolationLevel(IntEnum):
 
 
 class AcknowledgeType(IntEnum):
-    """What a share consumer says about a record; RENEW from version 2 on (KIP-1222). Source: clients.consumer.AcknowledgeType, KIP-932."""
+    """What a share consumer says about a record; RENEW from version 2 on (KIP-1222). Source:
+    clients.consumer.AcknowledgeType, KIP-932."""
 
     GAP = 0
     ACCEPT = 1
@@ -176,7 +176,8 @@ class AcknowledgeType(IntEnum):
 
 
 class DeliveryState(IntEnum):
-    """State of a record in a share partition; ACQUIRED is never stored, ARCHIVING is KIP-1191. Source: server.share.fetch.RecordState."""
+    """State of a record in a share partition; ACQUIRED is never stored, ARCHIVING is KIP-1191. Source:
+    server.share.fetch.RecordState."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -216,7 +217,8 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What an ACL allows or denies, and the bit that authorized_operations sets for it. Source: common.acl.AclOperation."""
+    """What an ACL allows or denies, and the bit that authorized_operations sets for it. Source:
+    common.acl.AclOperation."""
 
     UNKNOWN = 0
     ANY = 1
@@ -398,7 +400,8 @@ class TopologyDescriptionStatus(IntEnum):
 
 
 class ControlRequestType(IntEnum):
-    """Whether a controller of ZooKeeper times sends changes or everything (KIP-866). Source: requests.AbstractControlRequest.Type."""
+    """Whether a controller of ZooKeeper times sends changes or everything (KIP-866). Source:
+    requests.AbstractControlRequest.Type."""
 
     UNKNOWN = 0
     INCREMENTAL = 1
@@ -406,7 +409,8 @@ class ControlRequestType(IntEnum):
 
 
 class SpecialTimestamp(IntEnum):
-    """What ListOffsets asks for instead of a time (KIP-405, KIP-734, KIP-1005, KIP-1023). Source: requests.ListOffsetsRequest."""
+    """What ListOffsets asks for instead of a time (KIP-405, KIP-734, KIP-1005, KIP-1023). Source:
+    requests.ListOffsetsRequest."""
 
     EARLIEST_PENDING_UPLOAD = -6
     LATEST_TIERED = -5

@@ -1,4 +1,5 @@
-"""Envelope (API 58): a broker forwards a client's request to the controller; the bytes inside are whole messages with headers."""
+"""Envelope (API 58): a broker forwards a client's request to the controller; the bytes inside are whole messages with
+headers."""
 
 from dissectors.enums import ErrorCode
 from kshark.schema import api, bytes_, int16, struct

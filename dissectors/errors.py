@@ -62,8 +62,8 @@ _ACK: Final = "ShareAcknowledge, and acknowledgements in ShareFetch"
 _HEARTBEAT: Final = "ShareGroupHeartbeat"
 _STATE: Final = "share coordinator (APIs 83-87)"
 
-#: What share groups send the code for. Sources: KIP-932; Kafka classes KafkaApis, SharePartitionManager, SharePartition,
-#: GroupMetadataManager, ShareCoordinatorShard.
+#: What share groups send the code for. Sources: KIP-932; Kafka classes KafkaApis, SharePartitionManager,
+#: SharePartition, GroupMetadataManager, ShareCoordinatorShard.
 SHARE_GROUPS: Final[dict[E, tuple[Sent, ...]]] = {
     E.UNKNOWN_SERVER_ERROR: (
         Sent(
@@ -101,13 +101,21 @@ SHARE_GROUPS: Final[dict[E, tuple[Sent, ...]]] = {
         Sent(_HEARTBEAT, _TOP, "another broker coordinates the group"),
         Sent(_STATE, _PART, "the share coordinator of that key is another broker"),
     ),
-    E.UNKNOWN_MEMBER_ID: (Sent(_HEARTBEAT, _TOP, "the member left, was removed after its session timeout (45 s), or never joined"),),
+    E.UNKNOWN_MEMBER_ID: (
+        Sent(_HEARTBEAT, _TOP, "the member left, was removed after its session timeout (45 s), or never joined"),
+    ),
     E.TOPIC_AUTHORIZATION_FAILED: (Sent(_SESSION, _PART, "no READ on the topic"),),
     E.GROUP_AUTHORIZATION_FAILED: (Sent(_SESSION, _TOP, "no READ on the group; the session's epoch does not advance"),),
-    E.UNSUPPORTED_VERSION: (Sent(_SESSION, _TOP, "share groups are off (share.version below 1); the session's epoch does not advance"),),
+    E.UNSUPPORTED_VERSION: (
+        Sent(_SESSION, _TOP, "share groups are off (share.version below 1); the session's epoch does not advance"),
+    ),
     E.INVALID_REQUEST: (
         Sent(_FETCH, _TOP, "epoch 0 with acknowledgements; the session, if there is one, stays as it was"),
-        Sent(_SESSION, _TOP, "a member id that is null, empty or longer than 36 characters, or limits in a renewing fetch"),
+        Sent(
+            _SESSION,
+            _TOP,
+            "a member id that is null, empty or longer than 36 characters, or limits in a renewing fetch",
+        ),
         Sent(
             _ACK,
             _PART,
@@ -154,11 +162,19 @@ SHARE_GROUPS: Final[dict[E, tuple[Sent, ...]]] = {
         Sent(_SESSION, _TOP, "fetches and acknowledgements counted apart; they share one epoch"),
         Sent(_SESSION, _TOP, "two clients with one member id, or requests of one session on two connections at once"),
         Sent("ShareAcknowledge", _TOP, "epoch 0: an acknowledgement cannot open a session"),
-        Sent(_FETCH, _TOP, "the session moved on while the fetch waited; what it acquired stays locked until its time runs out"),
+        Sent(
+            _FETCH,
+            _TOP,
+            "the session moved on while the fetch waited; what it acquired stays locked until its time runs out",
+        ),
     ),
-    E.FENCED_STATE_EPOCH: (Sent(_STATE, _PART, "an older state epoch than the stored one: the partition was initialized again since"),),
+    E.FENCED_STATE_EPOCH: (
+        Sent(_STATE, _PART, "an older state epoch than the stored one: the partition was initialized again since"),
+    ),
     E.SHARE_SESSION_LIMIT_REACHED: (
-        Sent(_FETCH, _TOP, "the broker holds group.share.max.share.sessions sessions (2000); answered after max_wait_ms"),
+        Sent(
+            _FETCH, _TOP, "the broker holds group.share.max.share.sessions sessions (2000); answered after max_wait_ms"
+        ),
     ),
 }
 
@@ -167,13 +183,17 @@ REMEDY: Final[dict[E, str]] = {
     E.COORDINATOR_LOAD_IN_PROGRESS: "wait, then send the same request again",
     E.COORDINATOR_NOT_AVAILABLE: "wait, then ask FindCoordinator again",
     E.NOT_COORDINATOR: "ask FindCoordinator, and send the request to the broker that it names",
-    E.UNSUPPORTED_VERSION: "ask ApiVersions; where share groups are off the cluster has to switch them on (feature share.version 1)",
+    E.UNSUPPORTED_VERSION: "ask ApiVersions; where share groups are off the cluster has to switch them on (feature "
+    "share.version 1)",
     E.INVALID_REQUEST: "mend the request: sent again as it is, it is refused again",
     E.GROUP_MAX_SIZE_REACHED: "wait until another member has left, or raise group.share.max.size",
     E.UNKNOWN_TOPIC_ID: "ask for metadata: the topic was deleted or made anew; forget the old id",
-    E.INVALID_RECORD_STATE: "drop the acknowledgement; the records come again to somebody, with their delivery count raised",
-    E.SHARE_SESSION_NOT_FOUND: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements in flight failed",
-    E.INVALID_SHARE_SESSION_EPOCH: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements in flight failed",
+    E.INVALID_RECORD_STATE: "drop the acknowledgement; the records come again to somebody, with their delivery count "
+    "raised",
+    E.SHARE_SESSION_NOT_FOUND: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements in "
+    "flight failed",
+    E.INVALID_SHARE_SESSION_EPOCH: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements "
+    "in flight failed",
     E.SHARE_SESSION_LIMIT_REACHED: "wait, then ShareFetch with epoch 0 again",
     E.UNKNOWN_MEMBER_ID: "join again: heartbeat with member epoch 0",
     E.FENCED_MEMBER_EPOCH: "join again: heartbeat with member epoch 0",
@@ -183,12 +203,15 @@ REMEDY: Final[dict[E, str]] = {
 #: What each says, in a sentence.
 MEANING: Final[dict[E, str]] = {
     E.UNKNOWN_SERVER_ERROR: "The broker failed, and has no code for how; its log tells.",
-    E.OFFSET_OUT_OF_RANGE: "The partition's log does not have the offset: it was deleted already, or is not written yet.",
+    E.OFFSET_OUT_OF_RANGE: "The partition's log does not have the offset: it was deleted already, or is not written "
+    "yet.",
     E.CORRUPT_MESSAGE: "A record batch is damaged: its checksum or its layout is wrong.",
-    E.UNKNOWN_TOPIC_OR_PARTITION: "The broker does not have the topic or partition: it does not exist, or is not known there yet.",
+    E.UNKNOWN_TOPIC_OR_PARTITION: "The broker does not have the topic or partition: it does not exist, or is not "
+    "known there yet.",
     E.INVALID_FETCH_SIZE: "A fetch asks for a number of bytes that cannot be.",
     E.LEADER_NOT_AVAILABLE: "The partition has no leader just now, as while one is elected.",
-    E.NOT_LEADER_OR_FOLLOWER: "The broker does not lead the partition, or has no replica of it: the client's metadata are old.",
+    E.NOT_LEADER_OR_FOLLOWER: "The broker does not lead the partition, or has no replica of it: the client's metadata "
+    "are old.",
     E.REQUEST_TIMED_OUT: "The broker did not get done within the time that the request gave it.",
     E.BROKER_NOT_AVAILABLE: "The broker that would have to act is not there.",
     E.REPLICA_NOT_AVAILABLE: "The broker has no replica of the partition that could answer.",
@@ -202,7 +225,8 @@ MEANING: Final[dict[E, str]] = {
     E.INVALID_TOPIC_EXCEPTION: "The topic's name is none that is allowed, or the topic is one of Kafka's own.",
     E.RECORD_LIST_TOO_LARGE: "The batches of a request are larger together than one segment of the log.",
     E.NOT_ENOUGH_REPLICAS: "Fewer replicas are in sync than min.insync.replicas: nothing was written.",
-    E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "The records were written, but fewer replicas have them than min.insync.replicas.",
+    E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "The records were written, but fewer replicas have them than "
+    "min.insync.replicas.",
     E.INVALID_REQUIRED_ACKS: "acks is none of -1, 0 and 1.",
     E.ILLEGAL_GENERATION: "The group is in another generation than the member believes: it was rebalanced without it.",
     E.INCONSISTENT_GROUP_PROTOCOL: "The member has no assignor, or type of protocol, in common with the group.",
@@ -217,22 +241,26 @@ MEANING: Final[dict[E, str]] = {
     E.INVALID_TIMESTAMP: "A record's timestamp is too far from the broker's clock, or missing.",
     E.UNSUPPORTED_SASL_MECHANISM: "The broker does not offer that SASL mechanism.",
     E.ILLEGAL_SASL_STATE: "The request does not belong at this place of the authentication.",
-    E.UNSUPPORTED_VERSION: "The broker does not have that version of the API, or a feature that it needs is switched off.",
+    E.UNSUPPORTED_VERSION: "The broker does not have that version of the API, or a feature that it needs is switched "
+    "off.",
     E.TOPIC_ALREADY_EXISTS: "There is a topic of that name already.",
     E.INVALID_PARTITIONS: "The number of partitions cannot be: below 1, or less than there are.",
     E.INVALID_REPLICATION_FACTOR: "The replication factor is below 1, or above the number of brokers.",
-    E.INVALID_REPLICA_ASSIGNMENT: "The replicas that were asked for cannot be: unknown brokers, one twice, or not as many everywhere.",
+    E.INVALID_REPLICA_ASSIGNMENT: "The replicas that were asked for cannot be: unknown brokers, one twice, or not as "
+    "many everywhere.",
     E.INVALID_CONFIG: "A configuration has a value, or a name, that cannot be.",
     E.NOT_CONTROLLER: "The broker that was asked is not the active controller.",
     E.INVALID_REQUEST: "The request contradicts itself, or lacks what it needs; its error_message may say more.",
     E.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The partition's messages are in a format too old for that.",
     E.POLICY_VIOLATION: "A rule of the cluster's operators (a policy class) forbids it.",
     E.OUT_OF_ORDER_SEQUENCE_NUMBER: "A producer's batch does not follow its last one: one between them is missing.",
-    E.DUPLICATE_SEQUENCE_NUMBER: "A producer's batch was written before, so long ago that its offset is not known any more.",
+    E.DUPLICATE_SEQUENCE_NUMBER: "A producer's batch was written before, so long ago that its offset is not known any "
+    "more.",
     E.INVALID_PRODUCER_EPOCH: "A newer producer with the same transactional id, or a newer epoch, has taken over.",
     E.INVALID_TXN_STATE: "The transaction is not in a state in which that can be done.",
     E.INVALID_PRODUCER_ID_MAPPING: "The transactional id belongs to another producer id, or to none.",
-    E.INVALID_TRANSACTION_TIMEOUT: "The transaction timeout is longer than brokers allow (transaction.max.timeout.ms), or below 1.",
+    E.INVALID_TRANSACTION_TIMEOUT: "The transaction timeout is longer than brokers allow "
+    "(transaction.max.timeout.ms), or below 1.",
     E.CONCURRENT_TRANSACTIONS: "The transaction before this one is still being completed.",
     E.TRANSACTION_COORDINATOR_FENCED: "A transaction coordinator that was replaced still writes.",
     E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "The client may not use that transactional id.",
@@ -257,8 +285,10 @@ MEANING: Final[dict[E, str]] = {
     E.LISTENER_NOT_FOUND: "The partition's leader has no listener like the one on which it was asked.",
     E.TOPIC_DELETION_DISABLED: "Topics cannot be deleted here (delete.topic.enable).",
     E.FENCED_LEADER_EPOCH: "The leader epoch of the request is older than the broker's.",
-    E.UNKNOWN_LEADER_EPOCH: "The leader epoch of the request is newer than the broker's, which has not heard of it yet.",
-    E.UNSUPPORTED_COMPRESSION_TYPE: "The records are compressed in a way that this version of the request cannot carry.",
+    E.UNKNOWN_LEADER_EPOCH: "The leader epoch of the request is newer than the broker's, which has not heard of it "
+    "yet.",
+    E.UNSUPPORTED_COMPRESSION_TYPE: "The records are compressed in a way that this version of the request cannot "
+    "carry.",
     E.STALE_BROKER_EPOCH: "A broker was started again since; the request is of before.",
     E.OFFSET_NOT_AVAILABLE: "A new leader does not know the end of its partition yet.",
     E.MEMBER_ID_REQUIRED: "The first half of joining: the client is given a member id, and joins again with it.",
@@ -269,7 +299,8 @@ MEANING: Final[dict[E, str]] = {
     E.ELECTION_NOT_NEEDED: "The partition has the leader already that was to be elected.",
     E.NO_REASSIGNMENT_IN_PROGRESS: "No move of the partition's replicas is under way.",
     E.GROUP_SUBSCRIBED_TO_TOPIC: "Offsets cannot be deleted of a topic to which the group subscribes.",
-    E.INVALID_RECORD: "The broker refuses a record for what is in it, as one without a key for a compacted topic; or its batch.",
+    E.INVALID_RECORD: "The broker refuses a record for what is in it, as one without a key for a compacted topic; or "
+    "its batch.",
     E.UNSTABLE_OFFSET_COMMIT: "Offsets of a transaction that is not complete stand in the way.",
     E.THROTTLING_QUOTA_EXCEEDED: "The client changes topics faster than its quota allows.",
     E.PRODUCER_FENCED: "A newer producer with the same transactional id has taken over.",
@@ -283,12 +314,14 @@ MEANING: Final[dict[E, str]] = {
     E.SNAPSHOT_NOT_FOUND: "There is no such snapshot of the metadata.",
     E.POSITION_OUT_OF_RANGE: "A piece of a snapshot is asked for that lies outside of it.",
     E.UNKNOWN_TOPIC_ID: "The broker knows no topic with that id: it was deleted, made anew, or is not known there yet.",
-    E.DUPLICATE_BROKER_REGISTRATION: "A broker with the same id is registered and alive; after a restart it counts as alive for a while.",
+    E.DUPLICATE_BROKER_REGISTRATION: "A broker with the same id is registered and alive; after a restart it counts as "
+    "alive for a while.",
     E.BROKER_ID_NOT_REGISTERED: "The controller knows no broker of that id.",
     E.INCONSISTENT_TOPIC_ID: "The topic's id is another one than in the broker's log.",
     E.INCONSISTENT_CLUSTER_ID: "The two sides belong to different clusters.",
     E.TRANSACTIONAL_ID_NOT_FOUND: "There is no transaction of that transactional id.",
-    E.FETCH_SESSION_TOPIC_ID_ERROR: "A fetch session goes by topic names, and the request by ids, or the other way round.",
+    E.FETCH_SESSION_TOPIC_ID_ERROR: "A fetch session goes by topic names, and the request by ids, or the other way "
+    "round.",
     E.INELIGIBLE_REPLICA: "A replica cannot be taken among those in sync: its broker is down, or was started again.",
     E.NEW_LEADER_ELECTED: "The request was served, and the partition got another leader by it.",
     E.OFFSET_MOVED_TO_TIERED_STORAGE: "The offset is in remote storage only: a follower has to begin behind it.",

@@ -31,7 +31,9 @@ partition_data = struct(
     int64("last_stable_offset", versions="4+", default=-1),
     int64("log_start_offset", versions="5+", default=-1),
     struct(int32("epoch", default=-1), int64("end_offset", default=-1), name="diverging_epoch", versions="12+", tag=0),
-    struct(int32("leader_id", default=-1), int32("leader_epoch", default=-1), name="current_leader", versions="12+", tag=1),
+    struct(
+        int32("leader_id", default=-1), int32("leader_epoch", default=-1), name="current_leader", versions="12+", tag=1
+    ),
     struct(int64("end_offset", default=-1), int32("epoch", default=-1), name="snapshot_id", versions="12+", tag=2),
     array("aborted_transactions", struct(int64("producer_id"), int64("first_offset")), versions="4+", nullable="4+"),
     int32("preferred_read_replica", versions="11+", default=-1),
@@ -51,7 +53,13 @@ DISSECTOR = api(
     request=struct(
         string("cluster_id", versions="12+", nullable="12+", tag=0),
         int32("replica_id", versions="0-14", default=-1),
-        struct(int32("replica_id", default=-1), int64("replica_epoch", default=-1), name="replica_state", versions="15+", tag=1),
+        struct(
+            int32("replica_id", default=-1),
+            int64("replica_epoch", default=-1),
+            name="replica_state",
+            versions="15+",
+            tag=1,
+        ),
         int32("max_wait_ms"),
         int32("min_bytes"),
         int32("max_bytes", versions="3+", default=2147483647),

@@ -1,8 +1,7 @@
 """What stands before every body: the request header (versions 0 to 2) and the response header (0 and 1).
 
-Which version belongs to which API version: `Api.request_header_version` and `Api.response_header_version`. Source: Kafka protocol guide,
-"Headers"; KIP-482 (tagged fields).
-"""
+Which version belongs to which API version: `Api.request_header_version` and `Api.response_header_version`. Source:
+Kafka protocol guide, "Headers"; KIP-482 (tagged fields)."""
 
 from dissectors.enums import ApiKey
 from kshark.schema import int16, int32, layout, string, struct

@@ -1,8 +1,7 @@
 """Differences between the definitions of Kafka's releases and these files that are no mistakes; kshark.sync reads them.
 
-Compared are 3.9 and the releases from 4.0 on. Tagged fields may be added to an existing version, and names may change: neither changes
-the bytes that an older reader understands.
-"""
+Compared are 3.9 and the releases from 4.0 on. Tagged fields may be added to an existing version, and names may change:
+neither changes the bytes that an older reader understands."""
 
 from typing import Final
 
@@ -113,7 +112,9 @@ JOINED: Final = {
 }
 
 #: Structures that Kafka writes without a definition.
-BY_HAND: Final = frozenset({"ConnectMetadata", "ConnectAssignment", "StickyAssignorUserData", "CooperativeStickyAssignorUserData"})
+BY_HAND: Final = frozenset(
+    {"ConnectMetadata", "ConnectAssignment", "StickyAssignorUserData", "CooperativeStickyAssignorUserData"}
+)
 
 #: Definitions that are not read here, each with the reason.
 NOT_READ: Final = {

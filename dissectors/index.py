@@ -1,4 +1,5 @@
-"""Every API key of Kafka: its name, its module in this folder ("" where there is none yet), and the versions that any release spoke."""
+"""Every API key of Kafka: its name, its module in this folder ("" where there is none yet), and the versions that any
+release spoke."""
 
 from typing import Final
 

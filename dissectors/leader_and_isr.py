@@ -1,4 +1,5 @@
-"""LeaderAndIsr (API 4): the controller tells a broker which partitions it leads or follows (ZooKeeper mode, up to 3.9)."""
+"""LeaderAndIsr (API 4): the controller tells a broker which partitions it leads or follows (ZooKeeper mode, up to
+3.9)."""
 
 from dissectors.enums import ControlRequestType, ErrorCode, LeaderRecoveryState
 from kshark.schema import api, array, boolean, int8, int16, int32, int64, string, struct, uuid

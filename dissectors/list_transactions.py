@@ -19,6 +19,8 @@ DISSECTOR = api(
         int32("throttle_time_ms"),
         int16("error_code", enum=ErrorCode),
         array("unknown_state_filters", string()),
-        array("transaction_states", struct(string("transactional_id"), int64("producer_id"), string("transaction_state"))),
+        array(
+            "transaction_states", struct(string("transactional_id"), int64("producer_id"), string("transaction_state"))
+        ),
     ),
 )

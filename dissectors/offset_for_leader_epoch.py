@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpoch (API 23): where an epoch of a leader ended, so that a follower or consumer can cut off what diverged."""
+"""OffsetForLeaderEpoch (API 23): where an epoch of a leader ended, so that a follower or consumer can cut off what
+diverged."""
 
 from dissectors.enums import ErrorCode
 from kshark.schema import api, array, int16, int32, int64, string, struct

@@ -15,9 +15,13 @@ partition_produce = struct(
     int64("base_offset"),
     int64("log_append_time_ms", versions="2+", default=-1),
     int64("log_start_offset", versions="5+", default=-1),
-    array("record_errors", struct(int32("batch_index"), string("batch_index_error_message", nullable="8+")), versions="8+"),
+    array(
+        "record_errors", struct(int32("batch_index"), string("batch_index_error_message", nullable="8+")), versions="8+"
+    ),
     string("error_message", versions="8+", nullable="8+"),
-    struct(int32("leader_id", default=-1), int32("leader_epoch", default=-1), name="current_leader", versions="10+", tag=0),
+    struct(
+        int32("leader_id", default=-1), int32("leader_epoch", default=-1), name="current_leader", versions="10+", tag=0
+    ),
 )
 topic_produce = struct(
     string("name", versions="0-12"),

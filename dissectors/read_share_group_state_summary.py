@@ -33,5 +33,7 @@ DISSECTOR = api(
     kip="KIP-932",
     request=struct(string("group_id"), array("topics", read_state_summary_data)),
     response=struct(array("results", struct(uuid("topic_id"), array("partitions", partition_result)))),
-    older_response={0: struct(array("results", struct(uuid("topic_id"), array("partitions", partition_result_before_4_1))))},
+    older_response={
+        0: struct(array("results", struct(uuid("topic_id"), array("partitions", partition_result_before_4_1))))
+    },
 )

@@ -1,8 +1,8 @@
 """Which releases of Kafka speak which versions of an API: what their brokers or controllers accept.
 
-A `*` marks a last version that is spoken only with unstable versions switched on (`unstable.api.versions.enable`); the empty text means
-that the release does not have the API. Source: `validVersions` and `latestVersionUnstable` of each release's message definitions.
-"""
+A `*` marks a last version that is spoken only with unstable versions switched on (`unstable.api.versions.enable`); the
+empty text means that the release does not have the API. Source: `validVersions` and `latestVersionUnstable` of each
+release's message definitions."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
-"""Which configurations are credentials: those that Kafka declares as of type PASSWORD (ConfigDef.Type), by the end of their names.
+"""Which configurations are credentials: those that Kafka declares as of type PASSWORD (ConfigDef.Type), by the end of
+their names.
 
-Names may have a listener's prefix (`listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config`) or belong to plug-ins, which follow the same
-habits. Brokers never tell such a value (`is_sensitive`); who sets one sends it.
-"""
+Names may have a listener's prefix (`listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config`) or belong to plug-ins,
+which follow the same habits. Brokers never tell such a value (`is_sensitive`); who sets one sends it."""
 
 from typing import Final
 

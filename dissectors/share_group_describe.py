@@ -11,7 +11,10 @@ member = struct(
     string("client_host"),
     array("subscribed_topic_names", string()),
     struct(
-        array("topic_partitions", struct(uuid("topic_id", name_in="topic_name"), string("topic_name"), array("partitions", int32()))),
+        array(
+            "topic_partitions",
+            struct(uuid("topic_id", name_in="topic_name"), string("topic_name"), array("partitions", int32())),
+        ),
         name="assignment",
     ),
 )

@@ -24,6 +24,10 @@ DISSECTOR = api(
         string("member_id", nullable="0+"),
         int32("member_epoch"),
         int32("heartbeat_interval_ms"),
-        struct(array("topic_partitions", struct(uuid("topic_id"), array("partitions", int32()))), name="assignment", nullable="0+"),
+        struct(
+            array("topic_partitions", struct(uuid("topic_id"), array("partitions", int32()))),
+            name="assignment",
+            nullable="0+",
+        ),
     ),
 )

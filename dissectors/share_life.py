@@ -1,4 +1,5 @@
-"""The life of a share group on the wire, step by step: which API carries it, who asks whom, and what for. Source: KIP-932."""
+"""The life of a share group on the wire, step by step: which API carries it, who asks whom, and what for. Source:
+KIP-932."""
 
 from typing import Final, NamedTuple
 
@@ -21,17 +22,31 @@ _ADMIN: Final = "administrator to group coordinator"
 LIFE: Final = (
     Step((18,), _MEMBER, "both say what they speak; without APIs 76 to 79 in the answer there are no share groups"),
     Step((10,), _MEMBER, "it asks who coordinates the group"),
-    Step((76,), _COORDINATOR, "with member epoch 0 it joins; the answers assign partitions, later heartbeats say that it lives"),
-    Step((83,), "group coordinator to share coordinator", "each partition gets its start before anybody is assigned to it"),
+    Step(
+        (76,),
+        _COORDINATOR,
+        "with member epoch 0 it joins; the answers assign partitions, later heartbeats say that it lives",
+    ),
+    Step(
+        (83,),
+        "group coordinator to share coordinator",
+        "each partition gets its start before anybody is assigned to it",
+    ),
     Step((3,), _MEMBER, "it asks who leads the partitions it was assigned"),
     Step((78,), _LEADER, "with epoch 0 it opens a share session; records come with their acquired ranges"),
-    Step((10, 84), _STORE, "before it delivers for the first time, the leader finds and reads what was stored of the partition"),
+    Step(
+        (10, 84),
+        _STORE,
+        "before it delivers for the first time, the leader finds and reads what was stored of the partition",
+    ),
     Step((78, 79), _LEADER, "with epochs 1, 2, 3 … it fetches on and acknowledges: both APIs count with one epoch"),
     Step((85,), _STORE, "what an acknowledgement or a lock timeout changed is stored before the answer goes out"),
     Step((78, 79), _LEADER, "with epoch -1 it closes the session; what it still holds is released"),
     Step((76,), _COORDINATOR, "with member epoch -1 it leaves"),
     Step((16, 77), _ADMIN, "lists groups, describes members and their assignment"),
-    Step((90, 87), _ADMIN, "asks where the group stands: the group coordinator has the share coordinator read a summary"),
+    Step(
+        (90, 87), _ADMIN, "asks where the group stands: the group coordinator has the share coordinator read a summary"
+    ),
     Step((91, 83), _ADMIN, "moves an empty group's start: its partitions are initialized again"),
     Step((92, 86), _ADMIN, "takes a topic out of an empty group: its state is deleted"),
     Step((42, 86), _ADMIN, "deletes an empty group with all of its state"),

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-#: The metadata topic has the same id in every cluster. Source: Uuid.METADATA_TOPIC_ID, Topic.CLUSTER_METADATA_TOPIC_NAME.
+#: The metadata topic has the same id in every cluster. Source: Uuid.METADATA_TOPIC_ID,
+#: Topic.CLUSTER_METADATA_TOPIC_NAME.
 TOPIC_NAMES: Final = {"AAAAAAAAAAAAAAAAAAAAAQ": "__cluster_metadata"}
 
 #: APIs whose messages tell ids and names of topics side by side.

@@ -1,6 +1,6 @@
 """kshark: wire-traffic decoder and protocol analyzer for Apache Kafka.
 
-    for message in kshark.read("a.pcap"): ...           # requests and responses, in the order in which they end in the capture
+    for message in kshark.read("a.pcap"): ...           # requests and responses, in the order of their last packets
     for finding in kshark.check("a.pcap"): ...          # who broke which rule, when, and how we know
     kshark.decode(78, 1, "request", data) -> dict       # one body
     kshark.encode(78, 1, "request", value) -> bytes

@@ -1,4 +1,5 @@
-"""Api keys of the few APIs that the engine itself looks into; all others it knows by their dissectors only. Source: Kafka's ApiKeys."""
+"""Api keys of the few APIs that the engine itself looks into; all others it knows by their dissectors only. Source:
+Kafka's ApiKeys."""
 
 from __future__ import annotations
 

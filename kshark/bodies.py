@@ -23,12 +23,14 @@ def _registry() -> Registry:
     return Registry()
 
 
-def decode(key: int | str, version: int, kind: Direction, data: bytes, *, registry: Registry | None = None) -> dict[str, Any]:
-    """The body of a message without header, as a dict of plain values: bytes stay bytes, records too, a uuid is its text.
+def decode(
+    key: int | str, version: int, kind: Direction, data: bytes, *, registry: Registry | None = None
+) -> dict[str, Any]:
+    """The body of a message without header, as a dict of plain values: bytes stay bytes, records too, a uuid is its
+    text.
 
-    `key` is the API's number or its name, as in ShareFetch. Raises DecodeError where the body does not fit the layout to its last byte,
-    UsageError for an API or version that nobody knows.
-    """
+    `key` is the API's number or its name, as in ShareFetch. Raises DecodeError where the body does not fit the layout
+    to its last byte, UsageError for an API or version that nobody knows."""
     api = _api(key, version, registry)
     data = bytes(data)
     layout, version = api.layout(_kind(kind), version, data)
@@ -36,7 +38,9 @@ def decode(key: int | str, version: int, kind: Direction, data: bytes, *, regist
     return body
 
 
-def encode(key: int | str, version: int, kind: Direction, value: Mapping[str, Any], *, registry: Registry | None = None) -> bytes:
+def encode(
+    key: int | str, version: int, kind: Direction, value: Mapping[str, Any], *, registry: Registry | None = None
+) -> bytes:
     """The bytes of a body; takes what `decode` returns. Fields left out take their default.
 
     Raises EncodeError where a value does not fit, UsageError for an API or version that nobody knows.

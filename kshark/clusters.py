@@ -13,25 +13,34 @@ from kshark.model import Message
 
 
 class Clusters:
-    """`learn` takes messages in the order of the time line. Of an address what was told last holds: a port is used again.
+    """`learn` takes messages in the order of the time line. Of an address what was told last holds: a port is used
+    again.
 
-    Clusters are numbered in the order in which they were told of. An address of which no cluster was told is taken to be of number 0: two
-    addresses are not known to belong to two clusters until the capture says so.
-    """
+    Clusters are numbered in the order in which they were told of. An address of which no cluster was told is taken to
+    be of number 0: two addresses are not known to belong to two clusters until the capture says so."""
 
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
 
     def learn(self, message: Message) -> list[str]:
-        """The addresses of which the message tells a cluster that was not known: who answers, and those whom it names."""
+        """The addresses of which the message tells a cluster that was not known: who answers, and those whom it
+        names."""
         body: Any = message.body
-        cluster = getattr(body, "cluster_id", UNSET) if message.api_key == METADATA and message.kind == "response" else UNSET
+        cluster = (
+            getattr(body, "cluster_id", UNSET) if message.api_key == METADATA and message.kind == "response" else UNSET
+        )
         if not isinstance(cluster, str) or not cluster:
             return []
         named = getattr(body, "brokers", UNSET)
-        known = [one for one in named or () if isinstance(one.host, str) and isinstance(one.port, int)] if named is not UNSET else []
-        return [one for one in (message.broker, *(endpoint(one.host, one.port) for one in known)) if self.tell(one, cluster)]
+        known = (
+            [one for one in named or () if isinstance(one.host, str) and isinstance(one.port, int)]
+            if named is not UNSET
+            else []
+        )
+        return [
+            one for one in (message.broker, *(endpoint(one.host, one.port) for one in known)) if self.tell(one, cluster)
+        ]
 
     def tell(self, address: str, cluster: str) -> bool:
         """An address belongs to a cluster; whether that is new."""

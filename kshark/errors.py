@@ -21,8 +21,8 @@ class FilterError(UsageError):
 class UnreadableInput(Error):
     """The file is no capture, or cannot be opened; exit code 2.
 
-    `code` says in a word what is wrong with it (the column of `faults`), `when` what was done with it: hash, index or read.
-    """
+    `code` says in a word what is wrong with it (the column of `faults`), `when` what was done with it: hash, index or
+    read."""
 
     code: str = "unreadable"
     when: str = "read"
@@ -57,7 +57,8 @@ class SchemaError(Error):
 
 
 class DecodeError(Error):
-    """A body does not fit its schema: `code` from the catalogue, `offset` in bytes from its start, `path` of the field."""
+    """A body does not fit its schema: `code` from the catalogue, `offset` in bytes from its start, `path` of the
+    field."""
 
     def __init__(self, code: str, offset: int, path: str, detail: str = "") -> None:
         super().__init__(f"{code} at byte {offset}, field {path or '(none)'}{': ' + detail if detail else ''}")

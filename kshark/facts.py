@@ -1,9 +1,9 @@
 """What one connection teaches all others: the ends that are brokers, names of topic ids, nodes behind addresses.
 
-Whoever decodes only some of a capture's connections is told what the others taught, each fact with the packet that told it: it holds for
-what comes after. He finds out alone what he can, and tells what he taught and what he asked; `Facts.changed` says whether what all of them
-taught together would have been another answer, and then that part is decoded again. Most captures need no second time.
-"""
+Whoever decodes only some of a capture's connections is told what the others taught, each fact with the packet that told
+it: it holds for what comes after. He finds out alone what he can, and tells what he taught and what he asked;
+`Facts.changed` says whether what all of them taught together would have been another answer, and then that part is
+decoded again. Most captures need no second time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-#: An end that is a Kafka broker; the id of a topic of Kafka's own, whose records are opened; the name of a topic id, as the tables show it;
-#: the node id and listener behind an address; the id of its cluster.
+#: An end that is a Kafka broker; the id of a topic of Kafka's own, whose records are opened; the name of a topic id, as
+#: the tables show it; the node id and listener behind an address; the id of its cluster.
 Kind = Literal["broker", "own topic", "topic", "node", "cluster"]
 #: Of these the last that was told holds, of all others the first.
 LATEST: Final = frozenset({"node", "cluster"})
@@ -29,7 +29,8 @@ class Fact(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What somebody asked that was told before a packet, the `first` or the `last` or any between; `answer` None: nothing was."""
+    """What somebody asked that was told before a packet, the `first` or the `last` or any between; `answer` None:
+    nothing was."""
 
     kind: Kind
     key: str
@@ -93,7 +94,9 @@ class Facts:
         if known is None:
             return False  # nobody taught it: the answer, if there was one, is known from the start
         within = [fact.packet + 1 for fact in known if question.first <= fact.packet < question.last]
-        return any(self._answer(known, packet) != question.answer for packet in (question.first, *within, question.last))
+        return any(
+            self._answer(known, packet) != question.answer for packet in (question.first, *within, question.last)
+        )
 
     @staticmethod
     def _answer(known: list[Fact], packet: int) -> str | None:

@@ -1,7 +1,8 @@
-"""The nouns, in flow order: what the stages hand to each other. Times are the packets', as integer nanoseconds since 1970.
+"""The nouns, in flow order: what the stages hand to each other. Times are the packets', as integer nanoseconds since
+1970.
 
-Events have no subclasses, so `type(event) is Gap` tells which one it is: of a struct isinstance takes four times as long to say no.
-"""
+Events have no subclasses, so `type(event) is Gap` tells which one it is: of a struct isinstance takes four times as
+long to say no."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ Outcome = Literal["answered", "unanswered", "one_way", "orphan"]
 class PacketBatch:
     """Packets as columns over one buffer, in the order of the capture.
 
-    `number` counts from 1 over the whole capture, `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes), `offset` and `length` say
-    where the captured bytes are in `buffer`, `wire_length` how long the packet was before the snap length cut it.
-    """
+    `number` counts from 1 over the whole capture, `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes), `offset`
+    and `length` say where the captured bytes are in `buffer`, `wire_length` how long the packet was before the snap
+    length cut it."""
 
     buffer: bytes
     number: Int64s
@@ -73,10 +74,11 @@ class Segments(msgspec.Struct):
     """TCP segments as columns, in the order of the capture.
 
     `clock_ns` is the greatest time of all packets up to each, since times may run backwards.
-    `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into Link.ends), path & 1 the
-    side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in `buffer`,
-    `missing` payload bytes that the snap length cut off, `window` the receive window as the header has it, None where nobody has to know.
-    """
+    `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into Link.ends), path &
+    1 the side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in
+    `buffer`,
+    `missing` payload bytes that the snap length cut off, `window` the receive window as the header has it, None where
+    nobody has to know."""
 
     buffer: bytes
     packet: Int64s
@@ -99,7 +101,8 @@ ACK: Final = 16
 
 
 class Tls(msgspec.Struct):
-    """What a TLS connection shows, and what came of it: by side the bytes of data found inside, and the bytes that were not decrypted."""
+    """What a TLS connection shows, and what came of it: by side the bytes of data found inside, and the bytes that were
+    not decrypted."""
 
     client: Side
     #: As the client asks for it (SNI).
@@ -166,9 +169,8 @@ class Opened(msgspec.Struct, eq=False):
 
 @final
 class Closed(msgspec.Struct, eq=False):
-    """A connection ends: `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten (too many
-    connections) or capture (the capture ends).
-    """
+    """A connection ends: `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten
+    (too many connections) or capture (the capture ends)."""
 
     flow: Flow
     packet: int
@@ -190,10 +192,9 @@ class HalfClosed(msgspec.Struct, eq=False):
 
 @final
 class Gap(msgspec.Struct, eq=False):
-    """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole) and `last_packet`
-    (the first one after it). `packet` is its place in the time line, `size` -1 if unknown. Where TLS is decrypted, bytes that were not
-    are missing too.
-    """
+    """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole)
+    and `last_packet` (the first one after it). `packet` is its place in the time line, `size` -1 if unknown. Where TLS
+    is decrypted, bytes that were not are missing too."""
 
     flow: Flow
     side: Side
@@ -207,7 +208,8 @@ class Gap(msgspec.Struct, eq=False):
 
 @final
 class Late(msgspec.Struct, eq=False):
-    """What came of a connection from packet `since` on was known only with this packet, so much later that others did not wait for it.
+    """What came of a connection from packet `since` on was known only with this packet, so much later that others did
+    not wait for it.
 
     Stands in the time line before all that.
     """
@@ -219,13 +221,13 @@ class Late(msgspec.Struct, eq=False):
 
 @final
 class Frames(msgspec.Struct, eq=False):
-    """Frames as columns, ordered by the packet with which each was known: the one time line that later stages and users see.
+    """Frames as columns, ordered by the packet with which each was known: the one time line that later stages and users
+    see.
 
-    `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows` (the connection)
-    and `by_client` (whether the client sends; None if content has not told). `first_*`/`last_*` are the packets and times of a frame's
-    first and last byte, the length prefix included; `resync` marks frames found again after a gap, whose boundary is likely, not
-    certain.
-    """
+    `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows`
+    (the connection) and `by_client` (whether the client sends; None if content has not told). `first_*`/`last_*` are
+    the packets and times of a frame's first and last byte, the length prefix included; `resync` marks frames found
+    again after a gap, whose boundary is likely, not certain."""
 
     buffer: bytes
     flows: list[Flow]
@@ -261,7 +263,8 @@ class Frames(msgspec.Struct, eq=False):
 
 @final
 class Message(msgspec.Struct, gc=False, omit_defaults=False):
-    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`). UNSET is absent."""
+    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`). UNSET is
+    absent."""
 
     packet: int
     packets: tuple[int, int] | UnsetType
@@ -296,7 +299,8 @@ Remembered = TypeVar("Remembered", bound=tuple[Any, ...])
 
 
 class ByMessage(dict[int, Remembered]):
-    """What is remembered of messages: tuples that begin with the message, by its id(), which is another one when it was pickled."""
+    """What is remembered of messages: tuples that begin with the message, by its id(), which is another one when it was
+    pickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _by_message, ([*self.values()],)
@@ -308,10 +312,9 @@ def _by_message(remembered: list[Remembered]) -> ByMessage[Remembered]:
 
 @final
 class Exchange(msgspec.Struct, gc=False, eq=False):
-    """A request with its response, or either alone; emitted when it is complete: after the response; at once for one-way requests;
-    for unanswered ones when they are given up, at the latest when the connection (or the capture) ends. `packet` is its place in the time
-    line: the one that completed it.
-    """
+    """A request with its response, or either alone; emitted when it is complete: after the response; at once for
+    one-way requests; for unanswered ones when they are given up, at the latest when the connection (or the capture)
+    ends. `packet` is its place in the time line: the one that completed it."""
 
     request: Message | None
     response: Message | None
@@ -322,9 +325,11 @@ class Exchange(msgspec.Struct, gc=False, eq=False):
 
 @final
 class Weird(msgspec.Struct, gc=False):
-    """A fact about these bytes, which may be the capture's fault: `code` is the catalogue's (kshark.anomaly), `stage` who saw it.
+    """A fact about these bytes, which may be the capture's fault: `code` is the catalogue's (kshark.anomaly), `stage`
+    who saw it.
 
-    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none); one may stand for many, then
+    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none); one may
+    stand for many, then
     `times` says how often it was seen. `correlation_id`: of the request that it is about.
     """
 
@@ -365,7 +370,8 @@ class Witness(msgspec.Struct, gc=False):
 
 
 class Finding(msgspec.Struct, gc=False):
-    """A rule of the protocol that was broken, or may have been: its fields, in this order, are the JSON line (`kshark check -T json`)."""
+    """A rule of the protocol that was broken, or may have been: its fields, in this order, are the JSON line (`kshark
+    check -T json`)."""
 
     code: str
     rule: int | None

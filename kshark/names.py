@@ -1,4 +1,5 @@
-"""Names of topic ids, from every structure that has both: the dissectors say where (`name_in`), no API is known here."""
+"""Names of topic ids, from every structure that has both: the dissectors say where (`name_in`), no API is known
+here."""
 
 from __future__ import annotations
 
@@ -48,9 +49,8 @@ class TopicNames:
     """The topic names that a capture tells, across connections: `learn` takes messages in the order of the time line.
 
     `known` has every name learned so far. Beyond limits.TOPICS ids names are not kept, and `full` is true. What was
-    taught elsewhere is `told`, and known from its packet on: `reach` says how far the time line has come. What was known late tells
-    names with the packet with which it was known.
-    """
+    taught elsewhere is `told`, and known from its packet on: `reach` says how far the time line has come. What was
+    known late tells names with the packet with which it was known."""
 
     def __init__(self, registry: Registry) -> None:
         self.known: dict[str, str] = dict(import_module("dissectors.topics").TOPIC_NAMES)
@@ -108,7 +108,9 @@ class TopicNames:
     def taught(self, kind: Kind) -> Iterator[Fact]:
         """What messages here told first."""
         return (
-            Fact(kind, topic_id, self.known[topic_id], since) for topic_id, since in self._since.items() if topic_id not in self._elsewhere
+            Fact(kind, topic_id, self.known[topic_id], since)
+            for topic_id, since in self._since.items()
+            if topic_id not in self._elsewhere
         )
 
     def tell(self, topic_id: str, name: str, packet: int) -> None:

@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 class Options:
     """What the consumer asks for; what nobody looks at is not read.
 
-    `records`: how far record batches are opened (kshark.records.Opening). `payload`: keys, values and header values of records, or only
-    their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose connections are Kafka whatever their
-    bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open structures inside bytes and learn topic names, for
-    consumers that show bodies. `tls_keys`: the text of a TLS key log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not
-    masked. `transport`: packets are counted for Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests
-    compare the two).
-    """
+    `records`: how far record batches are opened (kshark.records.Opening). `payload`: keys, values and header values of
+    records, or only their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose
+    connections are Kafka whatever their bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open
+    structures inside bytes and learn topic names, for consumers that show bodies. `tls_keys`: the text of a TLS key
+    log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not masked. `transport`: packets are counted for
+    Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two)."""
 
     records: Opening = True
     payload: bool = True
@@ -58,7 +57,9 @@ class Front:
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
         witness = BodyWitness(registry)
-        self.framing = Framing(witness, options.kafka_ports, options.tls_keys, measuring=options.transport, exact=options.exact)
+        self.framing = Framing(
+            witness, options.kafka_ports, options.tls_keys, measuring=options.transport, exact=options.exact
+        )
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The time line of a whole capture: a batch for each item, and one when the capture ends."""
@@ -82,7 +83,8 @@ class Front:
 
 
 class Back:
-    """The stages that treat connections separately: batches of the time line to pages, lists of events with their messages decoded."""
+    """The stages that treat connections separately: batches of the time line to pages, lists of events with their
+    messages decoded."""
 
     def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
         """`asking`: see kshark.embedded.Embedding."""
@@ -122,11 +124,11 @@ class Back:
 
 
 class Engine:
-    """All stages of one capture: what a capture source yields in, pages out, which are lists of events in time line order.
+    """All stages of one capture: what a capture source yields in, pages out, which are lists of events in time line
+    order.
 
-    Whoever needs the time line itself, to share it out or to hand it on, joins `front` and `back` in the same way. Between two items
-    its state can be put away and taken up again (kshark.snapshot).
-    """
+    Whoever needs the time line itself, to share it out or to hand it on, joins `front` and `back` in the same way.
+    Between two items its state can be put away and taken up again (kshark.snapshot)."""
 
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
         self.options = options or Options()
@@ -150,16 +152,21 @@ class Engine:
 
 
 class Share:
-    """The stages behind the link, for some of a capture's connections: all between the same two ends come to the same share.
+    """The stages behind the link, for some of a capture's connections: all between the same two ends come to the same
+    share.
 
-    What the others taught is `told` before the first segments; afterwards `taught` is what connections here taught, and `asked` what
-    they needed to know, with the answers they had: if `Facts.changed` of one of these, the share is to be decoded again, and told more.
-    """
+    What the others taught is `told` before the first segments; afterwards `taught` is what connections here taught, and
+    `asked` what they needed to know, with the answers they had: if `Facts.changed` of one of these, the share is to be
+    decoded again, and told more."""
 
-    def __init__(self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()) -> None:
+    def __init__(
+        self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()
+    ) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asked.tls_keys, exact=asked.exact, asking=True)
+        self._framing = Framing(
+            BodyWitness(registry), asked.kafka_ports, asked.tls_keys, exact=asked.exact, asking=True
+        )
         self._back = Back(asked, registry, asking=True)
         known = [*told]
         self._framing.brokers.told(known)

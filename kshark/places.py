@@ -1,4 +1,5 @@
-"""Where Kafka's structures lie inside bytes fields, as words for dissectors: the field, what it holds, and how one of several is chosen.
+"""Where Kafka's structures lie inside bytes fields, as words for dissectors: the field, what it holds, and how one of
+several is chosen.
 
 All of it is data, which kshark.embedded follows. Bytes fields inside a structure may hold structures again.
 """
@@ -13,8 +14,8 @@ from msgspec.structs import force_setattr
 
 from kshark.schema import Layout
 
-#: Where a structure's version is found: in an int16 before it, in its own first field (an int16), in the numbers before a record's value,
-#: or nowhere: then it is the newest version that ends where the bytes do.
+#: Where a structure's version is found: in an int16 before it, in its own first field (an int16), in the numbers before
+#: a record's value, or nowhere: then it is the newest version that ends where the bytes do.
 VersionFrom = Literal["prefix", "first_field", "numbers", "length"]
 
 
@@ -27,7 +28,8 @@ class Structure(Struct, frozen=True, eq=False):
 
 
 class Numbers(Struct, frozen=True):
-    """Numbers before a record's key or value, by name: `type` is the kind of record, `version` the version of the value."""
+    """Numbers before a record's key or value, by name: `type` is the kind of record, `version` the version of the
+    value."""
 
     names: tuple[str, ...] = ()
     encoding: Literal["int16", "uvarint"] = "int16"
@@ -37,9 +39,8 @@ NONE: Final = Numbers()
 
 
 class Log(Struct, frozen=True, eq=False):
-    """Records that a part of Kafka writes for itself. `types`: by the record's type, which is one of the numbers of `key` or `value`, the
-    key's layout (None: the key is its numbers only) and the value's structure.
-    """
+    """Records that a part of Kafka writes for itself. `types`: by the record's type, which is one of the numbers of
+    `key` or `value`, the key's layout (None: the key is its numbers only) and the value's structure."""
 
     types: Mapping[int, tuple[Layout | None, Structure]]
     key: Numbers = NONE
@@ -47,14 +48,16 @@ class Log(Struct, frozen=True, eq=False):
 
 
 class Foreign(Struct, frozen=True):
-    """Bytes in a format that is not Kafka's, by its name in kshark.embedded; the field `compression` names the codec."""
+    """Bytes in a format that is not Kafka's, by its name in kshark.embedded; the field `compression` names the
+    codec."""
 
     format: str
     compression: str
 
 
 class Whole(Struct, frozen=True):
-    """A whole message with its header, which says what it is; of a response the request's field `of` holds the request header."""
+    """A whole message with its header, which says what it is; of a response the request's field `of` holds the request
+    header."""
 
     kind: Literal["request", "response"]
     of: str = ""
@@ -66,12 +69,11 @@ Holding = Structure | Log | Foreign | Whole
 class Place(Struct, frozen=True, eq=False):
     """A field of bytes or records in a body, `path` with dots (through arrays too), and what it can hold.
 
-    `by`: fields whose value chooses an entry of `holds`. The value is looked for next to the place, then in the structs around it, last
-    in the request; a topic id counts as its topic's name. If no such field has a value, the one entry that fits the bytes to their end
-    is taken, if it is the only one. Without `by` the content is the entry "". `control`: the content of control batches. `call`: other
-    names that the fields used by places inside have here. `certain` False: other software may put other bytes there, so a misfit is no
-    fault.
-    """
+    `by`: fields whose value chooses an entry of `holds`. The value is looked for next to the place, then in the structs
+    around it, last in the request; a topic id counts as its topic's name. If no such field has a value, the one entry
+    that fits the bytes to their end is taken, if it is the only one. Without `by` the content is the entry "".
+    `control`: the content of control batches. `call`: other names that the fields used by places inside have here.
+    `certain` False: other software may put other bytes there, so a misfit is no fault."""
 
     path: str
     holds: Mapping[str, Holding]

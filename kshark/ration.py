@@ -17,8 +17,8 @@ _ONCE: Final = frozenset({"SNAP_LENGTH_CUT"})
 class Ration:
     """Passes the first `limit` weirds of each code; `close` gives one more per code, which stands for all others.
 
-    Rations can be joined: what those of a capture's ranges pass, and `held`, one range after the other, is taken by one for the whole.
-    """
+    Rations can be joined: what those of a capture's ranges pass, and `held`, one range after the other, is taken by one
+    for the whole."""
 
     def __init__(self, limit: int = WEIRDS_PER_FLOW) -> None:
         self._limit = limit
@@ -26,7 +26,8 @@ class Ration:
         self._held: dict[str, Weird] = {}
 
     def take(self, weird: Weird) -> Iterator[Weird]:
-        """The weird, unless there were too many of its code; it may stand for several, from its `first_packet` to its `packet`."""
+        """The weird, unless there were too many of its code; it may stand for several, from its `first_packet` to its
+        `packet`."""
         seen = self._seen.get(weird.code, 0)
         self._seen[weird.code] = seen + weird.times
         if seen < (1 if weird.code in _ONCE else self._limit):

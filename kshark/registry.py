@@ -1,9 +1,8 @@
 """Finds dissectors: from api key to Api, each imported when its first message comes.
 
-Names and versions of all of Kafka's APIs are data (dissectors/index.py), so that a frame's header can be checked without importing any
-dissector. Users' own dissectors come as files, or installed under the entry-point group `kshark.dissectors`; a key or name that is
-taken is refused.
-"""
+Names and versions of all of Kafka's APIs are data (dissectors/index.py), so that a frame's header can be checked
+without importing any dissector. Users' own dissectors come as files, or installed under the entry-point group
+`kshark.dissectors`; a key or name that is taken is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +28,8 @@ _HERE: Final = str(Path(__file__).parent)
 
 
 class Known(Struct, frozen=True):
-    """What is known of an API without importing its dissector; `module` is empty if there is none, `api` is set once it is imported."""
+    """What is known of an API without importing its dissector; `module` is empty if there is none, `api` is set once it
+    is imported."""
 
     name: str
     versions: Versions
@@ -46,7 +46,8 @@ class Registry:
     def __init__(self, files: Iterable[str | Path] = (), *, installed: bool = True) -> None:
         index = import_module("dissectors.index").INDEX
         self._known = {
-            key: Known(name, versions_of(versions), module and f"dissectors.{module}") for key, (name, module, versions) in index.items()
+            key: Known(name, versions_of(versions), module and f"dissectors.{module}")
+            for key, (name, module, versions) in index.items()
         }
         for api, origin in _installed() if installed else ():
             self.add(api, origin)
@@ -118,7 +119,9 @@ class Registry:
     @cached_property
     def own_topics(self) -> frozenset[str]:
         """Topics of Kafka's own: how their records are read depends on the topic."""
-        return frozenset(name for places in self._places.values() for place in places if place.by for name in place.holds)
+        return frozenset(
+            name for places in self._places.values() for place in places if place.by for name in place.holds
+        )
 
     @cached_property
     def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
@@ -155,7 +158,8 @@ def default_registry() -> Registry:
 
 @lru_cache(1)
 def _may_be_installed(folders: tuple[str, ...]) -> bool:
-    """Whether any installed package names the entry-point group: 2 ms, where importlib.metadata takes 23 to find none."""
+    """Whether any installed package names the entry-point group: 2 ms, where importlib.metadata takes 23 to find
+    none."""
     for folder in map(Path, folders):
         if folder.is_file():
             return True  # a zip, which the library looks into
@@ -204,7 +208,13 @@ def _told(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         file, line = error.filename or "", error.lineno
     else:
-        frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith((_HERE, "<frozen"))]
+        frames = [
+            frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith((_HERE, "<frozen"))
+        ]
         file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
     place = f"{Path(file).name}, line {line}: " if file else ""
-    return f"{place}{error}" if isinstance(error, SchemaError) else f"{place}{type(error).__name__}: {getattr(error, 'msg', error)}"
+    return (
+        f"{place}{error}"
+        if isinstance(error, SchemaError)
+        else f"{place}{type(error).__name__}: {getattr(error, 'msg', error)}"
+    )

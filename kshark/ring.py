@@ -1,4 +1,5 @@
-"""A few numbers for each of very many things, in some bytes each: what is remembered of connections that were forgotten."""
+"""A few numbers for each of very many things, in some bytes each: what is remembered of connections that were
+forgotten."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from struct import calcsize, pack_into, unpack_from
 
 
 class Ring:
-    """Whole numbers by key. A key takes the room of any other that is a multiple of `size` away: the last one put is there.
+    """Whole numbers by key. A key takes the room of any other that is a multiple of `size` away: the last one put is
+    there.
 
     Takes its memory with the first one, at once; the system counts it as it is used.
     """

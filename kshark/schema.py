@@ -1,8 +1,8 @@
 """The vocabulary in which dissectors are written: Kafka's message definitions as Python values.
 
-A schema is a value: order is wire order, indentation is nesting, a mistake raises SchemaError at import, where it is. Versions are
-written as Kafka writes them: `"0-3"`, `"2+"`, `"4"`, `"none"`. Source of the types: Kafka protocol guide, "Protocol Primitive Types".
-"""
+A schema is a value: order is wire order, indentation is nesting, a mistake raises SchemaError at import, where it is.
+Versions are written as Kafka writes them: `"0-3"`, `"2+"`, `"4"`, `"none"`. Source of the types: Kafka protocol guide,
+"Protocol Primitive Types"."""
 
 from __future__ import annotations
 
@@ -82,9 +82,8 @@ VARYING: Final = ("varint", "varlong")
 
 
 class Secret(Struct, frozen=True):
-    """When a field is a credential: always, or where a field next to it says so, a `flag` that is true or a `name` that ends in one of
-    these words, in upper or lower case, with any of `.-_` or nothing for a dot.
-    """
+    """When a field is a credential: always, or where a field next to it says so, a `flag` that is true or a `name` that
+    ends in one of these words, in upper or lower case, with any of `.-_` or nothing for a dot."""
 
     flag: str = ""
     name: str = ""
@@ -98,12 +97,12 @@ SECRET: Final = Secret()
 class Field(Struct, frozen=True):
     """One field, or, with an empty name, the element type of an array.
 
-    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field (`tag` set) is
-    in the tagged-field section in the versions `tagged`; `default` is what an absent field means, None: the type's zero. `flexible`
-    narrows the layout's flexible versions for this field alone (the request header's client_id never is). `name_in`: this field is a
-    topic id, and that field next to it has the topic's name. `aligned` False: records that may begin and end inside a batch. `bits`:
-    each bit of the number stands for a member of `enum`. `secret`: a credential, which is masked unless somebody asks for it.
-    """
+    `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field
+    (`tag` set) is in the tagged-field section in the versions `tagged`; `default` is what an absent field means, None:
+    the type's zero. `flexible` narrows the layout's flexible versions for this field alone (the request header's
+    client_id never is). `name_in`: this field is a topic id, and that field next to it has the topic's name. `aligned`
+    False: records that may begin and end inside a batch. `bits`: each bit of the number stands for a member of `enum`.
+    `secret`: a credential, which is masked unless somebody asks for it."""
 
     name: str
     type: str
@@ -160,13 +159,34 @@ def _field(
         raise SchemaError(f"field {name!r}: {type} cannot be null")
     if default is not None and not _fits(type, default):
         raise SchemaError(f"field {name!r}: {default!r} is no default of {type}")
-    if (name_in and type != "uuid") or (not aligned and type != "records") or (bits and (enum is None or type == "array")):
+    if (
+        (name_in and type != "uuid")
+        or (not aligned and type != "records")
+        or (bits and (enum is None or type == "array"))
+    ):
         raise SchemaError(f"field {name!r}: name_in is for ids, aligned for records, bits for numbers with an enum")
     if secret is not None and type not in ("string", "bytes"):
         raise SchemaError(f"field {name!r}: only texts and bytes are credentials")
     where = versions_of(tagged if tagged is not None else versions) if tag is not None else NEVER
     every, null, compact = versions_of(versions), versions_of(nullable), versions_of(flexible)
-    return Field(name, type, every, null, tag, where, default, about, enum, compact, element, fields, name_in, aligned, bits, secret)
+    return Field(
+        name,
+        type,
+        every,
+        null,
+        tag,
+        where,
+        default,
+        about,
+        enum,
+        compact,
+        element,
+        fields,
+        name_in,
+        aligned,
+        bits,
+        secret,
+    )
 
 
 def _fits(type: str, default: Any) -> bool:
@@ -236,7 +256,9 @@ def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
             tags[f.tag] = f
     for f in fields:
         if f.name_in and f.name_in not in seen:
-            raise SchemaError(f"struct {name or '(element)'}: {f.name!r} has its name in {f.name_in!r}, which is not there")
+            raise SchemaError(
+                f"struct {name or '(element)'}: {f.name!r} has its name in {f.name_in!r}, which is not there"
+            )
     return _field("struct", name, fields=fields, **attributes)
 
 
@@ -248,7 +270,8 @@ def named(name: str, type: Field, **attributes: Any) -> Field:
 
 
 class Layout(Struct, frozen=True, eq=False):
-    """A message's body in all its versions. `older`: other layouts that a version once had (recognised by their length)."""
+    """A message's body in all its versions. `older`: other layouts that a version once had (recognised by their
+    length)."""
 
     name: str
     versions: Versions
@@ -257,7 +280,9 @@ class Layout(Struct, frozen=True, eq=False):
     older: Mapping[int, Field] = field(default_factory=dict)
 
 
-def layout(name: str, *, versions: str, flexible: str, fields: Field, older: Mapping[int, Field] | None = None) -> Layout:
+def layout(
+    name: str, *, versions: str, flexible: str, fields: Field, older: Mapping[int, Field] | None = None
+) -> Layout:
     """A structure that is not an API's: a header, a stored record, bytes inside bytes."""
     every, compact = versions_of(versions), versions_of(flexible)
     for root in (fields, *(older or {}).values()):
@@ -302,12 +327,12 @@ Sasl = Literal["begins", "goes on"]
 class Api(Struct, frozen=True, eq=False):
     """One API of Kafka: both layouts, and attributes for the ways in which its wire format differs from all others.
 
-    `response_header`: a fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an answer that begins
-    with this error code has that version's layout. `one_way`: (field, value): a request with this value has no answer. `then_raw`:
-    after an answer of these versions the connection carries SASL tokens without headers. `software`: the request's fields with the name
-    and version of the client's software. `repeated`: every connection gets the same answer, so it is worth keeping. `early_access`:
-    versions that no finished release takes. `sasl`: it begins or goes on with authentication. `kip` and `about` are for people.
-    """
+    `response_header`: a fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an
+    answer that begins with this error code has that version's layout. `one_way`: (field, value): a request with this
+    value has no answer. `then_raw`: after an answer of these versions the connection carries SASL tokens without
+    headers. `software`: the request's fields with the name and version of the client's software. `repeated`: every
+    connection gets the same answer, so it is worth keeping. `early_access`: versions that no finished release takes.
+    `sasl`: it begins or goes on with authentication. `kip` and `about` are for people."""
 
     key: int
     name: str
@@ -328,10 +353,15 @@ class Api(Struct, frozen=True, eq=False):
     sasl: Sasl | None = None
 
     def layout(self, kind: str, version: int, begins: bytes = b"") -> tuple[Layout, int]:
-        """The layout of requests or responses, and the version in which a body is laid out that begins with these bytes."""
+        """The layout of requests or responses, and the version in which a body is laid out that begins with these
+        bytes."""
         if kind == "request":
             return self.request, version
-        fell_back = self.fallback is not None and int.from_bytes(begins[:2], "big", signed=True) == self.fallback[0] and len(begins) > 1
+        fell_back = (
+            self.fallback is not None
+            and int.from_bytes(begins[:2], "big", signed=True) == self.fallback[0]
+            and len(begins) > 1
+        )
         return self.response, self.fallback[1] if self.fallback is not None and fell_back else version
 
     def request_header_version(self, version: int) -> int:
@@ -339,7 +369,8 @@ class Api(Struct, frozen=True, eq=False):
         return self.request_header.get(version, 2 if version in self.flexible else 1)
 
     def response_header_version(self, version: int) -> int:
-        """Header of a response: 0, or 1 in flexible versions (KIP-482), unless the dissector names another (KIP-511)."""
+        """Header of a response: 0, or 1 in flexible versions (KIP-482), unless the dissector names another
+        (KIP-511)."""
         if self.response_header is not None:
             return self.response_header
         return 1 if version in self.flexible else 0

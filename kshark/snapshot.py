@@ -3,16 +3,17 @@
 data = save(engine, analyzer, rows)  # behind the pages of an item
 engine, analyzer, rows = load(data)  # goes on as if nothing had been
 
-State is what came of packets; machinery is what was made from code and options (compiled readers, rules, dissectors). A snapshot holds
-state, and names the machinery: `load` finds it in an engine that it makes anew. Objects that refer to each other are written one after the
-other and not one inside the other: a long chain of references is no deep recursion.
+State is what came of packets; machinery is what was made from code and options (compiled readers, rules, dissectors). A
+snapshot holds state, and names the machinery: `load` finds it in an engine that it makes anew. Objects that refer to
+each other are written one after the other and not one inside the other: a long chain of references is no deep
+recursion.
 
-A snapshot takes 60 bytes for an open connection and 400 for a share session with an open request, compressed (1 kB and 3 kB before that);
-as many of them as kshark.limits lets the engine hold, and the bytes that wait for more (HELD_BYTES, UNFINISHED_BYTES, LATE_BYTES there).
-With rows 8 bytes for each connection that there ever was.
+A snapshot takes 60 bytes for an open connection and 400 for a share session with an open request, compressed (1 kB and
+3 kB before that); as many of them as kshark.limits lets the engine hold, and the bytes that wait for more (HELD_BYTES,
+UNFINISHED_BYTES, LATE_BYTES there). With rows 8 bytes for each connection that there ever was.
 
-A snapshot is a pickle: whoever can write one runs what he likes in the process that loads it. Load only what lies where nobody else writes.
-"""
+A snapshot is a pickle: whoever can write one runs what he likes in the process that loads it. Load only what lies where
+nobody else writes."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ _Filled = tuple[Any, Any]
 
 
 def save(engine: Engine, *others: Any) -> bytes:
-    """The state of an engine and of those that take its events, all of whose pages were taken; with the engine's options."""
+    """The state of an engine and of those that take its events, all of whose pages were taken; with the engine's
+    options."""
     stream = io.BytesIO()
     pickle.dump(engine.options, stream, _PROTOCOL)
     writer = _Writer(stream, _Machinery(engine))
@@ -54,11 +56,14 @@ def save(engine: Engine, *others: Any) -> bytes:
 
 
 def load(data: bytes, registry: Registry | None = None) -> tuple[Any, ...]:
-    """What was given to `save`, as it was then; `registry` as for the Engine. Raises UsageError for a snapshot of another kshark."""
+    """What was given to `save`, as it was then; `registry` as for the Engine. Raises UsageError for a snapshot of
+    another kshark."""
     head, line, rest = data.partition(b"\n")
     if head + line != _head():
         whose = head[len(_MAGIC) :].decode("utf-8", "replace") if head.startswith(_MAGIC) else "something else"
-        raise UsageError(f"a snapshot of {whose} cannot be read by kshark {__version__}; begin anew, or go on with what wrote it")
+        raise UsageError(
+            f"a snapshot of {whose} cannot be read by kshark {__version__}; begin anew, or go on with what wrote it"
+        )
     try:
         stream = io.BytesIO(zlib.decompress(rest))
     except zlib.error:
@@ -124,7 +129,10 @@ class _Machinery:
         if api is None:
             return []
         known = api.versions.nearest(decoder.version)
-        return [[*_below(shape_of(api.request, known, older))] for older in (False, True)[: 1 + (known in api.request.older)]]
+        return [
+            [*_below(shape_of(api.request, known, older))]
+            for older in (False, True)[: 1 + (known in api.request.older)]
+        ]
 
 
 def _below(shape: Shape) -> Iterator[Shape]:
@@ -139,7 +147,8 @@ def _below(shape: Shape) -> Iterator[Shape]:
 
 
 class _Writer(pickle.Pickler):
-    """Writes objects of kshark's own classes empty, and what is in them afterwards: one level of references after the other."""
+    """Writes objects of kshark's own classes empty, and what is in them afterwards: one level of references after the
+    other."""
 
     def __init__(self, stream: io.BytesIO, machinery: _Machinery) -> None:
         super().__init__(stream, _PROTOCOL)

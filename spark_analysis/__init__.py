@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Makes `spark.read.format("kshark")` known where Spark does not find it by itself (a Connect server without kshark)."""
+    """Makes `spark.read.format("kshark")` known where Spark does not find it by itself (a Connect server without
+    kshark)."""
     from spark_analysis.streaming import KsharkSource
 
     spark.dataSource.register(KsharkSource)

@@ -43,7 +43,8 @@ class Lister(Protocol):
 
 
 class Bucketed(NamedTuple):
-    """A capture's buckets, numbered over all captures, and what each of them is told (kshark.parallel.sorting.numbered), pickled.
+    """A capture's buckets, numbered over all captures, and what each of them is told
+    (kshark.parallel.sorting.numbered), pickled.
 
     `lister` makes who takes the capture's sessions, and is told the same.
     """
@@ -55,7 +56,8 @@ class Bucketed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The findings of a capture, its share sessions, explained refusals and coverage, and what was made of the sessions in each bucket."""
+    """The findings of a capture, its share sessions, explained refusals and coverage, and what was made of the sessions
+    in each bucket."""
 
     findings: list[Finding]
     observed: Observed
@@ -63,7 +65,11 @@ class Found(NamedTuple):
 
 
 def judged(
-    exchanges: DataFrame, captures: Sequence[Bucketed], given: Mapping[int, int] | None = None, *, coverage: bool = False
+    exchanges: DataFrame,
+    captures: Sequence[Bucketed],
+    given: Mapping[int, int] | None = None,
+    *,
+    coverage: bool = False,
 ) -> list[Found]:
     """What is found in each capture, from all captures' exchanges; `coverage`: whether that is counted.
 
@@ -84,7 +90,9 @@ def judged(
         for bucket, own in groupby(rows, itemgetter(0)):
             yield from _judge(bucket, own, captures[capture[bucket]], coverage)
 
-    together = exchanges.unionByName(nobody).repartitionById(len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1)
+    together = exchanges.unionByName(nobody).repartitionById(
+        len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1
+    )
     rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FOUND)
     found: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
     observed, made = defaultdict[int, Observed](Observed), defaultdict[int, list[Any]](list)
@@ -115,6 +123,7 @@ def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> 
 
 
 def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:
-    """A capture's findings, from those of each bucket as JSON: what is about all buckets' members is found in every one and counts once."""
+    """A capture's findings, from those of each bucket as JSON: what is about all buckets' members is found in every one
+    and counts once."""
     findings = reduce(or_, buckets, Counter[bytes]())
     return [msgspec.json.decode(one, type=Finding) for one in findings.elements()]

@@ -25,7 +25,12 @@ DEFAULT: Final = Sizes()
 
 
 def checked(
-    spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT, *, coverage: bool = False
+    spark: SparkSession,
+    captures: Sequence[Sequence[str]],
+    options: Options,
+    sizes: Sizes = DEFAULT,
+    *,
+    coverage: bool = False,
 ) -> list[Checked | UnreadableInput]:
     """What was found in each capture, or why it could not be read; `coverage`: whether that is counted."""
     cores = cores_of(spark)
@@ -35,7 +40,10 @@ def checked(
     tasks = tasks_for([file for files in small for file in files], len(small), cores)
     by_two = 2 * len(small) <= cores and max(sizes_of(small), default=0) > sizes.whole
     apart = iter(
-        [one if isinstance(one, UnreadableInput) else _joined(one) for one in analysed(spark, large, options, sizes, coverage=coverage)]
+        [
+            one if isinstance(one, UnreadableInput) else _joined(one)
+            for one in analysed(spark, large, options, sizes, coverage=coverage)
+        ]
     )
     work = partial(whole, options=options, coverage=coverage, by_two=by_two)
     rest = iter(results(spark, small, work, tasks))

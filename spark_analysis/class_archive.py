@@ -1,8 +1,9 @@
-"""Spark's Java classes, read and checked once and kept: the JVM maps them (class data sharing), and Spark starts in half the time.
+"""Spark's Java classes, read and checked once and kept: the JVM maps them (class data sharing), and Spark starts in
+half the time.
 
-`kshark-spark prepare` makes the archive, for this user, this Java and this version of Spark; sessions on this machine use it. A JVM that it
-does not fit goes without, and says nothing. (JEP 350; the java command of Java 17: -XX:SharedArchiveFile, -XX:ArchiveClassesAtExit.)
-"""
+`kshark-spark prepare` makes the archive, for this user, this Java and this version of Spark; sessions on this machine
+use it. A JVM that it does not fit goes without, and says nothing. (JEP 350; the java command of Java 17:
+-XX:SharedArchiveFile, -XX:ArchiveClassesAtExit.)"""
 
 from __future__ import annotations
 

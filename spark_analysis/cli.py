@@ -1,4 +1,5 @@
-"""The command `kshark-spark`: check, export and report, for captures of any number and size, or for the tables of an earlier export."""
+"""The command `kshark-spark`: check, export and report, for captures of any number and size, or for the tables of an
+earlier export."""
 
 from __future__ import annotations
 
@@ -35,9 +36,19 @@ COMMANDS: Final = {
     "prepare": "once on a machine: Spark's Java classes are kept in a file, and it starts in half the time",
 }
 EXAMPLES: Final = {
-    "check": ("kshark-spark check tables/", "kshark-spark check a.pcap b.pcap -T json", "kshark-spark check captures/ --each"),
-    "export": ("kshark-spark export captures/ --each -o tables", "kshark-spark export a.pcap -o tables --master spark://host:7077"),
-    "report": ("kshark-spark report captures/ --each -o report", "kshark-spark report tables/ -o report --ignore SESSION_NOT_CLOSED"),
+    "check": (
+        "kshark-spark check tables/",
+        "kshark-spark check a.pcap b.pcap -T json",
+        "kshark-spark check captures/ --each",
+    ),
+    "export": (
+        "kshark-spark export captures/ --each -o tables",
+        "kshark-spark export a.pcap -o tables --master spark://host:7077",
+    ),
+    "report": (
+        "kshark-spark report captures/ --each -o report",
+        "kshark-spark report tables/ -o report --ignore SESSION_NOT_CLOSED",
+    ),
     "prepare": ("kshark-spark prepare",),
 }
 
@@ -85,12 +96,27 @@ def _parser(command: str) -> Parser:
     parser.prog = f"kshark-spark {command}"
     if command == "prepare":
         return parser
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="captures: pcap or pcapng files, folders of them; or one folder of tables")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="captures: pcap or pcapng files, folders of them; or one folder of tables",
+    )
     parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
-    parser.add_argument("--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine")
-    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's, as spark-submit takes it")
+    parser.add_argument(
+        "--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, as spark-submit takes it",
+    )
     add_tls_keys(parser)
-    parser.add_argument("-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only")
+    parser.add_argument(
+        "-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only"
+    )
     if command == "export":
         from kshark.cli.export import add_folder
 
@@ -101,7 +127,9 @@ def _parser(command: str) -> Parser:
     from kshark.cli.check import EXIT_CODES, add_coverage, add_fail_on, add_selection, add_verbose
 
     if command == "report":
-        parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced")
+        parser.add_argument(
+            "-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced"
+        )
         add_restrictions(parser)
         add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged and counted)")
     add_format(parser, "text", "json")
@@ -116,7 +144,9 @@ def _parser(command: str) -> Parser:
 
 def _session(args: Namespace) -> SparkSession:
     if sys.stderr.isatty() and args.master is None and not java_options():
-        print("kshark-spark: Spark starts; after `kshark-spark prepare`, once, it does in half the time", file=sys.stderr)
+        print(
+            "kshark-spark: Spark starts; after `kshark-spark prepare`, once, it does in half the time", file=sys.stderr
+        )
     return open_session(args.master, pairs(args.conf))
 
 
@@ -165,7 +195,11 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark):
-            return {**check(exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text", coverage=coverage)}
+            return {
+                **check(
+                    exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text", coverage=coverage
+                )
+            }
     from kshark.capture.paths import absolute
     from kshark.pipeline import JUDGED
     from spark_analysis.captures import checked
@@ -175,8 +209,16 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     with shown(spark):
         found = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
     as_named = {absolute(file): file for files in captures for file in files}
-    for witness in (one for each in found if not isinstance(each, UnreadableInput) for finding in each.findings for one in finding.witness):
-        witness.places = witness.places and [structs.replace(place, file=as_named[place.file]) for place in witness.places]
+    for witness in (
+        one
+        for each in found
+        if not isinstance(each, UnreadableInput)
+        for finding in each.findings
+        for one in finding.witness
+    ):
+        witness.places = witness.places and [
+            structs.replace(place, file=as_named[place.file]) for place in witness.places
+        ]
     return {files[0]: one for files, one in zip(captures, found, strict=True)}
 
 
@@ -263,7 +305,9 @@ def _tables(args: Namespace) -> Path | None:
     paths: Sequence[str] = args.paths
     for path in filter(is_remote, map(named, paths)):
         if is_folder(inside(str(path), "exchanges")):
-            raise UsageError(f"{path} is a folder of tables, which Spark reads from this machine's folders only; copy or mount it")
+            raise UsageError(
+                f"{path} is a folder of tables, which Spark reads from this machine's folders only; copy or mount it"
+            )
     folders = [Path(path) for path in paths if is_tables(Path(path))]
     if folders and len(paths) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; check it alone")

@@ -1,7 +1,7 @@
 """The process that Spark forks its Python workers from, on one machine: what all of them need is imported once, here.
 
-Spark's own daemon imports nothing before it forks, and PySpark from an archive without compiled code. Source: pyspark/daemon.py.
-"""
+Spark's own daemon imports nothing before it forks, and PySpark from an archive without compiled code. Source:
+pyspark/daemon.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from pathlib import Path
 
 def unpacked(paths: list[str]) -> list[str]:
     """Where modules are looked for, without the archive of PySpark that lies inside the installed package."""
-    return [path for path in paths if not (path.endswith("pyspark.zip") and Path(path).parents[2].joinpath("daemon.py").is_file())]
+    return [
+        path
+        for path in paths
+        if not (path.endswith("pyspark.zip") and Path(path).parents[2].joinpath("daemon.py").is_file())
+    ]
 
 
 def main() -> None:

@@ -4,17 +4,16 @@ Spark finds it without being told, by the module pyspark_kshark. Options are the
 
 | option | meaning |
 |---|---|
-| table | the table's name: exchanges (unless told), share_requests, findings and so on, as `kshark explain tables` lists them |
+| table | the table's name: exchanges (the default), share_requests, findings ...: `kshark explain tables` |
 | each | true: every file is a capture of its own; else all of them are one |
 | since, until | only what happened in that period |
 | decode_as | ports that are Kafka whatever they look like, with commas between: 9093,9094 |
 | dissector | files with APIs of one's own, with commas between |
 | no_payload | true: keys, values and header values of records are left out |
 
-A capture is read by one task, with kshark's whole engine; small captures of their own share a task. One that cannot be read is an error;
-for the table `faults` it is a row.
-The workers open the paths themselves, those of stores (`s3://bucket/captures/`) too.
-"""
+A capture is read by one task, with kshark's whole engine; small captures of their own share a task. One that cannot be
+read is an error; for the table `faults` it is a row. The workers open the paths themselves, those of stores
+(`s3://bucket/captures/`) too."""
 
 from __future__ import annotations
 
@@ -125,7 +124,9 @@ def arguments(options: Mapping[str, str]) -> Namespace:
         raise UsageError(f'no option "{unknown[0]}"; there are {", ".join(sorted({*known} - {"paths"}))}')
     given = {name.lower(): value for name, value in options.items()}
     words = [word for name, option in _ONE.items() if name in given for word in (option, given[name])]
-    words += [word for name, option in _SEVERAL.items() for value in _split(given.get(name)) for word in (option, value)]
+    words += [
+        word for name, option in _SEVERAL.items() for value in _split(given.get(name)) for word in (option, value)
+    ]
     words += [word for port in _split(given.get("decode_as")) for word in ("-d", f"tcp.port=={port},kafka")]
     words += [option for name, option in _SWITCHES.items() if is_true(name, given.get(name, "false"))]
     parser = Parser("export", "tables of captures", ())
@@ -143,7 +144,9 @@ def paths(options: Mapping[str, str]) -> list[str]:
 
 
 def options_of(args: Namespace, table: str) -> Options:
-    return Options(records=True if table == "records" else "headers", payload=args.payload, embedded=True, secrets=args.secrets)
+    return Options(
+        records=True if table == "records" else "headers", payload=args.payload, embedded=True, secrets=args.secrets
+    )
 
 
 def _split(text: str | None) -> list[str]:

@@ -1,8 +1,8 @@
 """The export: each task writes its part of every table as `kshark export` would, the driver commits all parts together.
 
-Small captures share a task. Of a large one the tasks of its shares write the rows of their connections, the tasks of its buckets those of
-share sessions and their requests; the driver writes what belongs to no connection, and findings: some are found in several buckets.
-"""
+Small captures share a task. Of a large one the tasks of its shares write the rows of their connections, the tasks of
+its buckets those of share sessions and their requests; the driver writes what belongs to no connection, and findings:
+some are found in several buckets."""
 
 from __future__ import annotations
 
@@ -43,14 +43,17 @@ Named = tuple[str, Sequence[str]]
 
 
 class Written(NamedTuple):
-    """What became of some captures: their part of the tables, what was odd about each by its name, how many are in the tables already."""
+    """What became of some captures: their part of the tables, what was odd about each by its name, how many are in the
+    tables already."""
 
     part: Part = Part()
     notes: Sequence[tuple[str, Notes]] = ()
     skipped: int = 0
 
 
-def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT) -> list[Written]:
+def run(
+    spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT
+) -> list[Written]:
     """Writes the tables into a folder that driver and workers share."""
     attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
@@ -108,17 +111,23 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
 # -- large captures
 
 
-def _in_parts(spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, sizes: Sizes) -> list[Written]:
+def _in_parts(
+    spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, sizes: Sizes
+) -> list[Written]:
     """By ranges, shares and buckets."""
     hashed = results(spark, named, lambda one: attempt.capture(*one), len(named))
-    known = [(files, capture) for (_, files), capture in zip(named, hashed, strict=True) if isinstance(capture, Capture)]
+    known = [
+        (files, capture) for (_, files), capture in zip(named, hashed, strict=True) if isinstance(capture, Capture)
+    ]
     captures, unread = [capture for _, capture in known], PartWriter(attempt)
     for (name, _), error in zip(named, hashed, strict=True):
         if isinstance(error, UnreadableInput):
             unread.fault(name, error)
     made = [Written(skipped=hashed.count(None))]
     beside, lister = partial(_Share, attempt, captures), partial(_Bucket, attempt, captures)
-    for capture, one in zip(captures, analysed(spark, [files for files, _ in known], options, sizes, beside, lister), strict=True):
+    for capture, one in zip(
+        captures, analysed(spark, [files for files, _ in known], options, sizes, beside, lister), strict=True
+    ):
         if isinstance(one, UnreadableInput):
             unread.fault(capture.name, one)
         else:
@@ -166,6 +175,8 @@ class _Share:
 class _Bucket:
     """Writes the rows of a bucket's share sessions and their requests (spark_analysis.buckets.Lister)."""
 
-    def __init__(self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]) -> None:
+    def __init__(
+        self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]
+    ) -> None:
         part = _part(attempt, captures[plan.number], facts, common)
         self.page, self.close = part.page, part.close

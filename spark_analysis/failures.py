@@ -1,4 +1,5 @@
-"""Why Spark stopped, in one sentence with the next step: its own messages are pages long and begin with somebody else's name."""
+"""Why Spark stopped, in one sentence with the next step: its own messages are pages long and begin with somebody else's
+name."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _CAUSES: Final = (
     ),
     (
         r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|re2|kshark|dissectors|spark_analysis)",
-        "a worker's Python has no {0}; install kshark there, or name a Python that has it: --conf spark.pyspark.python=PATH",
+        "a worker's Python has no {0}; install kshark there, or name a Python that has it: --conf "
+        "spark.pyspark.python=PATH",
     ),
     (
         r"(?i)Python in worker has different version[^\d]*([\d.]+)",
@@ -30,15 +32,18 @@ _CAUSES: Final = (
     ),
     (
         r"No space left on device",
-        "no space is left on a worker's disk; name a roomier one: --conf spark.local.dir=DIR, or SPARK_LOCAL_DIRS where workers start",
+        "no space is left on a worker's disk; name a roomier one: --conf spark.local.dir=DIR, or SPARK_LOCAL_DIRS "
+        "where workers start",
     ),
     (
         r"(?i)Cannot run program \"([^\"]+)\"",
         "a worker could not start {0}; name a Python that it has: --conf spark.pyspark.python=PATH",
     ),
     (
-        r"(?i)OutOfMemoryError|JVM ended with 52\b|exit code:? 137|exitCode 137|signal 9|SIGKILL|Container killed by YARN|memory limits",
-        "a worker ran out of memory; give each more (--conf spark.executor.memory=4g, on one machine spark.driver.memory) or fewer cores",
+        r"(?i)OutOfMemoryError|JVM ended with 52\b|exit code:? 137|exitCode 137|signal 9|SIGKILL|Container killed by "
+        r"YARN|memory limits",
+        "a worker ran out of memory; give each more (--conf spark.executor.memory=4g, on one machine "
+        "spark.driver.memory) or fewer cores",
     ),
     (
         r"spark\.driver\.maxResultSize",
@@ -59,7 +64,9 @@ _CAUSES: Final = (
     ),
 )
 #: What is said when a JVM has hung up, which says least: how it ended goes before it.
-_HUNG_UP: Final = r"(?i)Answer from Java side is empty|Error while sending or receiving|^Connection\w*Error|Py4JNetworkError"
+_HUNG_UP: Final = (
+    r"(?i)Answer from Java side is empty|Error while sending or receiving|^Connection\w*Error|Py4JNetworkError"
+)
 _ENDED: Final = "Spark's own process ended (killed, or out of memory); give it more: --conf spark.driver.memory=4g"
 
 
@@ -69,7 +76,8 @@ def sentence(error: BaseException) -> str:
 
 
 def cause(error: BaseException) -> str | None:
-    """The known cause: by what was said, else by how a JVM that was started here ended; on its way it says this and that."""
+    """The known cause: by what was said, else by how a JVM that was started here ended; on its way it says this and
+    that."""
     said = f"{type(error).__name__}: {error}"
     found = _known(said)
     if found is None:
@@ -98,7 +106,8 @@ def _jvm_end() -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The line that says what happened first: where Java threw something it is the last cause, Py4J's own words stand before it."""
+    """The line that says what happened first: where Java threw something it is the last cause, Py4J's own words stand
+    before it."""
     text = str(error).strip()
     java = re.findall(r"^(?:Caused by)?: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
     return (java[-1] if java else text.split("\n", 1)[0])[:300] or type(error).__name__

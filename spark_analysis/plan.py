@@ -1,4 +1,5 @@
-"""How the work on large captures is laid out: which ranges are read, how many shares are decoded, how many buckets are judged."""
+"""How the work on large captures is laid out: which ranges are read, how many shares are decoded, how many buckets are
+judged."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Sizes(NamedTuple):
-    """Bytes of a capture up to which one task does it all; bytes of a range, and of a share; buckets (None: two a core).
+    """Bytes of a capture up to which one task does it all; bytes of a range, and of a share; buckets (None: two a
+    core).
 
     `dearer`: so much more work a byte is to many tasks than to one.
     """
@@ -33,7 +35,8 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A capture, the `number`th of those that were named. Its shares and buckets are numbered over all captures, `shares` of them from
+    """A capture, the `number`th of those that were named. Its shares and buckets are numbered over all captures,
+    `shares` of them from
     `share` on, buckets likewise."""
 
     number: int
@@ -52,12 +55,15 @@ def tasks_for(files: Sequence[str], count: int, cores: int) -> int:
 
 
 def are_shared_out(captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[bool]:
-    """Which captures many tasks read: large ones of which each alone would keep its task busy when all could be done by all cores."""
+    """Which captures many tasks read: large ones of which each alone would keep its task busy when all could be done by
+    all cores."""
     size = sizes_of(captures)
     return [one > sizes.whole and one * cores > sizes.dearer * sum(size) for one in size]
 
 
-def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[Plan | UnreadableInput]:
+def planned(
+    spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, sizes: Sizes
+) -> list[Plan | UnreadableInput]:
     """The plan of each capture; to find its ranges, all of it is read."""
     files = [*dict.fromkeys(chain.from_iterable(captures))]
     extents = _extents(spark, files, cores, sizes)
@@ -78,7 +84,9 @@ def planned(spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, 
     return plans
 
 
-def _extents(spark: SparkSession, files: Sequence[str], cores: int, sizes: Sizes) -> dict[str, list[Extent] | UnreadableInput]:
+def _extents(
+    spark: SparkSession, files: Sequence[str], cores: int, sizes: Sizes
+) -> dict[str, list[Extent] | UnreadableInput]:
     """By file; where they prove wrong, the file is read from its beginning to its end."""
     places, extents = dict[str, list[Place]](), dict[str, list[Extent] | UnreadableInput]()
     for file in files:

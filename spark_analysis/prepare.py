@@ -1,4 +1,5 @@
-"""The archive of Spark's classes is made: by a JVM that does a little of what kshark's jobs do, and writes it when it ends."""
+"""The archive of Spark's classes is made: by a JVM that does a little of what kshark's jobs do, and writes it when it
+ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How many exchanges a capture's tables hold, of which kinds, and the error codes in their answers: told by typed columns."""
+"""How many exchanges a capture's tables hold, of which kinds, and the error codes in their answers: told by typed
+columns."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _SCHEMA: Final = pa.schema([("capture", pa.string()), ("told", pa.binary())])
 
 
 def exchanges_of(spark: SparkSession, tables: Tables, *, coverage: bool = False) -> dict[str, Observed]:
-    """By capture, its exchanges and what they were refused with; `coverage`: what only that asks for is counted, too."""
+    """By capture, its exchanges and what they were refused with; `coverage`: what only that asks for is counted,
+    too."""
     opened = "records" in tables
 
     def work(slice_: Slice) -> Iterator[pa.RecordBatch]:
@@ -47,7 +49,9 @@ def exchanges_of(spark: SparkSession, tables: Tables, *, coverage: bool = False)
         observers = defaultdict[str, Observer](lambda: Observer(registry))
         for group in row_groups("exchanges", slice_["exchanges"]):
             _count(group, observers, coverage, opened)
-        yield batch_of(_SCHEMA, [(capture, pickle.dumps(observer.observed, 5)) for capture, observer in observers.items()])
+        yield batch_of(
+            _SCHEMA, [(capture, pickle.dumps(observer.observed, 5)) for capture, observer in observers.items()]
+        )
 
     found = defaultdict[str, Observed](Observed)
     for capture, told in collected(in_slices(spark, slices_of(tables.files, ["exchanges"]), _TOLD, work)):
@@ -63,13 +67,18 @@ def _count(group: RowGroup, observers: defaultdict[str, Observer], coverage: boo
     of_capture, captures = distinct(rows["capture"])
     of_outcome, outcomes = distinct(rows["outcome"])
     outcome = {name: of_outcome == at for at, (name,) in enumerate(outcomes)}
-    asked, answered = rows["request_packet"].is_valid().to_numpy(), outcome.get("answered", np.zeros(len(rows), np.bool_))
+    asked, answered = (
+        rows["request_packet"].is_valid().to_numpy(),
+        outcome.get("answered", np.zeros(len(rows), np.bool_)),
+    )
     tries = _tries(group, rows, asked, answered, opened) if coverage else {}
     judged = asked & np.isin(cells(rows["api_key"], -1), [*BOOK.apis])
     for at, (capture,) in enumerate(captures):
         own = of_capture == at
         of_rules, kinds = _number(own & judged), Counter({name: _number(own & mask) for name, mask in outcome.items()})
-        seen = Observed(0, _number(own), 0, of_rules, tried=Counter({read: _number(own & mask) for read, mask in tries.items()}))
+        seen = Observed(
+            0, _number(own), 0, of_rules, tried=Counter({read: _number(own & mask) for read, mask in tries.items()})
+        )
         seen.orphans, seen.one_way, seen.unanswered = (kinds[name] for name in ("orphan", "one_way", "unanswered"))
         observers[capture].observed.join(seen)
     refused = answered & rows["error_codes"].is_valid().to_numpy()

@@ -1,8 +1,7 @@
 """Parts of a report, one a capture, made by tasks: from the capture's packets, or from its rows in the tables.
 
-Small captures share a task. Of a large one the tasks of its shares and of its buckets count what they see, and the driver adds it up; where
-a part of it is asked for, one task reads it.
-"""
+Small captures share a task. Of a large one the tasks of its shares and of its buckets count what they see, and the
+driver adds it up; where a part of it is asked for, one task reads it."""
 
 from __future__ import annotations
 
@@ -55,11 +54,23 @@ _TOLD_BY: Final = ("exchanges", "flows", "weirds")
 #: The order of events, as kshark.tables.events.place_of has it.
 _TIME: Final = ("packet", "phase", "flow_packet", "place")
 #: What workers have to know of a command line.
-_ASKED: Final = ("select", "ignore", "format", "display_filter", "dissectors", "since", "until", "decode_as", "tls_keys")
+_ASKED: Final = (
+    "select",
+    "ignore",
+    "format",
+    "display_filter",
+    "dissectors",
+    "since",
+    "until",
+    "decode_as",
+    "tls_keys",
+)
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
-def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT) -> list[Part]:
+def parts_of_captures(
+    spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT
+) -> list[Part]:
     """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
     cores = cores_of(spark)
@@ -68,10 +79,15 @@ def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]]
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
     known, options = asked(args), replace(OPTIONS, tls_keys=args.tls_keys)
     made = results(
-        spark, tasks, lambda task: [(name, _part(name, captures[name], files, known, options)) for name, files in task], len(tasks)
+        spark,
+        tasks,
+        lambda task: [(name, _part(name, captures[name], files, known, options)) for name, files in task],
+        len(tasks),
     )
     found = {name: part for parts in read_all(made) for name, part in parts}
-    apart = read_all(analysed(spark, [*large.values()], options, sizes, partial(_Share, [*large]), partial(_Bucket, [*large])))
+    apart = read_all(
+        analysed(spark, [*large.values()], options, sizes, partial(_Share, [*large]), partial(_Bucket, [*large]))
+    )
     found |= {name: _joined(name, captures[name], one, known) for name, one in zip(large, apart, strict=True)}
     return [found[name] for name in captures]
 
@@ -90,11 +106,23 @@ def _in_time(tables: Tables) -> DataFrame:
     """The rows, each in the column of its table, with their capture and what they are sorted by (_TIME)."""
     from pyspark.sql import functions as F
 
-    first, position = F.substring_index("flow_id", ":", -1).cast("bigint"), F.coalesce("request_position", "response_position")
-    place = {"exchanges": (MESSAGES, position), "flows": (BEFORE, F.lit(-1)), "weirds": (BEFORE, F.coalesce("position", F.lit(-1)))}
+    first, position = (
+        F.substring_index("flow_id", ":", -1).cast("bigint"),
+        F.coalesce("request_position", "response_position"),
+    )
+    place = {
+        "exchanges": (MESSAGES, position),
+        "flows": (BEFORE, F.lit(-1)),
+        "weirds": (BEFORE, F.coalesce("position", F.lit(-1))),
+    }
     rows = (
         tables[name].select(
-            "capture", "packet", F.lit(phase).alias("phase"), first.alias("flow_packet"), at.alias("place"), F.struct("*").alias(name)
+            "capture",
+            "packet",
+            F.lit(phase).alias("phase"),
+            first.alias("flow_packet"),
+            at.alias("place"),
+            F.struct("*").alias(name),
         )
         for name, (phase, at) in place.items()
     )
@@ -107,7 +135,8 @@ def asked(args: Namespace) -> Namespace:
 
 
 def is_restricted(args: Namespace) -> bool:
-    """Whether a part of the captures is asked for, or ports are named. Raises UsageError and FilterError for what cannot be."""
+    """Whether a part of the captures is asked for, or ports are named. Raises UsageError and FilterError for what
+    cannot be."""
     Period(args.since, args.until)
     return bool(args.since or args.until or ports(args) or display_filter(args))
 
@@ -121,7 +150,9 @@ def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespac
     reporting = Reporting(name, args, source.shows, source.tells)
     for page in source:
         reporting.page(page)
-    return reporting.close(files, source.locate and partial(_renamed, source.locate, dict(zip(places, files, strict=True))))
+    return reporting.close(
+        files, source.locate and partial(_renamed, source.locate, dict(zip(places, files, strict=True)))
+    )
 
 
 def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
@@ -164,10 +195,16 @@ def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace)
     collector.page(parts.weirds)
     rows.page(event for _, event in parts.common if isinstance(event, Opened))
     findings = in_packet_order(filter(selection(args), found.findings))
-    topics = {topic_id: name for topic_id, name in parts.names.items() if topic_id in {finding.topic_id for finding in findings}}
+    topics = {
+        topic_id: name
+        for topic_id, name in parts.names.items()
+        if topic_id in {finding.topic_id for finding in findings}
+    }
     locate = partial(located, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
     part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed)
-    return part._replace(collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *found.made]))
+    return part._replace(
+        collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *found.made])
+    )
 
 
 def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:

@@ -1,8 +1,7 @@
 """Captures that are rotated into a folder (tcpdump -C, -G, -W; dumpcap -b): which of its files are complete, and new.
 
-A file is complete when a newer one of its series exists, whose name differs in digits only, or when it has not changed for a while. A name
-that occurs again with other bytes is another file: rings write over their oldest.
-"""
+A file is complete when a newer one of its series exists, whose name differs in digits only, or when it has not changed
+for a while. A name that occurs again with other bytes is another file: rings write over their oldest."""
 
 from __future__ import annotations
 
@@ -48,10 +47,12 @@ class File(msgspec.Struct, frozen=True):
 def arrived(paths: Iterable[str], known: Mapping[str, File], now_ns: int, settled_ns: int) -> Iterator[File]:
     """The files that are complete and not known, in order of name; and those known that have grown, each once.
 
-    `paths` are folders, or patterns such as `DIR/*.pcap`; `known` are the files taken, by path. Files that are no captures are left out.
-    """
+    `paths` are folders, or patterns such as `DIR/*.pcap`; `known` are the files taken, by path. Files that are no
+    captures are left out."""
     listed = dict(_listed(paths))
-    newest = {_series(path): path for path in sorted(listed, key=lambda path: (listed[path].st_mtime_ns, _natural(path)))}
+    newest = {
+        _series(path): path for path in sorted(listed, key=lambda path: (listed[path].st_mtime_ns, _natural(path)))
+    }
     for path, stat in sorted(listed.items()):
         before = known.get(path)
         try:
@@ -75,7 +76,9 @@ def _is_still(before: File, path: str, stat: stat_result) -> bool:
 def _listed(paths: Iterable[str]) -> Iterator[tuple[str, stat_result]]:
     for path in paths:
         if not Path(path).is_dir() and not has_magic(path):
-            raise UsageError(f"{path}: no folder; a stream reads the captures of a folder, or those of a pattern (DIR/*.pcap)")
+            raise UsageError(
+                f"{path}: no folder; a stream reads the captures of a folder, or those of a pattern (DIR/*.pcap)"
+            )
         for file in Path(path).rglob("*") if Path(path).is_dir() else map(Path, glob(path)):
             try:
                 stat = file.stat()

@@ -58,7 +58,9 @@ def few_collections() -> None:
     gc.set_threshold(_YOUNG, 50, 100)
 
 
-def results(spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int) -> list[Result | UnreadableInput]:
+def results(
+    spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int
+) -> list[Result | UnreadableInput]:
     """What workers make of each item, in their order; where a file could not be read the error stands in its place."""
     if not items:
         return []
@@ -81,7 +83,8 @@ def frame_of(spark: SparkSession, schema: pa.Schema, rows: Sequence[Row]) -> Dat
 
 
 def collected(frame: DataFrame) -> Iterator[Row]:
-    """All rows of a frame. DataFrame.collect holds them several times in Java, and gives a part of them when it runs out of memory."""
+    """All rows of a frame. DataFrame.collect holds them several times in Java, and gives a part of them when it runs
+    out of memory."""
     return _rows(iter(frame.toArrow().to_batches()))
 
 
@@ -107,4 +110,6 @@ def _rows(batches: Batches) -> Iterator[Row]:
 def batch_of(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows as one batch, which may be empty."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.RecordBatch.from_arrays([pa.array(cells, field.type) for cells, field in zip(columns, schema, strict=True)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(cells, field.type) for cells, field in zip(columns, schema, strict=True)], schema=schema
+    )

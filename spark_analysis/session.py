@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PYTHON: Final = "spark.pyspark.python"
-#: Each call to a Connect server that does not answer is tried again for eight seconds; Spark's own policy tries for ten minutes.
+#: Each call to a Connect server that does not answer is tried again for eight seconds; Spark's own policy tries for ten
+#: minutes.
 _RETRIES: Final = 5
 _BACKOFF_MS: Final = 4_000
 _NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
@@ -38,7 +39,8 @@ def need_pyspark() -> None:
 
 
 def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session on `master`; without one where spark-submit or spark-defaults.conf say, else on this machine. `settings` go before theirs.
+    """A session on `master`; without one where spark-submit or spark-defaults.conf say, else on this machine.
+    `settings` go before theirs.
 
     Raises kshark.UsageError, with the next step, where pyspark or Java is missing, or nothing answers at the master.
     """
@@ -109,16 +111,21 @@ def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSessi
             session: SparkSession = builder.getOrCreate()
         except ImportError as error:
             extra = "connect" if is_connect(where) else "spark"
-            raise UsageError(f"Spark needs more packages ({first_line(error)}); pip install 'kshark[{extra}]'") from None
+            raise UsageError(
+                f"Spark needs more packages ({first_line(error)}); pip install 'kshark[{extra}]'"
+            ) from None
         except Exception as error:
-            raise UsageError(f"no Spark session on {where}: {cause(error) or first_line(error)} (its log: {log})") from None
+            raise UsageError(
+                f"no Spark session on {where}: {cause(error) or first_line(error)} (its log: {log})"
+            ) from None
     atexit.register(log.unlink, missing_ok=True)
     return session
 
 
 @contextmanager
 def chatter() -> Iterator[Path]:
-    """What a JVM that is started within says on stderr, then and later, and what libraries log, goes to a file: stderr is kshark's."""
+    """What a JVM that is started within says on stderr, then and later, and what libraries log, goes to a file: stderr
+    is kshark's."""
     handle, name = tempfile.mkstemp(prefix="kshark-spark-", suffix=".log")
     logging.basicConfig(filename=name)  # py4j logs a traceback where a JVM is killed
     own = os.dup(2)

@@ -35,7 +35,8 @@ _OURS_HERE: Final = {
     "spark.python.daemon.module": "spark_analysis.daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # what is shuffled, to tasks of 16 MB each: sums over more groups than fit into a task's memory are three times the work
+    # what is shuffled, to tasks of 16 MB each: sums over more groups than fit into a task's memory are three times the
+    # work
     "spark.sql.shuffle.partitions": str(16 * (os.cpu_count() or 2)),
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
 }
@@ -62,14 +63,17 @@ def given() -> dict[str, str]:
     if submitted():
         from pyspark import SparkConf, SparkContext
 
-        SparkContext._ensure_initialized()  # the JVM of spark-submit has the settings; before it is asked there are none
+        # The JVM of spark-submit has the settings; before it is asked there are none.
+        SparkContext._ensure_initialized()
         return dict(SparkConf().getAll())
     return _defaults_file()
 
 
 def all_settings(master: str, outside: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
     """The settings of a session: ours, less what was set outside, and what is asked for."""
-    here = {**_OURS_HERE, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}"} if is_here(master) else {}
+    here = (
+        {**_OURS_HERE, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}"} if is_here(master) else {}
+    )
     ours = {**_OURS, **here}
     return {name: value for name, value in ours.items() if name not in outside} | dict(asked)
 

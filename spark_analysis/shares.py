@@ -1,9 +1,10 @@
-"""Captures decoded by shares of their connections: ranges of packets to segments, one shuffle, each share through kshark's engine.
+"""Captures decoded by shares of their connections: ranges of packets to segments, one shuffle, each share through
+kshark's engine.
 
-A range's task links its packets and packs their segments, a row a share and batch. A share's task takes its segments in their order; it
-gives its exchanges, each in the bucket where it is judged, and tells the driver the rest: what all buckets need, and what its connections
-teach others (kshark.facts). Shares to which others teach something are decoded again.
-"""
+A range's task links its packets and packs their segments, a row a share and batch. A share's task takes its segments in
+their order; it gives its exchanges, each in the bucket where it is judged, and tells the driver the rest: what all
+buckets need, and what its connections teach others (kshark.facts). Shares to which others teach something are decoded
+again."""
 
 from __future__ import annotations
 
@@ -39,17 +40,27 @@ from spark_analysis.rows import Row, by_row, collected, fault_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Rows of segments, compressed. `segments` below zero: no segments, but what a range's task SAID, pickled, in `columns`.
+#: Rows of segments, compressed. `segments` below zero: no segments, but what a range's task SAID, pickled, in
+#: `columns`.
 _PIECES: Final = "share int, place bigint, segments int, columns binary, payload binary"
 _PIECE: Final = pa.schema(
-    [("share", pa.int32()), ("place", pa.int64()), ("segments", pa.int32()), ("columns", pa.binary()), ("payload", pa.binary())]
+    [
+        ("share", pa.int32()),
+        ("place", pa.int64()),
+        ("segments", pa.int32()),
+        ("columns", pa.binary()),
+        ("payload", pa.binary()),
+    ]
 )
 _SAID: Final = -1
 #: The same for secrets of TLS that a range's packets bring: every share has to know them.
 _SECRETS: Final = -2
-#: Exchanges of a bucket (kshark.parallel.sorting.Packed), compressed, or with bucket TOLD what the driver is told, pickled.
+#: Exchanges of a bucket (kshark.parallel.sorting.Packed), compressed, or with bucket TOLD what the driver is told,
+#: pickled.
 _EXCHANGES: Final = "share int, bucket int, since bigint, data binary"
-_EXCHANGE: Final = pa.schema([("share", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
+_EXCHANGE: Final = pa.schema(
+    [("share", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())]
+)
 _TOLD: Final = -1
 #: Places of a range's rows.
 _ROWS_OF_RANGE: Final = 1 << 32
@@ -137,7 +148,9 @@ def decoded(
     frames: list[DataFrame] = []
     todo = [number for plan in plans for number in numbers_of(plan)]
     for _ in range(_ROUNDS):
-        frame = _shares(pieces, plans, partial(_read, options=options, beside=beside), [[*each] for each in facts], todo)
+        frame = _shares(
+            pieces, plans, partial(_read, options=options, beside=beside), [[*each] for each in facts], todo
+        )
         if frames:
             frames = [before.where(~before.share.isin(todo)) for before in frames]
         frames.append(frame)
@@ -228,7 +241,11 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
 
 
 def _shares(
-    pieces: DataFrame, plans: Sequence[Plan], read: Callable[..., Iterator[Row]], facts: list[list[Fact]], todo: list[int]
+    pieces: DataFrame,
+    plans: Sequence[Plan],
+    read: Callable[..., Iterator[Row]],
+    facts: list[list[Fact]],
+    todo: list[int],
 ) -> DataFrame:
     """The shares in `todo`, each a task: hashing would put several into one."""
     from pyspark import StorageLevel
@@ -248,7 +265,9 @@ def _shares(
     return together.mapInArrow(by_row(_EXCHANGE, each), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
 
 
-def _read(share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options, beside: MakeBeside | None) -> Iterator[Row]:
+def _read(
+    share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options, beside: MakeBeside | None
+) -> Iterator[Row]:
     """One share."""
     decoding = Decoding(options, told, plan.buckets, None if beside is None else beside(plan, told))
     given = Counter[int]()

@@ -7,7 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-#: Packages sent to workers on other machines; their Python needs numpy, msgspec, cramjam, crc32c, google-re2 and pyarrow.
+#: Packages sent to workers on other machines; their Python needs numpy, msgspec, cramjam, crc32c, google-re2 and
+#: pyarrow.
 PACKAGES: Final = ("kshark", "dissectors", "spark_analysis")
 #: The module by which Spark finds `format("kshark")`.
 MODULE: Final = "pyspark_kshark.py"

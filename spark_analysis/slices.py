@@ -1,9 +1,8 @@
 """Tables cut into slices for tasks that read columns themselves, with pyarrow.
 
-Spark makes a row of each, and a string of each cell: that takes five to ten times as long as to read the columns as they are stored, where
-each name is there once, and its number in each row. Rows of a table are in the order of their captures' packets, so that slices of several
-tables tell about the same time.
-"""
+Spark makes a row of each, and a string of each cell: that takes five to ten times as long as to read the columns as
+they are stored, where each name is there once, and its number in each row. Rows of a table are in the order of their
+captures' packets, so that slices of several tables tell about the same time."""
 
 from __future__ import annotations
 
@@ -71,11 +70,15 @@ class RowGroup:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """These columns; strings are numbers of what is there once, but for bodies."""
-        return self._file.read_row_group(self._group, [*columns], use_threads=False).select(columns).cast(_schema(self._name, columns))
+        return (
+            self._file.read_row_group(self._group, [*columns], use_threads=False)
+            .select(columns)
+            .cast(_schema(self._name, columns))
+        )
 
     def chosen(self, columns: Sequence[str], rows: Truths) -> pa.Table:
-        """These columns of some rows. Those of a few at a time are made: all bodies of a group together take more room than any cache has,
-        and twice as long."""
+        """These columns of some rows. Those of a few at a time are made: all bodies of a group together take more room
+        than any cache has, and twice as long."""
         at, found = 0, []
         for batch in self._file.iter_batches(_TOGETHER, [self._group], [*columns], use_threads=False):
             few = np.flatnonzero(rows[at : at + len(batch)])
@@ -83,12 +86,20 @@ class RowGroup:
                 found.append(batch.take(pa.array(few)))
             at += len(batch)
         schema = _schema(self._name, columns)
-        return pa.Table.from_batches(found).unify_dictionaries().select(columns).cast(schema) if found else schema.empty_table()
+        return (
+            pa.Table.from_batches(found).unify_dictionaries().select(columns).cast(schema)
+            if found
+            else schema.empty_table()
+        )
 
 
 def row_groups(name: str, parts: Sequence[Part]) -> Iterator[RowGroup]:
     """Of a slice of a table; each belongs to the part in which it begins."""
-    coded = [field.name for field in _schema(name, [column.name for column in TABLES[name].columns]) if pa.types.is_dictionary(field.type)]
+    coded = [
+        field.name
+        for field in _schema(name, [column.name for column in TABLES[name].columns])
+        if pa.types.is_dictionary(field.type)
+    ]
     for part in parts:
         at = 0
         with pq.ParquetFile(part.path, read_dictionary=coded) as file:
@@ -100,10 +111,14 @@ def row_groups(name: str, parts: Sequence[Part]) -> Iterator[RowGroup]:
 
 def read(name: str, parts: Sequence[Part], columns: Sequence[str]) -> pa.Table:
     """These columns of a slice of a table."""
-    return pa.concat_tables([_schema(name, columns).empty_table(), *(group.read(columns) for group in row_groups(name, parts))])
+    return pa.concat_tables(
+        [_schema(name, columns).empty_table(), *(group.read(columns) for group in row_groups(name, parts))]
+    )
 
 
-def in_slices(spark: SparkSession, slices: Sequence[Slice], ddl: str, work: Callable[[Slice], Iterator[pa.RecordBatch]]) -> DataFrame:
+def in_slices(
+    spark: SparkSession, slices: Sequence[Slice], ddl: str, work: Callable[[Slice], Iterator[pa.RecordBatch]]
+) -> DataFrame:
     """What is made of each slice, a task each."""
 
     def made(batches: Batches) -> Batches:
@@ -135,7 +150,12 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 def _schema(name: str, columns: Sequence[str]) -> pa.Schema:
     schema = arrow_schema(TABLES[name])
     fields = (schema.field(column) for column in columns)
-    return pa.schema([field.with_type(_NAMES) if field.type == pa.string() and not _is_body(field.name) else field for field in fields])
+    return pa.schema(
+        [
+            field.with_type(_NAMES) if field.type == pa.string() and not _is_body(field.name) else field
+            for field in fields
+        ]
+    )
 
 
 def _is_body(column: str) -> bool:

@@ -1,8 +1,8 @@
 """What a stream keeps on disk: the files that it took, in their order, and the engine's state behind some of them.
 
-`files.jsonl` has a line that says whose state it is, then one for each file; `snapshot-17` is the state behind the first 17. A line is on
-the disk before Spark knows of the file, and a snapshot appears whole: whatever dies in between, the same files give the same rows again.
-"""
+`files.jsonl` has a line that says whose state it is, then one for each file; `snapshot-17` is the state behind the
+first 17. A line is on the disk before Spark knows of the file, and a snapshot appears whole: whatever dies in between,
+the same files give the same rows again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class State:
             self._append([msgspec.json.encode(of)])
         elif (other := msgspec.json.decode(whole[0])) != of:
             differs = next(name for name in {**of, **other} if of.get(name) != other.get(name))
-            raise UsageError(f"{folder}: the state of another stream ({differs} {other.get(differs)}); give each a folder of its own")
+            raise UsageError(
+                f"{folder}: the state of another stream ({differs} {other.get(differs)}); give each a folder of its own"
+            )
         self.files = [msgspec.json.decode(line, type=File) for line in whole[1:]]
 
     @property
@@ -77,7 +79,9 @@ def snapshot(folder: Path, count: int) -> Path:
 
 def snapshots(folder: Path) -> list[int]:
     """Behind how many files there are snapshots."""
-    return [int(number) for path in folder.glob(f"{_SNAPSHOT}*") if (number := path.name.removeprefix(_SNAPSHOT)).isdigit()]
+    return [
+        int(number) for path in folder.glob(f"{_SNAPSHOT}*") if (number := path.name.removeprefix(_SNAPSHOT)).isdigit()
+    ]
 
 
 def write(path: Path, data: bytes) -> None:

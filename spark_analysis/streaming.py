@@ -8,11 +8,10 @@ Options besides those of `spark.read` (`each`, `since` and `until` have no meani
 | settled | seconds without a change after which a series' newest file counts as complete; 10 unless told |
 | final | true: all files there are complete, and with them the capture ends; what only its end tells is told |
 
-A micro-batch is the files that were completed since the last one, read by one task: the engine goes on from the snapshot of the batch
-before, and leaves one. An offset says how many files were taken; which ones the state folder knows. So a batch that is played again, after
-a failure or because its rows are asked for twice, gives the same rows; where a snapshot is missing, the files since the one before are read
-again.
-"""
+A micro-batch is the files that were completed since the last one, read by one task: the engine goes on from the
+snapshot of the batch before, and leaves one. An offset says how many files were taken; which ones the state folder
+knows. So a batch that is played again, after a failure or because its rows are asked for twice, gives the same rows;
+where a snapshot is missing, the files since the one before are read again."""
 
 from __future__ import annotations
 
@@ -65,7 +64,8 @@ class KsharkSource(KsharkDataSource):
 
 @dataclass
 class Files(InputPartition):
-    """A micro-batch: files behind the snapshot of the first `begin`, of which `known` were told of in earlier batches."""
+    """A micro-batch: files behind the snapshot of the first `begin`, of which `known` were told of in earlier
+    batches."""
 
     begin: int
     files: list[File]
@@ -87,7 +87,9 @@ class RotatedReader(DataSourceStreamReader):
         self._args = arguments(self._of)
         self._paths = [_local(path) for path in self._args.files]
         self._folder = Path(_local(given["state"]))
-        self._settled_ns = 0 if (final := is_true("final", given.get("final", "false"))) else _seconds(given.get("settled"))
+        self._settled_ns = (
+            0 if (final := is_true("final", given.get("final", "false"))) else _seconds(given.get("settled"))
+        )
         self._final = final
         self._table, self._columns = table, list(columns)
 
@@ -108,9 +110,13 @@ class RotatedReader(DataSourceStreamReader):
         if start == end:
             return []
         if start["final"]:
-            raise UsageError("this stream is over, final ended it; another one needs another checkpoint and state folder")
+            raise UsageError(
+                "this stream is over, final ended it; another one needs another checkpoint and state folder"
+            )
         if end["taken"] > len(self._state.files) or start["taken"] > end["taken"]:
-            raise UsageError(f"{self._folder}: the state of an earlier or another stream than the checkpoint's; begin anew with both")
+            raise UsageError(
+                f"{self._folder}: the state of an earlier or another stream than the checkpoint's; begin anew with both"
+            )
         begin = self._state.last_snapshot(start["taken"])
         return [Files(begin, self._state.files[begin : end["taken"]], start["taken"] - begin, end["final"])]
 
@@ -138,7 +144,9 @@ class RotatedReader(DataSourceStreamReader):
         if begin:
             engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
             return engine, analyzer, rows
-        options = replace(options_of(self._args, self._table), kafka_ports=ports(self._args), tls_keys=self._args.tls_keys)
+        options = replace(
+            options_of(self._args, self._table), kafka_ports=ports(self._args), tls_keys=self._args.tls_keys
+        )
         return (
             Engine(options, apis),
             Analyzer(sessions=True, steps=True),

@@ -1,8 +1,9 @@
-"""Exchanges in which there may be a finding, and what is common to all members, from tables to buckets (kshark.parallel.sorting).
+"""Exchanges in which there may be a finding, and what is common to all members, from tables to buckets
+(kshark.parallel.sorting).
 
-Tasks read who it is and what it is about of all rows, and the bodies of those only that are asked for (spark_analysis.slices). Suspicious
-ones are packed, each exchange for its bucket, and stay with the workers; the driver is told the rest, which every bucket is told.
-"""
+Tasks read who it is and what it is about of all rows, and the bodies of those only that are asked for
+(spark_analysis.slices). Suspicious ones are packed, each exchange for its bucket, and stay with the workers; the driver
+is told the rest, which every bucket is told."""
 
 from __future__ import annotations
 
@@ -58,9 +59,12 @@ if TYPE_CHECKING:
 
     from spark_analysis.tables import Tables
 
-#: Packed exchanges of a bucket, compressed; with bucket TOLD what is common, pickled. Captures are counted, buckets are over all of them.
+#: Packed exchanges of a bucket, compressed; with bucket TOLD what is common, pickled. Captures are counted, buckets are
+#: over all of them.
 _EXCHANGES: Final = "capture int, bucket int, since bigint, data binary"
-_SCHEMA: Final = pa.schema([("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
+_SCHEMA: Final = pa.schema(
+    [("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())]
+)
 _TOLD: Final = -1
 _GROUP: Final = ("capture", "group_id")
 _MEMBER: Final = (*_GROUP, "member_id")
@@ -94,7 +98,8 @@ class Connections:
     observed: Observed = field(default_factory=Observed)
 
     def common(self, exchanges: Iterable[Placed]) -> bytes:
-        """What every bucket is told, these exchanges too: see kshark.parallel.judging. Numbers connections anew: once only."""
+        """What every bucket is told, these exchanges too: see kshark.parallel.judging. Numbers connections anew: once
+        only."""
         told = [*self.events, *exchanges]
         for (_, _, first, _), event in told:
             if isinstance(event, Exchange):
@@ -104,7 +109,8 @@ class Connections:
 
 @dataclass
 class Said:
-    """Of exchanges that were packed: what is common of them, and of each member, by group and id, how many are judged."""
+    """Of exchanges that were packed: what is common of them, and of each member, by group and id, how many are
+    judged."""
 
     common: list[Placed] = field(default_factory=list)
     members: Counter[tuple[Any, Any]] = field(default_factory=Counter)
@@ -121,7 +127,10 @@ class Said:
         if own < _MANY or own <= total / 2:
             return None
         whose = safe(f"{member} of group {group}")
-        return f"one member ({whose}) has {own:,} of {counted(total, 'exchange')} to judge: one task judged them while others had little"
+        return (
+            f"one member ({whose}) has {own:,} of {counted(total, 'exchange')} to judge: one task judged them while "
+            f"others had little"
+        )
 
 
 def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connections]:
@@ -151,7 +160,9 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
     return found
 
 
-def packed(spark: SparkSession, tables: Tables, suspects: Suspects | None, captures: Mapping[str, Connections], buckets: int) -> DataFrame:
+def packed(
+    spark: SparkSession, tables: Tables, suspects: Suspects | None, captures: Mapping[str, Connections], buckets: int
+) -> DataFrame:
     """_EXCHANGES, of so many buckets a capture; `suspects` None: everybody's."""
     from pyspark import StorageLevel
 
@@ -175,7 +186,8 @@ def told_of(packed: DataFrame) -> dict[int, Said]:
 
 
 def names_of_brokers(common: Iterable[Placed]) -> dict[str, str]:
-    """Addresses that belong to one broker according to Metadata, each with the one that stands for all; most captures have none."""
+    """Addresses that belong to one broker according to Metadata, each with the one that stands for all; most captures
+    have none."""
     brokers, names = Brokers(), dict[str, str]()
     for answer in _said(common, METADATA):
         for broker, _ in brokers.metadata(answer):
@@ -198,16 +210,22 @@ def _said(common: Iterable[Placed], api_key: int) -> Iterator[Message]:
     for _, event in sorted(common, key=lambda placed: placed[0]):
         answer = event.response if isinstance(event, Exchange) else None
         if answer is not None and answer.api_key == api_key:
-            yield msgspec.structs.replace(answer, body=as_fields(answer.body) if isinstance(answer.body, str) else answer.body)
+            yield msgspec.structs.replace(
+                answer, body=as_fields(answer.body) if isinstance(answer.body, str) else answer.body
+            )
 
 
 # -- in a task
 
 
 def _asked_for(group: RowGroup, suspects: _Numbers | None, known: _Known) -> Iterator[Row]:
-    """Rows of _COLUMNS: the exchanges of suspects, and those that every bucket is told of; what brokers say again is there once."""
+    """Rows of _COLUMNS: the exchanges of suspects, and those that every bucket is told of; what brokers say again is
+    there once."""
     rows = group.read(_TOLD_APART)
-    api, odd = cells(rows["api_key"], -1), has_ruled_code(rows["request_weird"]) | has_ruled_code(rows["response_weird"])
+    api, odd = (
+        cells(rows["api_key"], -1),
+        has_ruled_code(rows["request_weird"]) | has_ruled_code(rows["response_weird"]),
+    )
     of_rules = np.isin(api, [*APIS])
     orphan = np.asarray(pc.equal(rows["outcome"], "orphan").fill_null(False).to_numpy(zero_copy_only=False))
     wanted = of_rules
@@ -229,8 +247,8 @@ def _among(numbers: Int64s, rows: pa.Table, names: Sequence[str]) -> Truths:
 
 
 def _again(rows: pa.Table, metadata: Truths, known: _Known) -> Truths:
-    """Which of these say what an earlier one said: News keeps the first alone. Where a connection's answers were known late, nobody knows
-    here which of them is earlier."""
+    """Which of these say what an earlier one said: News keeps the first alone. Where a connection's answers were known
+    late, nobody knows here which of them is earlier."""
     again = np.zeros(len(rows), np.bool_)
     if METADATA in BOOK.apis:
         return again
@@ -239,7 +257,9 @@ def _again(rows: pa.Table, metadata: Truths, known: _Known) -> Truths:
     at = np.flatnonzero(metadata)[[course is not None and not course.late for course in courses]]
     said = rows.take(pa.array(at))
     bodies = said["response_json"].combine_chunks().dictionary_encode().indices
-    about = mixed(cells(bodies, -1), cells(said["api_version"], -1), cells(said["capture"].combine_chunks().indices, -1))
+    about = mixed(
+        cells(bodies, -1), cells(said["api_version"], -1), cells(said["capture"].combine_chunks().indices, -1)
+    )
     packet, (_, same) = cells(said["response_packet"], -1), np.unique(about, return_inverse=True)
     first = np.full(len(at), np.iinfo(np.int64).max)
     np.minimum.at(first, same, packet)

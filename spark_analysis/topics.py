@@ -50,4 +50,6 @@ def topic_names(
         messages += ((place, capture, event) for place, event in events if isinstance(event, Message))
     for _, capture, message in sorted(messages, key=itemgetter(0)):
         names[capture].learn(message)
-    return {capture: {id: known.known[id] for id in asked[capture] if id in known.known} for capture, known in names.items()}
+    return {
+        capture: {id: known.known[id] for id in asked[capture] if id in known.known} for capture, known in names.items()
+    }

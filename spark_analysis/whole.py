@@ -1,4 +1,5 @@
-"""A capture checked by one task: by two processes where a core has nothing else to do, as `kshark check --jobs 2` does it.
+"""A capture checked by one task: by two processes where a core has nothing else to do, as `kshark check --jobs 2` does
+it.
 
 The first reads and frames, the other decodes and judges. More would not help: one group is judged by one process.
 """
@@ -22,7 +23,8 @@ from spark_analysis.check import Checked
 
 
 def whole(files: Sequence[str], options: Options, *, coverage: bool = False, by_two: bool = False) -> Checked:
-    """What was found in a capture; `coverage`: whether that is counted. Raises UnreadableInput where it cannot be read."""
+    """What was found in a capture; `coverage`: whether that is counted. Raises UnreadableInput where it cannot be
+    read."""
     captures = open_captures(files)
     time_line = Front(options, Registry(options.dissectors)).batches(captures)
     checking = partial(_Checking, options, coverage)
@@ -33,11 +35,16 @@ def whole(files: Sequence[str], options: Options, *, coverage: bool = False, by_
 
 
 class _Checking:
-    """Batches of a capture's time line to what was found. As a process of its own it takes them packed; None ends the capture."""
+    """Batches of a capture's time line to what was found. As a process of its own it takes them packed; None ends the
+    capture."""
 
     def __init__(self, options: Options, coverage: bool) -> None:
         registry = Registry(options.dissectors)
-        self._back, self._audit, self._names = Back(options, registry), Audit(registry, coverage=coverage), TopicNames(registry)
+        self._back, self._audit, self._names = (
+            Back(options, registry),
+            Audit(registry, coverage=coverage),
+            TopicNames(registry),
+        )
         self._notes, self._receiver = Notes(), Receiver()
         self._found: list[Finding] = []
 

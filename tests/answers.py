@@ -1,7 +1,7 @@
 """The answer keys beside the adversarial captures, and what kshark says at each of their steps.
 
-`python -m tests.answers CAPTURE...` prints the table: refused steps, found, missed, and findings that stand beside too many others.
-"""
+`python -m tests.answers CAPTURE...` prints the table: refused steps, found, missed, and findings that stand beside too
+many others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def steps_of(capture: Path) -> list[dict[str, Any]]:
 
 
 def untold(capture: Path, numbers: Collection[int | None]) -> list[int]:
-    """Requests of the steps that were meant to break these rules, and are told of none that they were meant to break."""
+    """Requests of the steps that were meant to break these rules, and are told of none that they were meant to
+    break."""
     told: dict[int, set[int | None]] = defaultdict(set)
     for finding in kshark.check(capture):
         told[finding.packet].add(finding.rule)
@@ -52,7 +53,11 @@ def unmatched(capture: Path) -> list[int]:
     What is no exchange is told somewhere on its connection.
     """
     told = list(kshark.check(capture))
-    return [place for place, step in enumerate(steps_of(capture)) if not {it.rule for it in told if _is_at(it, step)} & set(step["rules"])]
+    return [
+        place
+        for place, step in enumerate(steps_of(capture))
+        if not {it.rule for it in told if _is_at(it, step)} & set(step["rules"])
+    ]
 
 
 def _is_at(finding: Finding, step: dict[str, Any]) -> bool:
@@ -81,7 +86,10 @@ def mark(capture: Path) -> Marks:
         marks.steps += 1
         here = at[step["request_packet"], step["response_packet"]]
         caused = [finding for finding in here if finding.cause is not None]
-        said = f"{capture.stem} packet {step['response_packet']} ({step['sent']}): {[(f.code, f.rule, f.verdict, f.cause) for f in here]}"
+        said = (
+            f"{capture.stem} packet {step['response_packet']} ({step['sent']}): "
+            f"{[(f.code, f.rule, f.verdict, f.cause) for f in here]}"
+        )
         if len(caused) == 1 and caused[0].rule in step["rules"] and caused[0].cause in step["causes"]:
             marks.found += 1
         else:
@@ -91,10 +99,15 @@ def mark(capture: Path) -> Marks:
     refused = {
         (message.request_packet, message.packet)
         for message in kshark.read(capture, records=False)
-        if message.kind == "response" and message.api_key in (78, 79) and message.body and message.body.get("error_code") in REFUSED
+        if message.kind == "response"
+        and message.api_key in (78, 79)
+        and message.body
+        and message.body.get("error_code") in REFUSED
     }
     marks.uncaused = [
-        f"{capture.stem} packets {key}" for key in sorted(refused) if sum(finding.cause is not None for finding in at.get(key, ())) != 1
+        f"{capture.stem} packets {key}"
+        for key in sorted(refused)
+        if sum(finding.cause is not None for finding in at.get(key, ())) != 1
     ]
     return marks
 
@@ -103,7 +116,9 @@ def main(paths: list[str]) -> None:
     print(f"{'capture':<28}{'steps':>7}{'found':>7}{'missed':>8}{'crowded':>9}{'uncaused':>10}")
     for path in map(Path, paths):
         marks = mark(path)
-        print(f"{path.stem:<28}{marks.steps:>7}{marks.found:>7}{len(marks.missed):>8}{len(marks.crowded):>9}{len(marks.uncaused):>10}")
+        print(
+            f"{path.stem:<28}{marks.steps:>7}{marks.found:>7}{len(marks.missed):>8}{len(marks.crowded):>9}{len(marks.uncaused):>10}"
+        )
         for line in (*marks.missed, *marks.crowded, *marks.uncaused):
             print("   ", line)
 

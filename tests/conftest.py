@@ -13,7 +13,8 @@ from tests import examples as examples  # registers the profile
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """So many cases of a sweep as its mark says are quick: they lose it. Always the same ones, and none that is slow."""
+    """So many cases of a sweep as its mark says are quick: they lose it. Always the same ones, and none that is
+    slow."""
     sweeps = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sweep") and not item.get_closest_marker("slow"):
@@ -25,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: to look for garbage in it again and again took a tenth of the time."""
+    """What was imported and collected stays to the end: to look for garbage in it again and again took a tenth of the
+    time."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)

@@ -1,4 +1,5 @@
-"""Conversations between share-group members and brokers, as real packets: what tests say in Kafka's words, kshark reads from the wire.
+"""Conversations between share-group members and brokers, as real packets: what tests say in Kafka's words, kshark reads
+from the wire.
 
 talk = Conversation()
 a = talk.member("a", group="g")
@@ -49,7 +50,11 @@ class Told:
             return NotImplemented
         return (self.code, self.verdict, self.packet) == (other.code, other.verdict, other.packet) and all(
             said is None or said == found
-            for said, found in ((self.blame, other.blame), (self.cause, other.cause), (self.because, other.unknown_because))
+            for said, found in (
+                (self.blame, other.blame),
+                (self.cause, other.cause),
+                (self.because, other.unknown_because),
+            )
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -84,7 +89,8 @@ class Asked:
         return [*self.packets, *self.answer_packets]
 
     def answered(self, error: int | None = 0, *, acks: dict[int, int] | None = None, **body: Any) -> Asked:
-        """`acks`: what became of the acknowledgements, by partition; they were taken unless told. `error` None: the answer has none."""
+        """`acks`: what became of the acknowledgements, by partition; they were taken unless told. `error` None: the
+        answer has none."""
         if error == 0 and self.acknowledged:
             body["responses"] = self._results(acks or {}, body.get("responses", []))
         told = {} if error is None else {"error_code": int(error)}
@@ -111,7 +117,8 @@ class Asked:
             told.append({**topic, "partitions": partitions})
         records = {"records": b""} if self.key == SHARE_FETCH else {}
         alone = [
-            {"topic_id": t, "partitions": [{"partition_index": p, field: errors.get(p, 0), **records}]} for t, p in dict.fromkeys(rest)
+            {"topic_id": t, "partitions": [{"partition_index": p, field: errors.get(p, 0), **records}]}
+            for t, p in dict.fromkeys(rest)
         ]
         return [*told, *alone]
 
@@ -132,7 +139,9 @@ class Connection:
         header = struct.pack(">hhih", key, version, self.correlation_id, len(name)) + name
         flexible = _api(key).request_header_version(version) == 2
         data = header + b"\0" * flexible + kshark.encode(key, version, "request", body)
-        asked = Asked(self, api, key, version, self.correlation_id, self.tcp.client(struct.pack(">i", len(data)) + data))
+        asked = Asked(
+            self, api, key, version, self.correlation_id, self.tcp.client(struct.pack(">i", len(data)) + data)
+        )
         if key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
             asked.acknowledged = [
                 (topic["topic_id"], partition["partition_index"])
@@ -143,10 +152,15 @@ class Connection:
         self.talk.exchanges.append(asked)
         return asked
 
-    def api_versions(self, release: str | None, name: str = "apache-kafka-java", version: str = "4.3.1", error: int = 0) -> Asked:
+    def api_versions(
+        self, release: str | None, name: str = "apache-kafka-java", version: str = "4.3.1", error: int = 0
+    ) -> Asked:
         """The client introduces itself, the broker says what it speaks: that is how a release is known."""
         newest = 5 if release == "4.4" else 4
-        keys = [{"api_key": 18, "min_version": 0, "max_version": newest}, {"api_key": 3, "min_version": 0, "max_version": 13}]
+        keys = [
+            {"api_key": 18, "min_version": 0, "max_version": newest},
+            {"api_key": 3, "min_version": 0, "max_version": 13},
+        ]
         if release is not None:
             top = SHARE_FETCH_OF[release]
             keys += [{"api_key": key, "min_version": min(top, 1), "max_version": top} for key in (78, 79)]
@@ -202,7 +216,9 @@ class Member:
         """A ShareFetch that lists `partitions` of one topic; `acks` are (first, last, type) on the first of them."""
         listed = list(partitions)
         batches = [{"first_offset": a, "last_offset": b, "acknowledge_types": [t]} for a, b, t in acks]
-        rows = [{"partition_index": p, "acknowledgement_batches": batches if i == 0 else []} for i, p in enumerate(listed)]
+        rows = [
+            {"partition_index": p, "acknowledgement_batches": batches if i == 0 else []} for i, p in enumerate(listed)
+        ]
         gone = list(forget)
         body = {
             "group_id": self.group,
@@ -233,8 +249,17 @@ class Member:
     ) -> Asked:
         """`acks` are (first, last, type) of one partition; `batches`: these instead, as they are."""
         told = batches or [{"first_offset": a, "last_offset": b, "acknowledge_types": [t]} for a, b, t in acks]
-        rows = [{"topic_id": topic, "partitions": [{"partition_index": partition, "acknowledgement_batches": told}]}] if told else []
-        body: dict[str, Any] = {"group_id": self.group, "member_id": self.member_id, "share_session_epoch": epoch, "topics": rows}
+        rows = (
+            [{"topic_id": topic, "partitions": [{"partition_index": partition, "acknowledgement_batches": told}]}]
+            if told
+            else []
+        )
+        body: dict[str, Any] = {
+            "group_id": self.group,
+            "member_id": self.member_id,
+            "share_session_epoch": epoch,
+            "topics": rows,
+        }
         if version >= 2:
             body["is_renew_ack"] = renew
         return self.connection.ask(79, "ShareAcknowledge", version, body)
@@ -249,7 +274,9 @@ class Conversation:
         self.exchanges: list[Asked] = []
         self._ports = 50_000
 
-    def connection(self, broker: str = BROKER, host: str = "10.0.0.1", *, from_syn: bool = True, introduced: bool = True) -> Connection:
+    def connection(
+        self, broker: str = BROKER, host: str = "10.0.0.1", *, from_syn: bool = True, introduced: bool = True
+    ) -> Connection:
         """A new connection; `from_syn` False: it began before the capture; `introduced`: ApiVersions comes first."""
         self._ports += 1
         tcp = Tcp(self.wire, f"{host}:{self._ports}", broker, [self._ports * 1000, self._ports * 3000])
@@ -258,8 +285,11 @@ class Conversation:
             connection.api_versions(self.release)
         return connection
 
-    def member(self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True) -> Member:
-        """A member whose id is its name, padded to a uuid's 22 characters; `joined`: its first heartbeat is in the capture."""
+    def member(
+        self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True
+    ) -> Member:
+        """A member whose id is its name, padded to a uuid's 22 characters; `joined`: its first heartbeat is in the
+        capture."""
         member = Member(connection or self.connection(), group, name.ljust(22, "A"))
         if joined:
             member.join()
@@ -324,12 +354,14 @@ def everything(talk: Conversation | Thinned, *, exact: bool = False) -> list[Fin
 
 
 def findings(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
-    """The same but for what accuses nobody and is about bytes: that some are missing, that a connection ended with requests open."""
+    """The same but for what accuses nobody and is about bytes: that some are missing, that a connection ended with
+    requests open."""
     return [it for it in everything(talk, exact=exact) if it.verdict == "violation" or not BOOK.by_code[it.code].weird]
 
 
 def violation(code: str, at: Asked | int, blame: str | None = None, cause: str | None = None) -> Told:
-    """`at` is the exchange, here and below, or the packet where the finding stands elsewhere than at the exchange's end."""
+    """`at` is the exchange, here and below, or the packet where the finding stands elsewhere than at the exchange's
+    end."""
     return Told(code, "violation", _packet(at), blame, cause)
 
 

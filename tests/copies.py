@@ -1,4 +1,5 @@
-"""Captures in which every packet stands twice: both ends of the link captured, a clock that differs, a port that is mirrored twice."""
+"""Captures in which every packet stands twice: both ends of the link captured, a clock that differs, a port that is
+mirrored twice."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def merged(whole: PacketBatch, later_ns: int, copy: PacketBatch | None = None) -
     """The packets and a copy of them by a clock that is ahead, in the order of their times, as mergecap does."""
     copy = copy or whole
     copy = replace(copy, time_ns=copy.time_ns + later_ns)
-    return _in_order(joined([whole, copy]), np.concatenate([np.maximum.accumulate(each.time_ns) for each in (whole, copy)]))
+    return _in_order(
+        joined([whole, copy]), np.concatenate([np.maximum.accumulate(each.time_ns) for each in (whole, copy)])
+    )
 
 
 def doubled(whole: PacketBatch, later: int) -> PacketBatch:
@@ -67,7 +70,13 @@ def tagged(whole: PacketBatch) -> PacketBatch:
     ends = zip(whole.offset.tolist(), whole.length.tolist(), strict=True)
     frames = [whole.buffer[at : at + 12] + b"\x81\x00\0\7" + whole.buffer[at + 12 : at + length] for at, length in ends]
     length = whole.length + 4
-    return replace(whole, buffer=b"".join(frames), offset=np.cumsum(length) - length, length=length, wire_length=whole.wire_length + 4)
+    return replace(
+        whole,
+        buffer=b"".join(frames),
+        offset=np.cumsum(length) - length,
+        length=length,
+        wire_length=whole.wire_length + 4,
+    )
 
 
 def cut(whole: PacketBatch, size: int = _BATCH_PACKETS) -> Iterator[PacketBatch]:
@@ -107,7 +116,9 @@ def seen(batches: Iterable[PacketBatch | Weird]) -> Seen:
 def _without_numbers(what: Message | Finding) -> str:
     fields = {name: value for name, value in msgspec.to_builtins(what).items() if name not in _NUMBERS}
     if isinstance(what, Finding):
-        fields["witness"] = [{key: value for key, value in each.items() if key not in _NUMBERS} for each in fields["witness"]]
+        fields["witness"] = [
+            {key: value for key, value in each.items() if key not in _NUMBERS} for each in fields["witness"]
+        ]
         if "(at_close)" in what.argument:
             del fields["time_ns"]  # what the capture's end shows comes with its last packet, which is the copy's
     for text in {"argument", "detail"} & fields.keys():

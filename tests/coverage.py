@@ -1,4 +1,5 @@
-"""Who confirmed what: for every version of every API, request and answer, the oracles that read the same bytes to the same values.
+"""Who confirmed what: for every version of every API, request and answer, the oracles that read the same bytes to the
+same values.
 
 `python -m tests.coverage` asks them all and writes conformance/COVERAGE.md; it needs the shared folder and tshark.
 """
@@ -32,7 +33,9 @@ TABLE: Final = ROOT / "tests" / "conformance" / "COVERAGE.md"
 #: Api key, version, "request" or "response".
 Body = tuple[int, int, str]
 KEYS: Final = {
-    f"{name}{direction.capitalize()}": (key, direction) for key, (name, _, _) in INDEX.items() for direction in ("request", "response")
+    f"{name}{direction.capitalize()}": (key, direction)
+    for key, (name, _, _) in INDEX.items()
+    for direction in ("request", "response")
 }
 
 
@@ -100,7 +103,9 @@ def by_kio() -> set[Body]:
 
 def by_logs() -> set[Body]:
     """A broker logged what we read from the packets of a capture."""
-    captures = [path for path in shared("captures", "kafka-4").glob("*.pcap") if path.with_suffix(".requests.jsonl.gz").exists()]
+    captures = [
+        path for path in shared("captures", "kafka-4").glob("*.pcap") if path.with_suffix(".requests.jsonl.gz").exists()
+    ]
     return {body for capture in captures for body in compare(capture).proved}
 
 
@@ -130,11 +135,16 @@ def table(confirmed: dict[str, set[Body]]) -> str:
     """COVERAGE.md."""
     bodies = every_body()
     pairs = sorted({(key, version) for key, version, _ in bodies})
-    whole = [pair for pair in pairs if all(any((*pair, way) in found for found in confirmed.values()) for way in ("request", "response"))]
+    whole = [
+        pair
+        for pair in pairs
+        if all(any((*pair, way) in found for found in confirmed.values()) for way in ("request", "response"))
+    ]
     lines = [
         "# Every version of every API, and who confirmed it",
         "",
-        f"{len(whole)} of {len(pairs)} pairs of API and version, requests and responses. Made by `python -m tests.coverage`.",
+        f"{len(whole)} of {len(pairs)} pairs of API and version, requests and responses. Made by `python -m "
+        f"tests.coverage`.",
         "",
         "| oracle | what it says | requests | responses |",
         "|---|---|--:|--:|",
@@ -144,7 +154,10 @@ def table(confirmed: dict[str, set[Body]]) -> str:
         lines.append(f"| {oracle} | {ORACLES[oracle].__doc__} | {counts[0]} | {counts[1]} |")
     lines += ["", "| key | API | version | request | response |", "|--:|---|--:|---|---|"]
     for key, version in pairs:
-        said = [" ".join(name for name, found in confirmed.items() if (key, version, way) in found) for way in ("request", "response")]
+        said = [
+            " ".join(name for name, found in confirmed.items() if (key, version, way) in found)
+            for way in ("request", "response")
+        ]
         lines.append(f"| {key} | {INDEX[key][0]} | {version} | {said[0]} | {said[1]} |")
     return "\n".join(lines) + "\n"
 

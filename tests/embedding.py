@@ -1,4 +1,5 @@
-"""Bytes that hold structures, and bodies that hold such bytes: written by the product's own writers, taken apart again."""
+"""Bytes that hold structures, and bodies that hold such bytes: written by the product's own writers, taken apart
+again."""
 
 from __future__ import annotations
 
@@ -40,13 +41,24 @@ def body(key: int, version: int, kind: str, **value: Any) -> Any:
     assert api is not None
     layout = api.request if kind == "request" else api.response
     data = encode(key, version, kind, value)  # type: ignore[arg-type]
-    made, _ = compile_reader(layout, version, records=lambda b, start, end, aligned=True: opened(b[start:end], aligned=aligned)[0])(data, 0)
+    made, _ = compile_reader(
+        layout, version, records=lambda b, start, end, aligned=True: opened(b[start:end], aligned=aligned)[0]
+    )(data, 0)
     return made
 
 
-def found(key: int, version: int, kind: str, *, request: Any = None, names: dict[str, str] | None = None, **value: Any) -> list[Companion]:
+def found(
+    key: int, version: int, kind: str, *, request: Any = None, names: dict[str, str] | None = None, **value: Any
+) -> list[Companion]:
     """The companions in a body of that API."""
-    return list(companions(PLACES[key, kind], body(key, version, kind, **value), request=request, names={**TOPIC_NAMES, **(names or {})}))
+    return list(
+        companions(
+            PLACES[key, kind],
+            body(key, version, kind, **value),
+            request=request,
+            names={**TOPIC_NAMES, **(names or {})},
+        )
+    )
 
 
 def batch_of(*records: tuple[bytes | None, bytes | None], control: bool = False) -> bytes:
@@ -56,11 +68,18 @@ def batch_of(*records: tuple[bytes | None, bytes | None], control: bool = False)
 
 def fetched(topic: str, *records: tuple[bytes | None, bytes | None], control: bool = False) -> list[Companion]:
     """The companions in a Fetch answer that carries these records of a topic."""
-    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": batch_of(*records, control=control)}
+    partition = {
+        "partition_index": 0,
+        "error_code": 0,
+        "high_watermark": 9,
+        "records": batch_of(*records, control=control),
+    }
     return found(1, 4, "response", responses=[{"topic": topic, "partitions": [partition]}])
 
 
-def request_frame(key: int, version: int, value: dict[str, Any], *, correlation_id: int = 1, client_id: str | None = "c1") -> bytes:
+def request_frame(
+    key: int, version: int, value: dict[str, Any], *, correlation_id: int = 1, client_id: str | None = "c1"
+) -> bytes:
     """A request with its header, without the length prefix."""
     api = REGISTRY.api(key)
     assert api is not None
@@ -75,11 +94,15 @@ def response_frame(key: int, version: int, value: dict[str, Any], *, correlation
     """A response with its header, without the length prefix."""
     api = REGISTRY.api(key)
     assert api is not None
-    header = compile_writer(REGISTRY.response_header, api.response_header_version(version))({"correlation_id": correlation_id})
+    header = compile_writer(REGISTRY.response_header, api.response_header_version(version))(
+        {"correlation_id": correlation_id}
+    )
     return header + encode(key, version, "response", value)
 
 
-def exchange(tcp: Tcp, key: int, version: int, asked: dict[str, Any], answer: dict[str, Any], *, correlation_id: int = 1) -> None:
+def exchange(
+    tcp: Tcp, key: int, version: int, asked: dict[str, Any], answer: dict[str, Any], *, correlation_id: int = 1
+) -> None:
     """A request and its answer on a connection."""
     for send, frame in (
         (tcp.client, request_frame(key, version, asked, correlation_id=correlation_id)),

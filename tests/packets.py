@@ -17,7 +17,8 @@ START_NS = 1_795_231_172_000_000_000
 
 @dataclass(slots=True, unsafe_hash=True)
 class Packet:
-    """One captured frame. Nobody changes one: it is not frozen because tests make millions, which would take four times as long."""
+    """One captured frame. Nobody changes one: it is not frozen because tests make millions, which would take four times
+    as long."""
 
     time_ns: int
     data: bytes
@@ -34,10 +35,14 @@ def ipv4(text: str) -> bytes:
     return bytes(map(int, text.split(".")))
 
 
-def tcp_packet(source: str, target: str, seq: int, ack: int, flags: int, payload: bytes = b"", *, time_ns: int = START_NS) -> Packet:
+def tcp_packet(
+    source: str, target: str, seq: int, ack: int, flags: int, payload: bytes = b"", *, time_ns: int = START_NS
+) -> Packet:
     """An Ethernet/IPv4/TCP frame; `source` and `target` are `address:port`, checksums are zero as with offloading."""
     (src, sport), (dst, dport) = (end.rsplit(":", 1) for end in (source, target))
-    tcp = struct.pack(">HHIIBBHHH", int(sport), int(dport), seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 5 << 4, flags, 65535, 0, 0)
+    tcp = struct.pack(
+        ">HHIIBBHHH", int(sport), int(dport), seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 5 << 4, flags, 65535, 0, 0
+    )
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0, ipv4(src), ipv4(dst))
     data = b"\0" * 12 + b"\x08\x00" + ip + tcp + payload
     return Packet(time_ns, data, len(data))
@@ -72,7 +77,9 @@ class Tcp:
 
     def _send(self, side: int, flags: int, payload: bytes = b"") -> int:
         ends = (self.source, self.target)
-        number = self.wire.add(tcp_packet(ends[side], ends[1 - side], self.seq[side], self.seq[1 - side], flags, payload))
+        number = self.wire.add(
+            tcp_packet(ends[side], ends[1 - side], self.seq[side], self.seq[1 - side], flags, payload)
+        )
         self.seq[side] += len(payload) + (1 if flags & (SYN | FIN) else 0)
         return number
 

@@ -19,7 +19,9 @@ def as_the_rows_say(found: Iterable[Finding]) -> list[Finding]:
         assert it.verdict in rule.verdicts, it
         assert it.cause is None or it.cause in rule.causes, it
         doubtful = len(rule.blame) > 1  # one of them, the capture does not tell which
-        assert it.blame in (rule.blame if it.verdict == "violation" and not (doubtful and it.blame == "unknown") else ("unknown",)), it
+        assert it.blame in (
+            rule.blame if it.verdict == "violation" and not (doubtful and it.blame == "unknown") else ("unknown",)
+        ), it
         assert it.packet in places(rule, it), it
     return kept
 

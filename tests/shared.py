@@ -1,4 +1,5 @@
-"""The folder of facts and captures that some tests compare with; whoever lacks it sees those tests skipped, with the reason."""
+"""The folder of facts and captures that some tests compare with; whoever lacks it sees those tests skipped, with the
+reason."""
 
 from __future__ import annotations
 
@@ -17,6 +18,22 @@ CAPTURES = ROOT / "captures"
 #: Where that folder would be.
 SHARED = Path(os.environ.get("KSHARK_SHARED") or ROOT.parent / "shared")
 
+#: How files begin that are captures: pcap in both byte orders and with nanoseconds, pcapng, gzip, zstd.
+_MAGICS = {
+    *(bytes.fromhex(magic) for magic in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a", "28b52ffd")),
+    bytes.fromhex("1f8b0800"),
+    bytes.fromhex("1f8b0808"),
+}
+
+
+def _is_capture(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) in _MAGICS
+
+
+#: The captures of that folder. Files that only look like one by their name (snoop, text in front) are left out.
+SHARED_CAPTURES = sorted(path for path in SHARED.glob("captures/*/*.pcap*") if _is_capture(path))
+
 
 def sample_of(captures: Collection[Any], many: int, seed: int) -> list[Any]:
     """The captures as parameters of a test: so many of them, always the same for a seed; the others are slow."""
@@ -25,7 +42,8 @@ def sample_of(captures: Collection[Any], many: int, seed: int) -> list[Any]:
 
 
 def shared(*parts: str) -> Path:
-    """A path below the folder named by KSHARK_SHARED, else `shared` beside the checkout; skips the test where it is absent."""
+    """A path below the folder named by KSHARK_SHARED, else `shared` beside the checkout; skips the test where it is
+    absent."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"{'/'.join(parts)} of the shared folder is not here (set KSHARK_SHARED)", allow_module_level=True)

@@ -1,4 +1,5 @@
-"""A capture as Spark reads it, in one process: packets in ranges to segments, segments in shares to events and rows, all joined again.
+"""A capture as Spark reads it, in one process: packets in ranges to segments, segments in shares to events and rows,
+all joined again.
 
 Nothing of it may be told from what one engine makes of the whole capture.
 """
@@ -22,7 +23,21 @@ from kshark.facts import Fact, Facts, Question
 from kshark.link import Link
 from kshark.link.ends import EndsTable
 from kshark.link.ranges import together
-from kshark.model import BEGIN, Closed, Event, Exchange, Finding, Flow, HalfClosed, Late, Message, Moment, Opened, PacketBatch, Weird
+from kshark.model import (
+    BEGIN,
+    Closed,
+    Event,
+    Exchange,
+    Finding,
+    Flow,
+    HalfClosed,
+    Late,
+    Message,
+    Moment,
+    Opened,
+    PacketBatch,
+    Weird,
+)
 from kshark.parallel.judging import Judging
 from kshark.parallel.segments import Piece, shared_out, unpack
 from kshark.parallel.sorting import Packed, Sorter, numbered
@@ -73,7 +88,9 @@ def as_one(batches: Sequence[PacketBatch | Weird], options: Options) -> Told:
 # -- map
 
 
-def mapped(whole: PacketBatch, edges: Sequence[int], shares: int, random: Random) -> tuple[list[list[Piece]], list[list[Weird]], Moment]:
+def mapped(
+    whole: PacketBatch, edges: Sequence[int], shares: int, random: Random
+) -> tuple[list[list[Piece]], list[list[Weird]], Moment]:
     """By share its pieces in order, by range what the link stage said, and where the capture ends."""
     pieces: list[list[Piece]] = [[] for _ in range(shares)]
     said: list[list[Weird]] = []
@@ -111,10 +128,18 @@ class Reduced:
     observed: Observed
 
 
-def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact], buckets: int, random: Random) -> Reduced:
+def reduced(
+    pieces: Iterable[Piece], options: Options, end: Moment, facts: Iterable[Fact], buckets: int, random: Random
+) -> Reduced:
     known = [*facts]
     sorter, packed = Sorter(buckets), list[Packed]()
-    share, ends, rows, table, events = Share(options, told=known), EndsTable(), Rows("c", asking=True), Counter[Any](), list[Event]()
+    share, ends, rows, table, events = (
+        Share(options, told=known),
+        EndsTable(),
+        Rows("c", asking=True),
+        Counter[Any](),
+        list[Event](),
+    )
     rows.names.told(known)
     observer = Observer(Registry())
 
@@ -136,7 +161,9 @@ def reduced(pieces: Iterable[Piece], options: Options, end: Moment, facts: Itera
     return Reduced(events, table, share.copies, taught, asked, pickle.dumps(sorter.common), packed, observer.observed)
 
 
-def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: Sequence[int], shares: int, random: Random) -> Told:
+def in_shares(
+    batches: Sequence[PacketBatch | Weird], options: Options, edges: Sequence[int], shares: int, random: Random
+) -> Told:
     """The same, ranges and shares apart."""
     whole = joined([item for item in batches if isinstance(item, PacketBatch)])
     pieces, said, end = mapped(whole, edges, shares, random)
@@ -167,7 +194,8 @@ def in_shares(batches: Sequence[PacketBatch | Weird], options: Options, edges: S
 
 
 def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buckets: int) -> None:
-    """Each bucket's exchanges through the analysis; what is told of what is common, every bucket tells, and it counts once."""
+    """Each bucket's exchanges through the analysis; what is told of what is common, every bucket tells, and it counts
+    once."""
     common = numbered([pickle.loads(part.common) for part in parts], weirds)
     packed = sorted((each for part in parts for each in part.packed), key=lambda each: each.since)
     for bucket in range(buckets):
@@ -186,7 +214,10 @@ def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buck
 def renumbered(shares: list[list[Event]]) -> list[list[Event]]:
     """Connections numbered in the order of their first packets, over all shares."""
     flows = [{event.flow.id: event.flow for event in events if isinstance(event, Opened)} for events in shares]
-    numbers = {flow.first_packet: number for number, flow in enumerate(sorted((f for each in flows for f in each.values()), key=_first))}
+    numbers = {
+        flow.first_packet: number
+        for number, flow in enumerate(sorted((f for each in flows for f in each.values()), key=_first))
+    }
     for events, known in zip(shares, flows, strict=True):
         for event in events:
             if isinstance(event, (Late, Message, Weird)) and event.flow is not None:
@@ -208,7 +239,8 @@ def merged(parts: list[list[list[Event]]]) -> list[Event]:
 
 
 def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, int, int], Event]]:
-    """Each event with its place: packet, whether known late, before its messages, with them or at the end of a connection, connection."""
+    """Each event with its place: packet, whether known late, before its messages, with them or at the end of a
+    connection, connection."""
     places: list[tuple[int, int, int]] = []
     ending: tuple[int, int] | None = None
     for event in reversed(events):
@@ -218,7 +250,9 @@ def _placed(events: list[Event]) -> Iterator[tuple[tuple[int, int, int], Event]]
             continue
         if isinstance(event, (Closed, HalfClosed)):
             ending = packet, flow
-        elif ending != (packet, flow) or not (isinstance(event, Weird) or getattr(event, "outcome", "") == "unanswered"):
+        elif ending != (packet, flow) or not (
+            isinstance(event, Weird) or getattr(event, "outcome", "") == "unanswered"
+        ):
             ending = None
         places.append((packet, 2 if ending else int(isinstance(event, (Message, Exchange))), flow))
     latest = (0, 0, -1)

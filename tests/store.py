@@ -1,4 +1,5 @@
-"""An S3 server on this machine, and a bucket in it that holds captures; whoever lacks moto sees its tests skipped, with the reason."""
+"""An S3 server on this machine, and a bucket in it that holds captures; whoever lacks moto sees its tests skipped, with
+the reason."""
 
 from __future__ import annotations
 
@@ -17,8 +18,13 @@ class Bucket:
 
         self.endpoint = endpoint
         self.settings = f"?endpoint_override={endpoint}&anonymous=true"
-        keys = {"access_key": "id", "secret_key": "secret"}  # moto takes what comes unsigned for data, with the marks of its transport
-        self.store: Any = fs.S3FileSystem(**keys, region="us-east-1", endpoint_override=endpoint, allow_bucket_creation=True)
+        keys = {
+            "access_key": "id",
+            "secret_key": "secret",
+        }  # moto takes what comes unsigned for data, with the marks of its transport
+        self.store: Any = fs.S3FileSystem(
+            **keys, region="us-east-1", endpoint_override=endpoint, allow_bucket_creation=True
+        )
         self.store.create_dir("bucket")
 
     def put(self, key: str, data: bytes) -> str:

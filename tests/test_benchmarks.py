@@ -104,7 +104,9 @@ def test_late_segments_change_no_message(tmp_path: Path) -> None:
         with path.open("wb") as out:
             converse(Wire(out), shape, SIZE, **order)
         assert not [event for event in events(path) if isinstance(event, Gap)]
-        read.append([(message.api, message.correlation_id, message.client, message.body) for message in kshark.read(path)])
+        read.append(
+            [(message.api, message.correlation_id, message.client, message.body) for message in kshark.read(path)]
+        )
     assert read[0] == read[1]
     assert late(seed=1)(1000) != list(range(1000))
     assert sorted(late(seed=1)(1000)) == list(range(1000))
@@ -120,7 +122,11 @@ def test_an_input_is_the_same_on_every_day() -> None:
 def test_stages_account_for_every_packet_message_and_record() -> None:
     path = CAPTURES / "small-zstd.pcap"
     sizes, least = measured(str(path), rounds=1)
-    assert (sizes.packets, sizes.messages, sizes.records) == (532, sum(isinstance(event, Message) for event in events(path)), 2100)
+    assert (sizes.packets, sizes.messages, sizes.records) == (
+        532,
+        sum(isinstance(event, Message) for event in events(path)),
+        2100,
+    )
     assert list(least) == list(STAGES)
     assert least["framing"] > 0
 

@@ -8,7 +8,13 @@ import kshark
 from kshark.registry import Registry
 from kshark.schema import api, int8, struct
 
-HEARTBEAT = {"group_id": "g", "member_id": "AAAAAAAAAAAAAAAAAAAAAA", "member_epoch": -1, "rack_id": None, "subscribed_topic_names": ["t"]}
+HEARTBEAT = {
+    "group_id": "g",
+    "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
+    "member_epoch": -1,
+    "rack_id": None,
+    "subscribed_topic_names": ["t"],
+}
 
 
 def test_there_and_back() -> None:
@@ -39,13 +45,25 @@ def test_unknown_tags_go_there_and_back() -> None:
 
 def test_records_and_bytes_stay_bytes() -> None:
     partition = {"index": 0, "records": b"anything"}
-    value = {"transactional_id": None, "acks": -1, "timeout_ms": 5, "topic_data": [{"name": "t", "partition_data": [partition]}]}
+    value = {
+        "transactional_id": None,
+        "acks": -1,
+        "timeout_ms": 5,
+        "topic_data": [{"name": "t", "partition_data": [partition]}],
+    }
     assert kshark.decode(0, 9, "request", kshark.encode(0, 9, "request", value)) == value
 
 
 @pytest.mark.parametrize("leader_epoch", [{}, {"leader_epoch": 3}])
 def test_both_layouts_of_a_version_go_there_and_back(leader_epoch: dict[str, int]) -> None:
-    partition = {"partition": 0, "error_code": 0, "error_message": None, "state_epoch": 1, **leader_epoch, "start_offset": 5}
+    partition = {
+        "partition": 0,
+        "error_code": 0,
+        "error_message": None,
+        "state_epoch": 1,
+        **leader_epoch,
+        "start_offset": 5,
+    }
     value = {"results": [{"topic_id": "A" * 22, "partitions": [partition]}]}
     data = kshark.encode(87, 0, "response", value)
     assert kshark.decode(87, 0, "response", data) == value
@@ -62,7 +80,11 @@ def test_a_body_that_does_not_fit_says_where() -> None:
     data = kshark.encode(76, 1, "request", HEARTBEAT)
     with pytest.raises(kshark.DecodeError) as cut:
         kshark.decode(76, 1, "request", data[:-2])
-    assert (cut.value.code, cut.value.path, cut.value.offset) == ("LENGTH_INVALID", "subscribed_topic_names[0]", len(data) - 3)
+    assert (cut.value.code, cut.value.path, cut.value.offset) == (
+        "LENGTH_INVALID",
+        "subscribed_topic_names[0]",
+        len(data) - 3,
+    )
     with pytest.raises(kshark.DecodeError) as long:
         kshark.decode(76, 1, "request", data + b"\0")
     assert (long.value.code, long.value.offset) == ("TRAILING_BYTES", len(data))
@@ -89,6 +111,8 @@ def test_apis_versions_and_directions_nobody_knows() -> None:
 
 def test_a_registry_of_ones_own() -> None:
     registry = Registry(installed=False)
-    registry.add(api(30000, "Example", versions="0", flexible="none", request=struct(int8("a")), response=struct()), "here")
+    registry.add(
+        api(30000, "Example", versions="0", flexible="none", request=struct(int8("a")), response=struct()), "here"
+    )
     assert kshark.decode(30000, 0, "request", b"\5", registry=registry) == {"a": 5}
     assert kshark.encode(30000, 0, "request", {"a": 5}, registry=registry) == b"\5"

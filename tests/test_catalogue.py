@@ -60,4 +60,6 @@ def test_no_capture_is_told_a_code_that_the_catalogue_lacks(capture: Path) -> No
 
 
 def test_texts_are_sentences() -> None:
-    assert [entry.code for entry in CATALOGUE.values() if not entry.text.endswith(".") or not entry.text[0].isupper()] == []
+    assert [
+        entry.code for entry in CATALOGUE.values() if not entry.text.endswith(".") or not entry.text[0].isupper()
+    ] == []

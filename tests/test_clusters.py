@@ -1,4 +1,5 @@
-"""Two clusters in one capture, with groups, topics and members of the same names: what is of one is not of the other."""
+"""Two clusters in one capture, with groups, topics and members of the same names: what is of one is not of the
+other."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def told(talk: Conversation, name: str, at: str, cluster: str, *, group: str = "
 def fetches(member: Member, epoch: int, *ranges: tuple[int, ...], topic: str = TOPIC, **how: Any) -> None:
     responses = [{**row, "topic_id": topic} for row in handed(*((0, *one) for one in ranges))] if ranges else []
     partitions = [0] if epoch == 0 or "acks" in how else []
-    member.share_fetch(epoch, partitions, topic=topic, **how).answered(responses=responses, acquisition_lock_timeout_ms=30_000)
+    member.share_fetch(epoch, partitions, topic=topic, **how).answered(
+        responses=responses, acquisition_lock_timeout_ms=30_000
+    )
 
 
 def test_addresses_belong_to_the_cluster_that_was_told_last() -> None:
@@ -58,7 +61,10 @@ def test_groups_of_the_same_name_are_two() -> None:
     talk = Conversation()
     told(talk, "a", ONE, "c")
     told(talk, "b", OTHER, "d").heartbeat(-1).given(-1)
-    found = [(one.cluster_id, one.group_id, one.state, [member.member_id[0] for member in one.members]) for one in groups(talk)]
+    found = [
+        (one.cluster_id, one.group_id, one.state, [member.member_id[0] for member in one.members])
+        for one in groups(talk)
+    ]
     assert found == [("c", "g", "Stable", ["a"]), ("d", "g", "Empty", ["b"])]
 
 
@@ -77,7 +83,8 @@ def test_what_was_heard_before_the_only_cluster_was_told_is_of_that() -> None:
 
 
 def shadowed(talk: Conversation) -> tuple[Member, Member]:
-    """One member id in two clusters, as where a proxy copies all that a client says; the clusters count epochs for themselves."""
+    """One member id in two clusters, as where a proxy copies all that a client says; the clusters count epochs for
+    themselves."""
     a, b = told(talk, "a", ONE, "c"), told(talk, "a", OTHER, "d")
     a.heartbeat(1).given(5)
     b.heartbeat(1).given(1)
@@ -125,12 +132,15 @@ def test_of_too_many_clusters_some_are_taken_for_one(monkeypatch: pytest.MonkeyP
 
 
 def restored(packet: Packet) -> Packet | None:
-    """A packet as a cluster that was restored elsewhere has it a little later: other addresses, another cluster id, all else the same."""
+    """A packet as a cluster that was restored elsewhere has it a little later: other addresses, another cluster id, all
+    else the same."""
     if tcp_at(packet) is None:
         return None
     data, at = bytearray(packet.data), LINK_BYTES[packet.link_type]
     data[at + 15], data[at + 19] = 2, 2
-    moved = bytes(data).replace(b"127.0.0.1", b"127.0.0.2").replace(b"c2hhcmVDYXB0dXJlc0tpdA", b"cmVzdG9yZWRDbHVzdGVyMQ")
+    moved = (
+        bytes(data).replace(b"127.0.0.1", b"127.0.0.2").replace(b"c2hhcmVDYXB0dXJlc0tpdA", b"cmVzdG9yZWRDbHVzdGVyMQ")
+    )
     return replace(packet, data=moved, time_ns=packet.time_ns + 37_000_000)
 
 
@@ -138,7 +148,9 @@ def restored(packet: Packet) -> Packet | None:
 def test_a_cluster_beside_the_one_that_it_was_restored_from(name: str) -> None:
     packets = packets_of(CAPTURES / f"{name}.pcap")
     both = sorted([*packets, *filter(None, map(restored, packets))], key=lambda packet: packet.time_ns)
-    assert Counter(one.code for one in findings_in([batch(both)])) == Counter(one.code for one in findings_in([batch(packets)]) * 2)
+    assert Counter(one.code for one in findings_in([batch(both)])) == Counter(
+        one.code for one in findings_in([batch(packets)]) * 2
+    )
 
 
 def test_figures_are_those_of_one_cluster() -> None:
@@ -148,7 +160,12 @@ def test_figures_are_those_of_one_cluster() -> None:
     fetches(a, 1, acks=[(0, 4, ACCEPT)])
     fetches(b, 0, (0, 1), topic=OTHER_TOPIC)
     found = [
-        (one.cluster_id, len(one.members), one.members_metrics["records-fetched-total"], [row.held for row in one.partitions])
+        (
+            one.cluster_id,
+            len(one.members),
+            one.members_metrics["records-fetched-total"],
+            [row.held for row in one.partitions],
+        )
         for one in told_of(talk).groups
     ]
     assert found == [("c", 1, 10, [{a.member_id: 5}]), ("d", 1, 2, [{b.member_id: 2}])]

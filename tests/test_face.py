@@ -14,7 +14,11 @@ def is_plain(value: object) -> bool:
     """Dicts and lists of them, down to what Python itself has."""
     if type(value) is dict:
         return all(type(name) is str and is_plain(inner) for name, inner in value.items())
-    return all(map(is_plain, value)) if type(value) in (list, tuple) else type(value) in (str, int, float, bool, bytes, type(None))
+    return (
+        all(map(is_plain, value))
+        if type(value) in (list, tuple)
+        else type(value) in (str, int, float, bool, bytes, type(None))
+    )
 
 
 @pytest.mark.sweep(quick=5)
@@ -45,6 +49,8 @@ def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_body_goes_there_and_back() -> None:
-    message = next(m for m in kshark.read(CAPTURES / "adv-epochs.pcap") if m.api == "ShareFetch" and m.kind == "request")
+    message = next(
+        m for m in kshark.read(CAPTURES / "adv-epochs.pcap") if m.api == "ShareFetch" and m.kind == "request"
+    )
     data = kshark.encode(78, message.version, "request", message.body)
     assert kshark.decode(78, message.version, "request", data) == message.body

@@ -13,7 +13,11 @@ def test_of_most_things_the_first_that_was_told_holds_of_nodes_the_last() -> Non
         Fact("node", "a:1", "2 a:1", 7),
         Fact("topic", "id", "orders", 5),
     ]
-    assert [*Facts(told)] == [Fact("node", "a:1", "1 a:1", 3), Fact("topic", "id", "orders", 5), Fact("node", "a:1", "2 a:1", 7)]
+    assert [*Facts(told)] == [
+        Fact("node", "a:1", "1 a:1", 3),
+        Fact("topic", "id", "orders", 5),
+        Fact("node", "a:1", "2 a:1", 7),
+    ]
 
 
 def test_an_answer_changes_only_when_it_was_told_before_the_question() -> None:
@@ -52,11 +56,15 @@ def test_facts_come_when_their_time_has_come() -> None:
 
 
 def test_only_who_sees_some_of_the_connections_asks() -> None:
-    """A whole capture may have any number of foreign connections, each from a port of its own: nothing is kept of them."""
+    """A whole capture may have any number of foreign connections, each from a port of its own: nothing is kept of
+    them."""
     alone, one_of_many = Brokers(), Brokers(asking=True)
     for brokers in (alone, one_of_many):
         brokers.learn("10.0.0.9:9092", 3)
         assert brokers.known("10.0.0.9:9092", 5)
         assert not brokers.known("10.0.0.1:50000", 5)
     assert [*alone.asked] == []
-    assert [(asked.key, asked.answer) for asked in one_of_many.asked] == [("10.0.0.9:9092", ""), ("10.0.0.1:50000", None)]
+    assert [(asked.key, asked.answer) for asked in one_of_many.asked] == [
+        ("10.0.0.9:9092", ""),
+        ("10.0.0.1:50000", None),
+    ]

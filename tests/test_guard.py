@@ -1,4 +1,5 @@
-"""Nobody puts a loop into the hot path: what Python does for one message more, counted, on fixed traffic; no clock is asked.
+"""Nobody puts a loop into the hot path: what Python does for one message more, counted, on fixed traffic; no clock is
+asked.
 
 `python -m tests.test_guard` prints today's counts as the table ALLOWED wants them, the margin included.
 """
@@ -29,11 +30,16 @@ from tests.shared import CAPTURES
 
 MARGIN: Final = 1.1
 #: Two lengths of the same traffic: what the longer one costs more, its additional messages cost; the start cancels out.
-SIZES: Final = {"share RPCs": (200_000, 800_000), "record batches": (300_000, 1_500_000), "pipelined requests": (40_000, 160_000)}
+SIZES: Final = {
+    "share RPCs": (200_000, 800_000),
+    "record batches": (300_000, 1_500_000),
+    "pipelined requests": (40_000, 160_000),
+}
 
 
 class Counts(NamedTuple):
-    """For one message: Python functions entered (generators each time they go on), C functions called, lines of Python run."""
+    """For one message: Python functions entered (generators each time they go on), C functions called, lines of Python
+    run."""
 
     calls: float
     c_calls: float
@@ -71,7 +77,11 @@ ALLOWED: Final = {
 def test_a_message_costs_no_more_than_it_is_allowed(traffic: str, way: str) -> None:
     found = a_message(traffic, way)
     allowed = ALLOWED[traffic, way]
-    too_many = {name: (round(one, 1), most) for name, one, most in zip(Counts._fields, found, allowed, strict=True) if one > most}
+    too_many = {
+        name: (round(one, 1), most)
+        for name, one, most in zip(Counts._fields, found, allowed, strict=True)
+        if one > most
+    }
     assert not too_many, "counted and allowed for a message; python -m tests.test_guard prints today's counts"
 
 

@@ -15,7 +15,9 @@ def weird(packet: int, code: str = "PACKET_TOO_SHORT", first_packet: int | None 
 def test_each_code_is_told_up_to_the_limit_and_then_summed_up() -> None:
     ration = Ration(limit=2)
 
-    told = [w.packet for n in range(1, 6) for w in ration.take(weird(n))] + [w.packet for w in ration.take(weird(9, "IP_FRAGMENT"))]
+    told = [w.packet for n in range(1, 6) for w in ration.take(weird(n))] + [
+        w.packet for w in ration.take(weird(9, "IP_FRAGMENT"))
+    ]
 
     assert told == [1, 2, 9]
     [rest] = ration.close()

@@ -39,8 +39,10 @@ def test_every_dissector_file_is_in_the_index() -> None:
 def test_names_and_versions_are_known_without_importing_a_dissector() -> None:
     program = (
         "import sys; from kshark.registry import Registry; registry = Registry();"
-        "assert registry.knows(78, 2) and not registry.knows(78, 3) and not registry.knows(9999, 0) and not registry.knows(-1, 0);"
-        "assert registry.name(78) == 'ShareFetch' and registry.find('sharefetch') == 78 and registry.name(9999) is None;"
+        "assert registry.knows(78, 2) and not registry.knows(78, 3) and not registry.knows(9999, 0) and not "
+        "registry.knows(-1, 0);"
+        "assert registry.name(78) == 'ShareFetch' and registry.find('sharefetch') == 78 and registry.name(9999) is "
+        "None;"
         "print(sorted(name for name in sys.modules if name.startswith('dissectors.')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
@@ -65,7 +67,8 @@ def test_a_dissector_in_a_file_is_added(tmp_path: Path) -> None:
     file = tmp_path / "gossip.py"
     file.write_text(
         "from kshark.schema import api, int32, struct\n"
-        "DISSECTOR = api(30000, 'Gossip', versions='0-2', flexible='1+', request=struct(int32('round')), response=struct())\n"
+        "DISSECTOR = api(30000, 'Gossip', versions='0-2', flexible='1+', request=struct(int32('round')), "
+        "response=struct())\n"
     )
     registry = Registry([file])
     found = registry.api(30000)
@@ -129,6 +132,9 @@ def test_installed_packages_add_theirs(tmp_path: Path, monkeypatch: pytest.Monke
     assert Registry(installed=False).name(30001) is None
     (tmp_path / "gossip_dissector.py").write_text("raise RuntimeError('broken')\n")
     sys.modules.pop("gossip_dissector")
-    with pytest.raises(SchemaError, match=r"entry point gossip of kshark\.dissectors: gossip_dissector\.py, line 1: RuntimeError: broken"):
+    with pytest.raises(
+        SchemaError,
+        match=r"entry point gossip of kshark\.dissectors: gossip_dissector\.py, line 1: RuntimeError: broken",
+    ):
         Registry()
     sys.modules.pop("gossip_dissector", None)

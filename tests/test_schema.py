@@ -45,7 +45,9 @@ def test_version_ranges_hold_both_their_ends() -> None:
 
 
 def test_a_struct_knows_its_fields_by_version_and_tag() -> None:
-    fields = struct(int32("a", versions="0-1"), string("b", versions="1+", tag=0, tagged="2+"), uuid("c", versions="2+", tag=7))
+    fields = struct(
+        int32("a", versions="0-1"), string("b", versions="1+", tag=0, tagged="2+"), uuid("c", versions="2+", tag=7)
+    )
     assert [f.name for f in fields.in_wire_order(0)] == ["a"]
     assert [f.name for f in fields.in_wire_order(1)] == ["a", "b"]
     assert fields.in_wire_order(2) == ()
@@ -57,14 +59,28 @@ def test_a_shared_struct_becomes_a_field() -> None:
     leader = struct(int32("leader_id"), int32("leader_epoch"))
     field = named("current_leader", leader, versions="12+", tag=1, nullable="13+")
     assert (field.name, field.fields, field.tag) == ("current_leader", leader.fields, 1)
-    assert (12 in field.versions, 12 in field.tagged, 12 in field.nullable, 13 in field.nullable) == (True, True, False, True)
+    assert (12 in field.versions, 12 in field.tagged, 12 in field.nullable, 13 in field.nullable) == (
+        True,
+        True,
+        False,
+        True,
+    )
 
 
 def test_headers_follow_from_the_flexible_versions() -> None:
     plain = api(99, "Example", versions="0-3", flexible="2+", request=struct(), response=struct())
     assert [plain.request_header_version(version) for version in range(4)] == [1, 1, 2, 2]
     assert [plain.response_header_version(version) for version in range(4)] == [0, 0, 1, 1]
-    odd = api(99, "Example", versions="0-3", flexible="2+", request=struct(), response=struct(), response_header=0, request_header={0: 0})
+    odd = api(
+        99,
+        "Example",
+        versions="0-3",
+        flexible="2+",
+        request=struct(),
+        response=struct(),
+        response_header=0,
+        request_header={0: 0},
+    )
     assert [odd.request_header_version(version) for version in range(4)] == [0, 1, 2, 2]
     assert odd.response_header_version(3) == 0
     assert (odd.request.name, odd.response.name) == ("ExampleRequest", "ExampleResponse")
@@ -104,14 +120,26 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     ("takes a struct without a name, not the int8 ''", lambda: named("a", int8())),
     ("takes a struct without a name, not the struct 'b'", lambda: named("a", struct(name="b"))),
     ("a layout's fields are a struct", lambda: layout("Body", versions="0", flexible="none", fields=int8("a"))),
-    ("a struct that is never null", lambda: layout("Body", versions="0", flexible="none", fields=struct(nullable="0+"))),
-    (r"Body\.a: a tagged field in versions 0-3, of which only 2\+ are flexible", lambda: body(int8("a", tag=0), flexible="2+")),
+    (
+        "a struct that is never null",
+        lambda: layout("Body", versions="0", flexible="none", fields=struct(nullable="0+")),
+    ),
+    (
+        r"Body\.a: a tagged field in versions 0-3, of which only 2\+ are flexible",
+        lambda: body(int8("a", tag=0), flexible="2+"),
+    ),
     (r"Body\.s\.a: a tagged field", lambda: body(struct(int8("a", tag=0), name="s"))),
     (r"Body\.a\.b: a tagged field", lambda: body(array("a", struct(int8("b", tag=0)), flexible="none"), flexible="0+")),
-    (r"Body\.a: in version 1 its elements take no byte", lambda: body(array("a", struct(int8("b", versions="0")), versions="0-1"))),
+    (
+        r"Body\.a: in version 1 its elements take no byte",
+        lambda: body(array("a", struct(int8("b", versions="0")), versions="0-1")),
+    ),
     (r"Body\.a: in version 0 its elements", lambda: body(int8("x"), older={0: struct(array("a", struct()))})),
     ("more than 32 deep", lambda: layout("Body", versions="0", flexible="none", fields=nested(33))),
-    ("api key 40000 is not an int16", lambda: api(40_000, "A", versions="0", flexible="none", request=struct(), response=struct())),
+    (
+        "api key 40000 is not an int16",
+        lambda: api(40_000, "A", versions="0", flexible="none", request=struct(), response=struct()),
+    ),
 ]
 
 
@@ -123,6 +151,11 @@ def test_a_mistake_stops_where_it_is_made(complaint: str, mistake: Callable[[], 
 
 def test_what_looks_odd_but_is_right_passes() -> None:
     body(array("a", struct()), records("r", nullable="0+"), int8("b", versions="0+", tag=0, tagged="1+"), flexible="0+")
-    body(array("a", struct(nullable="0+")), string("s", default="x"), uuid("u", default="A" * 22), float64("f", default=1))
+    body(
+        array("a", struct(nullable="0+")),
+        string("s", default="x"),
+        uuid("u", default="A" * 22),
+        float64("f", default=1),
+    )
     body(int8("a", versions="4+", tag=0))
     layout("Body", versions="0", flexible="none", fields=nested(32))

@@ -1,4 +1,5 @@
-"""Captures that miss something: the sniffer's own losses, done on purpose to real captures. What is left keeps its packet numbers."""
+"""Captures that miss something: the sniffer's own losses, done on purpose to real captures. What is left keeps its
+packet numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ SHARE_FETCH = 78
 
 @dataclass(frozen=True)
 class Whole:
-    """A capture in memory, with the path of each packet (-1: no TCP), its TCP flags, and the ends of each connection."""
+    """A capture in memory, with the path of each packet (-1: no TCP), its TCP flags, and the ends of each
+    connection."""
 
     batches: list[PacketBatch]
     number: NDArray[np.int64]
@@ -98,7 +100,9 @@ class Whole:
     @cached_property
     def heartbeat_answers(self) -> list[list[int]]:
         return [
-            self.places(it.response) for it in self.exchanges if it.response is not None and it.response.api_key == SHARE_GROUP_HEARTBEAT
+            self.places(it.response)
+            for it in self.exchanges
+            if it.response is not None and it.response.api_key == SHARE_GROUP_HEARTBEAT
         ]
 
     @cached_property
@@ -107,7 +111,9 @@ class Whole:
         return [
             [*self.places(it.request), *([] if it.response is None else self.places(it.response))]
             for it in self.exchanges
-            if it.request is not None and it.request.api_key == SHARE_FETCH and getattr(it.request.body, "share_session_epoch", None) == 0
+            if it.request is not None
+            and it.request.api_key == SHARE_FETCH
+            and getattr(it.request.body, "share_session_epoch", None) == 0
         ]
 
     def places(self, message: Message) -> list[int]:
@@ -197,7 +203,9 @@ def _every_nth(whole: Whole, random: Random) -> Loss:
 
 def _share(whole: Whole, random: Random) -> Loss:
     percent = random.choice((1, 5, 20))
-    return f"without {percent} %", whole.without([at for at in range(len(whole.number)) if random.random() * 100 < percent])
+    return f"without {percent} %", whole.without(
+        [at for at in range(len(whole.number)) if random.random() * 100 < percent]
+    )
 
 
 def _all_flags(whole: Whole, random: Random) -> Loss:
@@ -248,7 +256,10 @@ def every_removal(whole: Whole) -> Iterator[Loss]:
     yield from single_packets(whole)
     for at in range(0, len(whole.number), 5):
         for length in (2, 7, 40):
-            yield f"without packets {at + 1} to {at + length}", whole.without(range(at, min(at + length, len(whole.number))))
+            yield (
+                f"without packets {at + 1} to {at + length}",
+                whole.without(range(at, min(at + length, len(whole.number)))),
+            )
         yield f"from packet {at + 1} on", whole.without(range(at))
         yield f"up to packet {at}", whole.without(range(at, len(whole.number)))
     for places in whole.openings:
@@ -279,7 +290,11 @@ def findings_in(batches: Iterable[PacketBatch | Weird], *, exact: bool = False) 
 
 def accused(finding: Finding) -> Witness | None:
     """The exchange that a finding is about: the one it stands at, else the last that it names."""
-    at = [it for it in finding.witness if it.flow == finding.flow and finding.packet in (it.response_packet, it.request_packet)]
+    at = [
+        it
+        for it in finding.witness
+        if it.flow == finding.flow and finding.packet in (it.response_packet, it.request_packet)
+    ]
     named = at or finding.witness
     return named[-1] if named else None
 
@@ -300,14 +315,16 @@ _SENT_BY = {"network": "client"}
 def added(whole: Iterable[Finding], thinned: Iterable[Finding]) -> list[Finding]:
     """Violations of the thinned capture at exchanges where the whole has none of the same code.
 
-    A refusal that the whole explains by somebody's fault may have another explanation by the same one's fault: where the packets behind
-    the special cause are missing, the general one is left. A request that its client repeated because the network lost the answer was
-    sent by the client all the same: without that answer in sight it is the client's alone.
-    """
+    A refusal that the whole explains by somebody's fault may have another explanation by the same one's fault: where
+    the packets behind the special cause are missing, the general one is left. A request that its client repeated
+    because the network lost the answer was sent by the client all the same: without that answer in sight it is the
+    client's alone."""
     known = [finding for finding in whole if finding.verdict == "violation"]
     codes = {(finding.code, place_of(finding)) for finding in known}
     caused = [finding for finding in known if finding.cause is not None]
-    explained = {(blame, place_of(finding)) for finding in caused for blame in {finding.blame, _SENT_BY.get(finding.blame)}}
+    explained = {
+        (blame, place_of(finding)) for finding in caused for blame in {finding.blame, _SENT_BY.get(finding.blame)}
+    }
     return [
         finding
         for finding in thinned

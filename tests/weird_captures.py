@@ -1,4 +1,5 @@
-"""For every code that a stage may tell, a capture in which it does: one of the bundled ones, or one made here, packet by packet."""
+"""For every code that a stage may tell, a capture in which it does: one of the bundled ones, or one made here, packet
+by packet."""
 
 from __future__ import annotations
 
@@ -108,7 +109,9 @@ def captured_twice(bench: Bench) -> list[Path]:
 
 def times_that_run_backwards(bench: Bench) -> list[Path]:
     half = len(packets := two_connections()) // 2
-    return bench.packets([*packets[:half], *(replace(one, time_ns=one.time_ns - 1_000_000_000) for one in packets[half:])])
+    return bench.packets(
+        [*packets[:half], *(replace(one, time_ns=one.time_ns - 1_000_000_000) for one in packets[half:])]
+    )
 
 
 def answers_stamped_late(bench: Bench) -> list[Path]:
@@ -118,7 +121,10 @@ def answers_stamped_late(bench: Bench) -> list[Path]:
     for _ in range(2):
         tcp.client(b"abc")
         tcp.broker(b"def")
-    late = [replace(one, time_ns=one.time_ns + 5_000_000 * (one.data[34:36] == struct.pack(">H", 9092))) for one in wire.packets]
+    late = [
+        replace(one, time_ns=one.time_ns + 5_000_000 * (one.data[34:36] == struct.pack(">H", 9092)))
+        for one in wire.packets
+    ]
     return bench.packets(sorted(late, key=lambda one: one.time_ns))
 
 
@@ -232,7 +238,9 @@ def many_names(bench: Bench) -> list[Path]:
 
 def malformed(code: str) -> Maker:
     """The first request of the catalogue of malformed bodies in which only that is wrong."""
-    body = next(each for each in MALFORMED if each.direction == "request" and [fault[0] for fault in each.faults] == [code])
+    body = next(
+        each for each in MALFORMED if each.direction == "request" and [fault[0] for fault in each.faults] == [code]
+    )
     header = request_frame(body.key, body.version, {}).removesuffix(encode(body.key, body.version, "request", {}))
     return lambda bench: bench.talk(metadata(), told(), ("client", header + bytes.fromhex(body.hex)))
 
@@ -281,7 +289,9 @@ MAKERS: Final[dict[str, Maker]] = {
     "COMPRESSED_INVALID": gzip_and_more,
     "FRAME_NUMBERS_FORGOTTEN": files_in_turn,
     "CAPTURES_OVERLAP": lambda bench: [
-        path for n in (0, 1) for path in bench.file(pcap(packet(FRAME, time_ns=9 * at + n) for at in range(3)), f"{n}.pcap")
+        path
+        for n in (0, 1)
+        for path in bench.file(pcap(packet(FRAME, time_ns=9 * at + n) for at in range(3)), f"{n}.pcap")
     ],
     "LINK_TYPE_UNKNOWN": lambda bench: bench.frame(FRAME, NO_LINK_TYPE),
     "PACKET_TOO_SHORT": lambda bench: bench.frame(FRAME[:30]),

@@ -31,7 +31,9 @@ REGISTER_BROKER = layout(
     ),
 )
 
-UNREGISTER_BROKER = layout("UnregisterBrokerRecord", versions="0", flexible="0+", fields=struct(int32("broker_id"), int64("broker_epoch")))
+UNREGISTER_BROKER = layout(
+    "UnregisterBrokerRecord", versions="0", flexible="0+", fields=struct(int32("broker_id"), int64("broker_epoch"))
+)
 
 FENCE_BROKER = layout("FenceBrokerRecord", versions="0", flexible="0+", fields=struct(int32("id"), int64("epoch")))
 
@@ -64,7 +66,9 @@ REGISTER_CONTROLLER = layout(
     ),
 )
 
-UNREGISTER_CONTROLLER = layout("UnregisterControllerRecord", versions="0", flexible="0+", fields=struct(int32("controller_id")))
+UNREGISTER_CONTROLLER = layout(
+    "UnregisterControllerRecord", versions="0", flexible="0+", fields=struct(int32("controller_id"))
+)
 
 PRODUCER_IDS = layout(
     "ProducerIdsRecord",

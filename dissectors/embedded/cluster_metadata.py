@@ -10,19 +10,28 @@ from dissectors.embedded.states import ZkMigrationState
 from kshark.places import Log, Numbers, Structure
 from kshark.schema import int8, int16, layout, string, struct
 
-FEATURE_LEVEL = layout("FeatureLevelRecord", versions="0", flexible="0+", fields=struct(string("name"), int16("feature_level")))
+FEATURE_LEVEL = layout(
+    "FeatureLevelRecord", versions="0", flexible="0+", fields=struct(string("name"), int16("feature_level"))
+)
 
 NO_OP = layout("NoOpRecord", versions="0", flexible="0+", fields=struct())
 
 ZK_MIGRATION_STATE = layout(
-    "ZkMigrationStateRecord", versions="0", flexible="0+", fields=struct(int8("zk_migration_state", enum=ZkMigrationState))
+    "ZkMigrationStateRecord",
+    versions="0",
+    flexible="0+",
+    fields=struct(int8("zk_migration_state", enum=ZkMigrationState)),
 )
 
-BEGIN_TRANSACTION = layout("BeginTransactionRecord", versions="0", flexible="0+", fields=struct(string("name", nullable="0+", tag=0)))
+BEGIN_TRANSACTION = layout(
+    "BeginTransactionRecord", versions="0", flexible="0+", fields=struct(string("name", nullable="0+", tag=0))
+)
 
 END_TRANSACTION = layout("EndTransactionRecord", versions="0", flexible="0+", fields=struct())
 
-ABORT_TRANSACTION = layout("AbortTransactionRecord", versions="0", flexible="0+", fields=struct(string("reason", nullable="0+", tag=0)))
+ABORT_TRANSACTION = layout(
+    "AbortTransactionRecord", versions="0", flexible="0+", fields=struct(string("reason", nullable="0+", tag=0))
+)
 
 CLUSTER_METADATA = Log(
     {

@@ -1,4 +1,5 @@
-"""Records of `__cluster_metadata` about ACLs, quotas, credentials and delegation tokens. Kafka: org.apache.kafka.common.metadata."""
+"""Records of `__cluster_metadata` about ACLs, quotas, credentials and delegation tokens. Kafka:
+org.apache.kafka.common.metadata."""
 
 from dissectors.enums import AclOperation, AclPermissionType, PatternType, ResourceType, ScramMechanism
 from kshark.schema import SECRET, array, boolean, bytes_, float64, int8, int32, int64, layout, string, struct, uuid
@@ -19,14 +20,19 @@ ACCESS_CONTROL_ENTRY = layout(
     ),
 )
 
-REMOVE_ACCESS_CONTROL_ENTRY = layout("RemoveAccessControlEntryRecord", versions="0", flexible="0+", fields=struct(uuid("id")))
+REMOVE_ACCESS_CONTROL_ENTRY = layout(
+    "RemoveAccessControlEntryRecord", versions="0", flexible="0+", fields=struct(uuid("id"))
+)
 
 CLIENT_QUOTA = layout(
     "ClientQuotaRecord",
     versions="0",
     flexible="0+",
     fields=struct(
-        array("entity", struct(string("entity_type"), string("entity_name", nullable="0+", about="null: the default of its type"))),
+        array(
+            "entity",
+            struct(string("entity_type"), string("entity_name", nullable="0+", about="null: the default of its type")),
+        ),
         string("key"),
         float64("value"),
         boolean("remove"),
@@ -69,4 +75,6 @@ DELEGATION_TOKEN = layout(
     ),
 )
 
-REMOVE_DELEGATION_TOKEN = layout("RemoveDelegationTokenRecord", versions="0", flexible="0+", fields=struct(string("token_id")))
+REMOVE_DELEGATION_TOKEN = layout(
+    "RemoveDelegationTokenRecord", versions="0", flexible="0+", fields=struct(string("token_id"))
+)

@@ -1,10 +1,13 @@
-"""Records of `__cluster_metadata` about topics, partitions and configurations. Kafka: org.apache.kafka.common.metadata."""
+"""Records of `__cluster_metadata` about topics, partitions and configurations. Kafka:
+org.apache.kafka.common.metadata."""
 
 from dissectors.enums import ConfigResourceType, LeaderRecoveryState
 from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.schema import array, int8, int32, layout, string, struct, uuid
 
-TOPIC = layout("TopicRecord", versions="0", flexible="0+", fields=struct(string("name"), uuid("topic_id", name_in="name")))
+TOPIC = layout(
+    "TopicRecord", versions="0", flexible="0+", fields=struct(string("name"), uuid("topic_id", name_in="name"))
+)
 
 REMOVE_TOPIC = layout("RemoveTopicRecord", versions="0", flexible="0+", fields=struct(uuid("topic_id")))
 
@@ -48,7 +51,9 @@ PARTITION_CHANGE = layout(
     ),
 )
 
-CLEAR_ELR = layout("ClearElrRecord", versions="0", flexible="0+", fields=struct(string("topic_name", about="empty: of all topics")))
+CLEAR_ELR = layout(
+    "ClearElrRecord", versions="0", flexible="0+", fields=struct(string("topic_name", about="empty: of all topics"))
+)
 
 CONFIG = layout(
     "ConfigRecord",

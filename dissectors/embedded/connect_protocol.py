@@ -1,4 +1,5 @@
-"""The protocol of Kafka Connect's workers: versions 0 (eager), 1 (compatible, KIP-415) and 2 (sessioned, KIP-507, laid out as 1).
+"""The protocol of Kafka Connect's workers: versions 0 (eager), 1 (compatible, KIP-415) and 2 (sessioned, KIP-507, laid
+out as 1).
 
 Kafka: ConnectProtocol, IncrementalCooperativeConnectProtocol.
 """

@@ -1,4 +1,5 @@
-"""Records of `__consumer_offsets` about consumer groups of KIP-848, types 3 to 8 and 16. Kafka: GroupCoordinatorRecordHelpers."""
+"""Records of `__consumer_offsets` about consumer groups of KIP-848, types 3 to 8 and 16. Kafka:
+GroupCoordinatorRecordHelpers."""
 
 from typing import Final
 
@@ -64,7 +65,9 @@ MEMBER_METADATA_VALUE = layout(
     ),
 )
 
-TARGET_METADATA_KEY = layout("ConsumerGroupTargetAssignmentMetadataKey", versions="0", flexible="none", fields=group_key)
+TARGET_METADATA_KEY = layout(
+    "ConsumerGroupTargetAssignmentMetadataKey", versions="0", flexible="none", fields=group_key
+)
 
 TARGET_METADATA_VALUE = layout(
     "ConsumerGroupTargetAssignmentMetadataValue",
@@ -88,7 +91,9 @@ assigned = struct(
     array("assignment_epochs", int32(), nullable="0+", tag=0),
 )
 
-CURRENT_ASSIGNMENT_KEY = layout("ConsumerGroupCurrentMemberAssignmentKey", versions="0", flexible="none", fields=member_key)
+CURRENT_ASSIGNMENT_KEY = layout(
+    "ConsumerGroupCurrentMemberAssignmentKey", versions="0", flexible="none", fields=member_key
+)
 
 CURRENT_ASSIGNMENT_VALUE = layout(
     "ConsumerGroupCurrentMemberAssignmentValue",
@@ -120,7 +125,11 @@ REGULAR_EXPRESSION_VALUE = layout(
 MEMBER_METADATA = Structure(
     MEMBER_METADATA_VALUE,
     inside=(
-        Place("classic_member_metadata.supported_protocols.metadata", {"": consumer_protocol.SUBSCRIPTION}, call={"assignor": "name"}),
+        Place(
+            "classic_member_metadata.supported_protocols.metadata",
+            {"": consumer_protocol.SUBSCRIPTION},
+            call={"assignor": "name"},
+        ),
     ),
 )
 

@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets`: committed offsets, and groups of all kinds, by the type that begins the key.
 
-Until 4.0 Kafka calls the type the key's version. Type 18 was never used. Kafka: GroupCoordinatorRecordSerde, CoordinatorRecordType.
-"""
+Until 4.0 Kafka calls the type the key's version. Type 18 was never used. Kafka: GroupCoordinatorRecordSerde,
+CoordinatorRecordType."""
 
 from dissectors.embedded import consumer_group_records as consumer
 from dissectors.embedded import share_group_records as share

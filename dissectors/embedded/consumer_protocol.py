@@ -1,7 +1,8 @@
-"""The protocol of classic consumer groups: what a member tells the leader in JoinGroup, and what the leader tells it in SyncGroup.
+"""The protocol of classic consumer groups: what a member tells the leader in JoinGroup, and what the leader tells it in
+SyncGroup.
 
-Kafka: ConsumerProtocol, StickyAssignor, CooperativeStickyAssignor; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
-"""
+Kafka: ConsumerProtocol, StickyAssignor, CooperativeStickyAssignor; KIP-429 (owned partitions), KIP-792 (generation),
+KIP-881 (rack)."""
 
 from kshark.places import Place, Structure
 from kshark.schema import array, bytes_, int32, layout, string, struct

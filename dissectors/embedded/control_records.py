@@ -1,4 +1,5 @@
-"""Records of control batches: ends of transactions (KIP-98), and what the quorum writes into its own log (KIP-595, KIP-630, KIP-853).
+"""Records of control batches: ends of transactions (KIP-98), and what the quorum writes into its own log (KIP-595,
+KIP-630, KIP-853).
 
 Kafka: ControlRecordType, ControlRecordUtils, EndTransactionMarker.
 """
@@ -31,7 +32,9 @@ SNAPSHOT_HEADER = layout(
 
 SNAPSHOT_FOOTER = layout("SnapshotFooterRecord", versions="0", flexible="0+", fields=struct(int16("version")))
 
-KRAFT_VERSION = layout("KRaftVersionRecord", versions="0", flexible="0+", fields=struct(int16("version"), int16("kraft_version")))
+KRAFT_VERSION = layout(
+    "KRaftVersionRecord", versions="0", flexible="0+", fields=struct(int16("version"), int16("kraft_version"))
+)
 
 voter = struct(
     int32("voter_id"),

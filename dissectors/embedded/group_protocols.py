@@ -1,4 +1,5 @@
-"""What the opaque bytes of a classic group hold, by the group's protocol type: what members offer, and what the leader assigns."""
+"""What the opaque bytes of a classic group hold, by the group's protocol type: what members offer, and what the leader
+assigns."""
 
 from typing import Final
 

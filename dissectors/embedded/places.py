@@ -1,4 +1,5 @@
-"""Where Kafka's structures lie inside bytes: by API key and direction, and by the internal topic whose records they are."""
+"""Where Kafka's structures lie inside bytes: by API key and direction, and by the internal topic whose records they
+are."""
 
 from typing import Final
 
@@ -25,11 +26,15 @@ PLACES: Final = {
     (0, "request"): (Place("topic_data.partition_data.records", LOGS, by=("name", "topic_id"), control=CONTROL),),
     (1, "response"): (Place("responses.partitions.records", LOGS, by=("topic", "topic_id"), control=CONTROL),),
     (11, "request"): (Place("protocols.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "name"}),),
-    (11, "response"): (Place("members.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_name"}),),
+    (11, "response"): (
+        Place("members.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_name"}),
+    ),
     (14, "request"): (Place("assignments.assignment", ASSIGNMENTS, by=("protocol_type",)),),
     (14, "response"): (Place("assignment", ASSIGNMENTS, by=("protocol_type",)),),
     (15, "response"): (
-        Place("groups.members.member_metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_data"}),
+        Place(
+            "groups.members.member_metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_data"}
+        ),
         Place("groups.members.member_assignment", ASSIGNMENTS, by=("protocol_type",)),
     ),
     (58, "request"): (

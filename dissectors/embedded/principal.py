@@ -1,4 +1,5 @@
-"""Who sent a forwarded request, as a broker tells the controller in Envelope (KIP-590). Kafka: DefaultKafkaPrincipalBuilder."""
+"""Who sent a forwarded request, as a broker tells the controller in Envelope (KIP-590). Kafka:
+DefaultKafkaPrincipalBuilder."""
 
 from kshark.places import Structure
 from kshark.schema import boolean, layout, string, struct

@@ -1,4 +1,5 @@
-"""Records of `__remote_log_metadata`: segments in remote storage, and where they stand (KIP-405). Kafka: RemoteLogMetadataSerde."""
+"""Records of `__remote_log_metadata`: segments in remote storage, and where they stand (KIP-405). Kafka:
+RemoteLogMetadataSerde."""
 
 from dissectors.embedded.states import RemotePartitionDeleteState, RemoteSegmentState
 from kshark.places import Log, Numbers, Structure

@@ -75,7 +75,9 @@ TARGET_MEMBER_VALUE = layout(
     fields=struct(array("topic_partitions", struct(uuid("topic_id"), array("partitions", int32())))),
 )
 
-CURRENT_ASSIGNMENT_KEY = layout("ShareGroupCurrentMemberAssignmentKey", versions="0", flexible="none", fields=member_key)
+CURRENT_ASSIGNMENT_KEY = layout(
+    "ShareGroupCurrentMemberAssignmentKey", versions="0", flexible="none", fields=member_key
+)
 
 CURRENT_ASSIGNMENT_VALUE = layout(
     "ShareGroupCurrentMemberAssignmentValue",
@@ -89,7 +91,9 @@ CURRENT_ASSIGNMENT_VALUE = layout(
     ),
 )
 
-STATE_PARTITION_METADATA_KEY = layout("ShareGroupStatePartitionMetadataKey", versions="0", flexible="none", fields=group_key)
+STATE_PARTITION_METADATA_KEY = layout(
+    "ShareGroupStatePartitionMetadataKey", versions="0", flexible="none", fields=group_key
+)
 
 STATE_PARTITION_METADATA_VALUE = layout(
     "ShareGroupStatePartitionMetadataValue",

@@ -1,7 +1,8 @@
-"""Records of `__share_group_state`: in-flight records of share partitions as their coordinator keeps them (KIP-932, KIP-1226).
+"""Records of `__share_group_state`: in-flight records of share partitions as their coordinator keeps them (KIP-932,
+KIP-1226).
 
-Kafka: ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue. A snapshot without value deletes the share partition.
-"""
+Kafka: ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue. A snapshot without value deletes the
+share partition."""
 
 from dissectors.structs import state_batch
 from kshark.places import Log, Numbers, Structure

@@ -4,7 +4,8 @@ from enum import IntEnum
 
 
 class MemberState(IntEnum):
-    """How far a consumer's or share consumer's assignment is towards its target. Source: coordinator.group.modern.MemberState."""
+    """How far a consumer's or share consumer's assignment is towards its target. Source:
+    coordinator.group.modern.MemberState."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -43,14 +44,16 @@ class FencingChange(IntEnum):
 
 
 class ControlledShutdownChange(IntEnum):
-    """Whether a change begins a broker's controlled shutdown. Source: metadata.BrokerRegistrationInControlledShutdownChange."""
+    """Whether a change begins a broker's controlled shutdown. Source:
+    metadata.BrokerRegistrationInControlledShutdownChange."""
 
     NONE = 0
     IN_CONTROLLED_SHUTDOWN = 1
 
 
 class ZkMigrationState(IntEnum):
-    """How far a cluster is on its way from ZooKeeper to KRaft (KIP-866). Source: metadata.migration.ZkMigrationState."""
+    """How far a cluster is on its way from ZooKeeper to KRaft (KIP-866). Source:
+    metadata.migration.ZkMigrationState."""
 
     NONE = 0
     MIGRATION = 1
@@ -68,7 +71,8 @@ class RemoteSegmentState(IntEnum):
 
 
 class RemotePartitionDeleteState(IntEnum):
-    """How far a partition's deletion in remote storage is (KIP-405). Source: server.log.remote.storage.RemotePartitionDeleteState."""
+    """How far a partition's deletion in remote storage is (KIP-405). Source:
+    server.log.remote.storage.RemotePartitionDeleteState."""
 
     DELETE_PARTITION_MARKED = 0
     DELETE_PARTITION_STARTED = 1

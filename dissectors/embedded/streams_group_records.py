@@ -1,4 +1,5 @@
-"""Records of `__consumer_offsets` about Kafka Streams groups (KIP-1071), types 17 and 19 to 23. Kafka: StreamsCoordinatorRecordHelpers."""
+"""Records of `__consumer_offsets` about Kafka Streams groups (KIP-1071), types 17 and 19 to 23. Kafka:
+StreamsCoordinatorRecordHelpers."""
 
 from typing import Final
 
@@ -75,7 +76,9 @@ assigned_tasks = struct(
     array("assignment_epochs", int32(), nullable="0+", tag=0),
 )
 
-CURRENT_ASSIGNMENT_KEY = layout("StreamsGroupCurrentMemberAssignmentKey", versions="0", flexible="none", fields=member_key)
+CURRENT_ASSIGNMENT_KEY = layout(
+    "StreamsGroupCurrentMemberAssignmentKey", versions="0", flexible="none", fields=member_key
+)
 
 CURRENT_ASSIGNMENT_VALUE = layout(
     "StreamsGroupCurrentMemberAssignmentValue",

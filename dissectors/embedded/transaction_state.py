@@ -1,10 +1,13 @@
-"""Records of `__transaction_state`: where each transactional id stands (KIP-98; KIP-890 for version 1). Kafka: TransactionLog."""
+"""Records of `__transaction_state`: where each transactional id stands (KIP-98; KIP-890 for version 1). Kafka:
+TransactionLog."""
 
 from dissectors.embedded.states import TransactionState
 from kshark.places import Log, Numbers, Structure
 from kshark.schema import array, int8, int16, int32, int64, layout, string, struct
 
-TRANSACTION_LOG_KEY = layout("TransactionLogKey", versions="0", flexible="none", fields=struct(string("transactional_id")))
+TRANSACTION_LOG_KEY = layout(
+    "TransactionLogKey", versions="0", flexible="none", fields=struct(string("transactional_id"))
+)
 
 TRANSACTION_LOG_VALUE = layout(
     "TransactionLogValue",

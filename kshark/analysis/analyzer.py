@@ -1,6 +1,7 @@
 """The analysis as a stage: events of the time line in, findings out as soon as they are proved.
 
-What verdicts depend on, and thus what a job must give the Analyzer to get the same findings for some of the sessions and groups:
+What verdicts depend on, and thus what a job must give the Analyzer to get the same findings for some of the sessions
+and groups:
 
 | events | of |
 |---|---|
@@ -66,9 +67,11 @@ _Look = Callable[[Message, Message | None], Sequence[Verdict]]
 
 
 class Analyzer:
-    """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; `summary` counts.
+    """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; `summary`
+    counts.
 
-    `sessions`, `steps`: what `listed` gives; `coverage`: it is counted; `tell` is told every change of records of share partitions.
+    `sessions`, `steps`: what `listed` gives; `coverage`: it is counted; `tell` is told every change of records of share
+    partitions.
     `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
@@ -84,7 +87,9 @@ class Analyzer:
     ) -> None:
         self._listed: list[Listed] = []
         self._tally = Tally()
-        self._listing = partial(Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None)
+        self._listing = partial(
+            Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None
+        )
         self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
@@ -119,7 +124,8 @@ class Analyzer:
             API_VERSIONS: self._api_versions,
             METADATA: self._metadata,
         }
-        #: Whom an exchange of an API is told: whether rules of one exchange, which watchers, and who else; other APIs concern nobody.
+        #: Whom an exchange of an API is told: whether rules of one exchange, which watchers, and who else; other APIs
+        #: concern nobody.
         self._told: Final[dict[Any, tuple[bool, list[Watcher], _Look | None]]] = {
             api: (api in self._rules.apis, [one for one in self._watchers if api in one.apis], looks.get(api))
             for api in self._rules.apis.union(looks, *(watcher.apis for watcher in self._watchers))
@@ -132,10 +138,16 @@ class Analyzer:
     def page(self, events: Iterable[Event]) -> list[Finding]:
         """Events in the order of the time line; the findings in the order in which they are proved.
 
-        Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than this loop.
-        """
+        Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than
+        this loop."""
         found: list[Finding] = []
-        takes, told, connections, down, tests = self._takes, self._told, self._connections.by_flow, self._brokers.down, self._rules.tests
+        takes, told, connections, down, tests = (
+            self._takes,
+            self._told,
+            self._connections.by_flow,
+            self._brokers.down,
+            self._rules.tests,
+        )
         exchanges = 0
         said: Sequence[Verdict]
         for event in events:
@@ -153,7 +165,9 @@ class Analyzer:
             elif type(event) is Exchange:
                 exchanges += 1
                 request, response = event.request, event.response
-                if (request is not None and request.weird is not UNSET) or (response is not None and response.weird is not UNSET):
+                if (request is not None and request.weird is not UNSET) or (
+                    response is not None and response.weird is not UNSET
+                ):
                     found += self._judged(self._oddities.exchange(event, connections.get(event.flow.id)))
                 if request is None:
                     self._connections.orphan(event.flow, response)
@@ -168,7 +182,9 @@ class Analyzer:
                     if self._covering is not None:
                         self._covering.coverage.asked.update(self._rules.put_to_the_test(request, response is not None))
                     if numbers := test(request.body):
-                        found += self._judged(self._rules.broken(numbers, request, response, connections.get(request.flow)))
+                        found += self._judged(
+                            self._rules.broken(numbers, request, response, connections.get(request.flow))
+                        )
                 if watchers and (connection := connections.get(request.flow)) is not None:
                     for watcher in watchers:
                         if said := watcher.look(request, response, connection):
@@ -195,7 +211,8 @@ class Analyzer:
         return self._judged(verdicts)
 
     def summary(self) -> dict[str, Any]:
-        """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so far."""
+        """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so
+        far."""
         return self._tally.summary()
 
     @property
@@ -204,7 +221,8 @@ class Analyzer:
         return None if self._covering is None else self._covering.coverage
 
     def listed(self) -> list[Listed]:
-        """Since the last time: share sessions that are over, and requests, in the order in which that became certain."""
+        """Since the last time: share sessions that are over, and requests, in the order in which that became
+        certain."""
         listed = self._listed[:]
         self._listed.clear()
         return listed
@@ -324,12 +342,21 @@ class Analyzer:
         if call is None or reply not in UNEXPLAINED:
             return ()
         text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
-        return [Verdict(UNEXPLAINED[reply], Argument(text, (call,), EXCHANGE, "unknown"), Judgement("unknown", "cut"), "explanation")]
+        return [
+            Verdict(
+                UNEXPLAINED[reply],
+                Argument(text, (call,), EXCHANGE, "unknown"),
+                Judgement("unknown", "cut"),
+                "explanation",
+            )
+        ]
 
     def _heartbeat(self, request: Message, _: Message | None) -> Sequence[Verdict]:
         """What a heartbeat proves for the sessions of its member; what it says of the member itself is known by now."""
         broker = self._brokers.known_at(request.broker)
-        member = self._members.get(broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None))
+        member = self._members.get(
+            broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None)
+        )
         beat = None if member is None else member.before
         if member is None or beat is None or beat.packet != request.packet:
             return ()
@@ -359,7 +386,9 @@ class Analyzer:
         member = self._members.of(broker, step.group_id, step.member_id)
         member.brokers[broker] = None
         state = SessionState(broker, member)
-        self._runners[key] = ShareSessionRunner(self._book, state, self._listing(), key[1:], self._covering, exact=self._exact)
+        self._runners[key] = ShareSessionRunner(
+            self._book, state, self._listing(), key[1:], self._covering, exact=self._exact
+        )
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)
@@ -368,7 +397,8 @@ class Analyzer:
         return said
 
     def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Sequence[Verdict]:
-        """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is certain."""
+        """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is
+        certain."""
         said: list[Verdict] = []
         for key in [key for key in self._runners if key[0] is absorbed]:
             runner = self._runners.pop(key)

@@ -26,7 +26,8 @@ class Proof(Protocol):
     """Something that the capture may show later."""
 
     def holds(self) -> bool | str | None:
-        """None while that cannot be told yet; a word of kshark.analysis.judge.REASONS where it never can, `refuted` where all is well."""
+        """None while that cannot be told yet; a word of kshark.analysis.judge.REASONS where it never can, `refuted`
+        where all is well."""
 
 
 class StillOpen(NamedTuple):
@@ -42,9 +43,11 @@ class StillOpen(NamedTuple):
 class Needs(Struct, frozen=True):
     """What has to be certain.
 
-    The exchanges themselves always have to: every byte of them, and of their connections between the first and the last of them.
-    `state`: the session's state was observed, and the broker's answer agrees with it. `whole`: nothing is missing of the connections up to
-    there, from their beginning on, which their end tells. `absence`: nothing happened unseen in that scope, which no capture proves.
+    The exchanges themselves always have to: every byte of them, and of their connections between the first and the last
+    of them.
+    `state`: the session's state was observed, and the broker's answer agrees with it. `whole`: nothing is missing of
+    the connections up to there, from their beginning on, which their end tells. `absence`: nothing happened unseen in
+    that scope, which no capture proves.
     `proof` has to show up, or the finding is unknown because of `unproved`; None: or there is none.
     """
 
@@ -77,10 +80,12 @@ class Place(NamedTuple):
 
 
 class Argument(Struct, frozen=True):
-    """What a rule says, in one sentence, and the exchanges by which one knows (in their order, the one it is about last).
+    """What a rule says, in one sentence, and the exchanges by which one knows (in their order, the one it is about
+    last).
 
     `text` of what is rarely told may be a function: it is put into words only where somebody reads it, `said`.
-    `ends` are ends of connections that it rests on too. `because` is a doubt that the rule itself has; `noted`: nobody broke a rule;
+    `ends` are ends of connections that it rests on too. `because` is a doubt that the rule itself has; `noted`: nobody
+    broke a rule;
     `blame` None: the first that the rule's row names.
     """
 

@@ -18,10 +18,11 @@ _Holding = Callable[[Any], Sequence[int]]
 
 
 class ExchangeRules:
-    """Looks at exchanges of the APIs in `apis`; conditions are compiled when the first message of an API and version comes.
+    """Looks at exchanges of the APIs in `apis`; conditions are compiled when the first message of an API and version
+    comes.
 
-    `tests` has, by API and version, all conditions in one function: the numbers of the rules whose request they hold of.
-    """
+    `tests` has, by API and version, all conditions in one function: the numbers of the rules whose request they hold
+    of."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.apis: Final = frozenset(api for rule in rules for api in rule.apis)
@@ -39,7 +40,9 @@ class ExchangeRules:
         number = version if isinstance(version, int) else 0
         rules = [rule for rule in self._rules if api_key in rule.apis]
         self._of[key] = tuple((rule, None if rule.answer is None else rule.answer.compiled(number)) for rule in rules)
-        test = self.tests[key] = compiled_together([broken.at(number) for rule in rules if (broken := rule.broken_by) is not None])
+        test = self.tests[key] = compiled_together(
+            [broken.at(number) for rule in rules if (broken := rule.broken_by) is not None]
+        )
         return test
 
     def put_to_the_test(self, request: Message, answered: bool) -> Iterator[str]:

@@ -14,7 +14,11 @@ from kshark.analysis.verdict import Verdict
 from kshark.anomaly import Blame
 from kshark.model import Finding, Witness
 
-_SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {"violation": "error", "unknown": "warn", "note": "note"}
+_SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {
+    "violation": "error",
+    "unknown": "warn",
+    "note": "note",
+}
 
 
 def finding_of(judged: Verdict) -> Finding:
@@ -94,5 +98,8 @@ class Tally:
 
 
 def in_packet_order(findings: Iterable[Finding]) -> list[Finding]:
-    """As `kshark check` shows findings of files: by packet, the one with a cause first; the same order from every engine."""
-    return sorted(findings, key=lambda it: (it.packet, it.cause is None, it.code, it.flow, it.member_id or "", it.argument))
+    """As `kshark check` shows findings of files: by packet, the one with a cause first; the same order from every
+    engine."""
+    return sorted(
+        findings, key=lambda it: (it.packet, it.cause is None, it.code, it.flow, it.member_id or "", it.argument)
+    )

@@ -1,8 +1,8 @@
 """The one place where it is decided whether the capture can prove what a rule says.
 
-A rule gives an Argument: what is wrong and by which exchanges one knows. `judge` looks at what lies between them: holes, messages found
-again after holes, state that was assumed and not observed, traffic that may have gone elsewhere. What it cannot rule out makes `unknown`.
-"""
+A rule gives an Argument: what is wrong and by which exchanges one knows. `judge` looks at what lies between them:
+holes, messages found again after holes, state that was assumed and not observed, traffic that may have gone elsewhere.
+What it cannot rule out makes `unknown`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ REASONS: Final = {
     "hidden_traffic": "requests that the capture does not hold (another connection, listener or TLS) would explain it",
     "unanswered": "a request without an answer, or with an error that does not tell, may have been counted or not",
     "disorder": "packets are not in the order in which they were sent: an answer may stand before its request",
-    "race": "requests were open at the same time on several connections; which of them the broker took first cannot be told",
+    "race": "requests were open at the same time on several connections; which of them the broker took first cannot "
+    "be told",
     "release_unknown": "broker releases differ here, and no ApiVersions answer told this one's",
     "assignment_unknown": "what was assigned to the member is not known",
-    "lock_unknown": "whether the lock of these records had run out is not known, or how long it was (ShareFetch 0 does not tell)",
-    "leader_moved": "the partition's leader moved, or read its state anew, and what was known of the records before holds no longer",
+    "lock_unknown": "whether the lock of these records had run out is not known, or how long it was (ShareFetch 0 "
+    "does not tell)",
+    "leader_moved": "the partition's leader moved, or read its state anew, and what was known of the records before "
+    "holds no longer",
     "broker_restart": "the broker was started again, and what it knew of the records before is not known",
     "compaction": "compaction may have taken the records, and no message shows whether it did",
     "end_not_seen": "whether the other connection was still open is not known",
@@ -35,15 +38,16 @@ REASONS: Final = {
 
 
 class Judgement(NamedTuple):
-    """`verdict` is violation, unknown or note, None while more of the capture has to be seen, or refuted: then nothing is said."""
+    """`verdict` is violation, unknown or note, None while more of the capture has to be seen, or refuted: then nothing
+    is said."""
 
     verdict: str | None
     because: str | None = None
 
 
 class Known(Protocol):
-    """What was known of a machine when a step came: the states that it may have met (None: any, because of `doubt`), and those of them
-    that the answer agrees with."""
+    """What was known of a machine when a step came: the states that it may have met (None: any, because of `doubt`),
+    and those of them that the answer agrees with."""
 
     @property
     def met(self) -> Sequence[Any] | None: ...
@@ -60,7 +64,8 @@ REFUTED: Final = Judgement("refuted")
 
 
 def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Judgement:
-    """Whether the capture proves the argument; `now` is what was known at the step it is about, None where it is no step's.
+    """Whether the capture proves the argument; `now` is what was known at the step it is about, None where it is no
+    step's.
 
     `accuses`: whether its rule can name a party at all; what cannot is a note.
     """
@@ -87,7 +92,8 @@ def _doubt(argument: Argument) -> str | None:
 
 
 def _order(argument: Argument) -> str | None:
-    """Witnesses of different connections, of which one ends before the other one begins, or ends, so closely that times tell no order."""
+    """Witnesses of different connections, of which one ends before the other one begins, or ends, so closely that times
+    tell no order."""
     for one, two in combinations(argument.witness, 2):
         if one.connection is two.connection or one.end > two.end:
             continue
@@ -106,7 +112,8 @@ def _state(argument: Argument, now: Known | None) -> str | None:
 
 
 def _hole(argument: Argument) -> str | None:
-    """Bytes missing on the witnesses' connections between the first and the last of them, or since these connections began."""
+    """Bytes missing on the witnesses' connections between the first and the last of them, or since these connections
+    began."""
     if not argument.witness:
         return None
     first = min(call.packet for call in argument.witness)

@@ -1,4 +1,5 @@
-"""Rules of what is odd about bytes: messages and events that carry codes which rows name, judged when all that they tell is there."""
+"""Rules of what is odd about bytes: messages and events that carry codes which rows name, judged when all that they
+tell is there."""
 
 from __future__ import annotations
 
@@ -101,7 +102,9 @@ class Oddities:
                 doubt = doubt_by(code for code in codes if code not in rule.weird)
                 if message.kind == "response":
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
-            yield from _said(Oddity(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt))
+            yield from _said(
+                Oddity(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
+            )
 
     def _may_be_anothers(self, codes: Sequence[str], connection: Connection) -> bool:
         """Whether an answer that does not fit may be that to another request with its correlation id."""
@@ -114,7 +117,9 @@ def _said(odd: Oddity) -> Sequence[Verdict]:
     if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
         return [judged(odd.rule, argument) for argument in arguments]
     alike = [other for other in odd.connection.odd if other.rule is odd.rule]
-    if len(alike) < limits.WEIRDS_PER_FLOW:  # of each rule: what other rules are about may be known to other buckets alone
+    if (
+        len(alike) < limits.WEIRDS_PER_FLOW
+    ):  # of each rule: what other rules are about may be known to other buckets alone
         odd.connection.odd += (odd,)
     else:
         alike[-1].times += odd.times  # stands for all behind it
@@ -131,8 +136,13 @@ def _incomplete(rule: Rule, connection: Connection, gap: Gap) -> Verdict:
     by = "client" if flow.ends[gap.side] == flow.client else "broker"
     size = "bytes" if gap.size < 0 else f"{gap.size} bytes"
     more = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
-    text = f"{size} from the {by} are missing between packets {gap.first_packet} and {gap.last_packet}{_WHY[gap.reason]}{more}"
-    call = _sighting(connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap"))
+    text = (
+        f"{size} from the {by} are missing between packets {gap.first_packet} and "
+        f"{gap.last_packet}{_WHY[gap.reason]}{more}"
+    )
+    call = _sighting(
+        connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap")
+    )
     return Verdict(rule, Argument(text, (call,), EXCHANGE), Judgement("note"))
 
 
@@ -153,5 +163,9 @@ def _alone(message: Message, connection: Connection) -> Sighting:
     return _sighting(connection, message.packet, message.time_ns, known, what, Witness(flow, known, *places))
 
 
-def _sighting(connection: Connection, packet: int, time_ns: int, correlation_id: int | None, what: str, seen: Witness) -> Sighting:
-    return Sighting(connection, 0, what, 0, packet, time_ns, correlation_id or 0, None, None, None, 0, seen=seen, settled=True)
+def _sighting(
+    connection: Connection, packet: int, time_ns: int, correlation_id: int | None, what: str, seen: Witness
+) -> Sighting:
+    return Sighting(
+        connection, 0, what, 0, packet, time_ns, correlation_id or 0, None, None, None, 0, seen=seen, settled=True
+    )

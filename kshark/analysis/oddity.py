@@ -19,10 +19,10 @@ from kshark.model import Closed
 class Oddity(Struct, eq=False):
     """Something whose code `rule` names.
 
-    `sender`: whose bytes they are. `call`: the exchange up to the message that is odd, or a Sighting. `detail`: what exactly was seen.
-    `codes`: all of a message. `doubt`: why the bytes may be something else. `times`: it stands for so many. `disordered`: the capture's
-    times run backwards. `end`: the connection's, where only that tells.
-    """
+    `sender`: whose bytes they are. `call`: the exchange up to the message that is odd, or a Sighting. `detail`: what
+    exactly was seen.
+    `codes`: all of a message. `doubt`: why the bytes may be something else. `times`: it stands for so many.
+    `disordered`: the capture's times run backwards. `end`: the connection's, where only that tells."""
 
     rule: Rule
     connection: Connection
@@ -53,11 +53,15 @@ class Oddity(Struct, eq=False):
         if self.end is None:
             return argument
         packet, time_ns = self.end.packet, self.end.time_ns
-        place, ends = Place(self.connection, packet, time_ns), (End(packet, time_ns, self.closed_by, self.connection.flow.id),)
+        place, ends = (
+            Place(self.connection, packet, time_ns),
+            (End(packet, time_ns, self.closed_by, self.connection.flow.id),),
+        )
         return replace(argument, place=place, ends=ends, because=argument.because or because)
 
     def argument(self, needs: Needs = EXCHANGE) -> Argument:
-        """The sender sent what the rule's row tells. Whom the row does not name as a culprit hands on what somebody unseen sent."""
+        """The sender sent what the rule's row tells. Whom the row does not name as a culprit hands on what somebody
+        unseen sent."""
         because = None if not self.rule.accuses or self.sender in self.rule.blame else "hidden_traffic"
         return Argument(self.sentence, (self.call,), needs, blame=self.sender, because=self.doubt or because)
 
@@ -65,7 +69,10 @@ class Oddity(Struct, eq=False):
     def sentence(self) -> str:
         """`the answer to exchange 3 (Metadata): bytes are left behind the body: at byte 57 (packets 10, 11)`."""
         whose = "the answer to " if self.call.answer is not None else ""
-        return f"{whose}{self.call.here}: {': '.join(filter(None, (self.rule.told, self.detail)))}{self.often} ({self.call.packets})"
+        return (
+            f"{whose}{self.call.here}: {': '.join(filter(None, (self.rule.told, self.detail)))}{self.often} "
+            f"({self.call.packets})"
+        )
 
     @property
     def often(self) -> str:

@@ -1,4 +1,5 @@
-"""Things kept until they are told in the order of packets: encoded, which takes a fifth of what they take as objects."""
+"""Things kept until they are told in the order of packets: encoded, which takes a fifth of what they take as
+objects."""
 
 from __future__ import annotations
 

@@ -39,7 +39,11 @@ def doubt_of(message: Message) -> str | None:
     if message.weird is UNSET:
         return None
     # of a version that is unknown, what does not fit the nearest known one is in the detail alone
-    misfits = message.detail.replace(":", " ").split() if message.detail is not UNSET and "VERSION_UNKNOWN" in message.weird else []
+    misfits = (
+        message.detail.replace(":", " ").split()
+        if message.detail is not UNSET and "VERSION_UNKNOWN" in message.weird
+        else []
+    )
     return doubt_by([*message.weird, *misfits])
 
 
@@ -115,7 +119,9 @@ def call_of(request: Message, response: Message | None, connection: Connection) 
     return read_as(Call, request, response, connection, 0)
 
 
-def read_as(made: Callable[..., AnyCall], request: Message, response: Message | None, connection: Connection, epoch: int) -> AnyCall:
+def read_as(
+    made: Callable[..., AnyCall], request: Message, response: Message | None, connection: Connection, epoch: int
+) -> AnyCall:
     """The same as a class of its own."""
     return made(
         connection,
@@ -141,7 +147,9 @@ def answer_of(response: Message) -> Answer:
     error = getattr(body, "error_code", UNSET)
     doubt = None if response.weird is UNSET else doubt_of(response)
     if not isinstance(error, int):
-        return Answer(response.packet, response.time_ns, None, doubt or (None if response.api_key in _ERRORS_INSIDE else "cut"))
+        return Answer(
+            response.packet, response.time_ns, None, doubt or (None if response.api_key in _ERRORS_INSIDE else "cut")
+        )
     answer = Answer(response.packet, response.time_ns, error, doubt)
     if doubt == "cut" or response.api_key not in SESSION_APIS:
         return answer
@@ -182,7 +190,8 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
 
 
 def spans_known(records: Any) -> Any:
-    """Which offsets have a record in a records field, also in one that was read back from tables; nothing where that is not known."""
+    """Which offsets have a record in a records field, also in one that was read back from tables; nothing where that is
+    not known."""
     known = getattr(records, "spans", None)
     if known:
         return known

@@ -37,7 +37,8 @@ def judged(rule: Rule, argument: Argument, now: Any = None, part: Part = "remark
 
 
 def explanations(checks: Iterable[Checked], now: Any, known: Any) -> Iterator[Verdict]:
-    """What may explain why `now` was refused, in the order of the checks; judged by what was `known`, None for by itself."""
+    """What may explain why `now` was refused, in the order of the checks; judged by what was `known`, None for by
+    itself."""
     for rule, check in checks:
         argument = check.look(now)
         if argument is not None:

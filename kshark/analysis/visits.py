@@ -24,7 +24,8 @@ _Key = tuple[Any, ...]
 
 
 class Visit(NamedTuple):
-    """One exchange of a machine: the bodies of both sides, and the exchange of the same machine before it (None: the first one seen)."""
+    """One exchange of a machine: the bodies of both sides, and the exchange of the same machine before it (None: the
+    first one seen)."""
 
     key: _Key
     call: Call
@@ -34,12 +35,15 @@ class Visit(NamedTuple):
 
 
 class Visits:
-    """Looks at exchanges of the APIs in `apis`, for every machine without states. The longest unused machines are forgotten."""
+    """Looks at exchanges of the APIs in `apis`, for every machine without states. The longest unused machines are
+    forgotten."""
 
     def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
         self._covering = covering
         machines = [machine for machine in book.machines if not machine.states]
-        self._checks: Final[dict[Machine, list[Checked]]] = {machine: checks for machine in machines if (checks := book.checks(machine))}
+        self._checks: Final[dict[Machine, list[Checked]]] = {
+            machine: checks for machine in machines if (checks := book.checks(machine))
+        }
         self._last: OrderedDict[_Key, Call] = OrderedDict()
         of_rules = {api for checks in self._checks.values() for checked in checks for api in checked.rule.apis}
         self.apis: Final = frozenset(of_rules.union(*(machine.apis for machine in self._checks)))
@@ -53,7 +57,13 @@ class Visits:
         for machine, checks in self._checks.items():
             mine = [checked for checked in checks if request.api_key in (checked.rule.apis or machine.apis)]
             for key in _keys(machine, request.body, connection) if mine else ():
-                visit = Visit(key, call, request.body, None if response is None else response.body, self._last.get((machine.name, *key)))
+                visit = Visit(
+                    key,
+                    call,
+                    request.body,
+                    None if response is None else response.body,
+                    self._last.get((machine.name, *key)),
+                )
                 if self._covering is not None:
                     self._covering.step(visit, machine.name, call.api_key)
                 told = ((rule, check.look(visit)) for rule, check in mine)
@@ -75,7 +85,12 @@ def _keys(machine: Machine, body: Any, connection: Connection) -> Iterator[_Key]
     """The machines of that sort that a request is about, by the columns of their key; none where the body lacks one."""
     partitions = list(dict.fromkeys(_partitions(body))) if "partition" in machine.key else [("", 0)]
     for topic_id, partition in partitions:
-        values = {"broker": connection.broker, "flow_id": connection.flow.id, "topic_id": topic_id, "partition": partition}
+        values = {
+            "broker": connection.broker,
+            "flow_id": connection.flow.id,
+            "topic_id": topic_id,
+            "partition": partition,
+        }
         key = tuple(values[column] if column in values else getattr(body, column, UNSET) for column in machine.key)
         if UNSET not in key:
             yield key
@@ -86,4 +101,7 @@ def _partitions(body: Any) -> Iterator[tuple[str, int]]:
     topics = getattr(body, "topics", None) or ()
     for topic in topics if topics is not UNSET else ():
         for topic_id, one in product([getattr(topic, "topic_id", "")], topic.partitions or ()):
-            yield topic_id, one if isinstance(one, int) else getattr(one, "partition_index", getattr(one, "partition", -1))
+            yield (
+                topic_id,
+                one if isinstance(one, int) else getattr(one, "partition_index", getattr(one, "partition", -1)),
+            )

@@ -11,7 +11,8 @@ from kshark.model import Message
 
 
 class Watcher(Protocol):
-    """`look` takes the exchanges of the APIs in `apis` in the order of the time line, `close` says what had to wait for the end."""
+    """`look` takes the exchanges of the APIs in `apis` in the order of the time line, `close` says what had to wait for
+    the end."""
 
     @property
     def apis(self) -> frozenset[int]: ...

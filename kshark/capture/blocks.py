@@ -24,7 +24,8 @@ PACKET: Final = 2
 SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
 
-#: Bytes before the packet data in an Enhanced or obsolete Packet Block, and in a Simple one; padding, options and the length follow it.
+#: Bytes before the packet data in an Enhanced or obsolete Packet Block, and in a Simple one; padding, options and the
+#: length follow it.
 HEADER: Final = 28
 SIMPLE_HEADER: Final = 12
 TRAILER: Final = 4
@@ -53,10 +54,11 @@ class PacketBlocks:
         self._size = size[: self.sound]
 
     def read(self, interfaces: list[Interface], number: int, before_ns: int) -> tuple[PacketBatch, list[Weird]]:
-        """The sound blocks' packets, numbered from `number`, and what is wrong with packets left out or lost before them.
+        """The sound blocks' packets, numbered from `number`, and what is wrong with packets left out or lost before
+        them.
 
-        `before_ns`: the time of the previous packet, which a Simple Packet Block takes over since it has none of its own.
-        """
+        `before_ns`: the time of the previous packet, which a Simple Packet Block takes over since it has none of its
+        own."""
         words = self._header()
         kind, first = words[:, 0], words[:, 2]
         simple = kind == SIMPLE_PACKET
@@ -88,8 +90,11 @@ class PacketBlocks:
         view = np.frombuffer(self._buffer if enough else self._buffer + bytes(HEADER), np.uint8)
         return _words(view, self._position, HEADER // 4, self._order)
 
-    def _drops(self, batch: PacketBatch, kind: Int64s, first: Int64s, good: NDArray[np.bool_], room: Int64s) -> Iterator[Weird]:
-        """Packets that the capture lost right before a block, as an Enhanced block's option or an obsolete block's field says."""
+    def _drops(
+        self, batch: PacketBatch, kind: Int64s, first: Int64s, good: NDArray[np.bool_], room: Int64s
+    ) -> Iterator[Weird]:
+        """Packets that the capture lost right before a block, as an Enhanced block's option or an obsolete block's
+        field says."""
         behind = batch.length + (-batch.length & 3)
         spare = room - behind
         suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
@@ -114,11 +119,15 @@ def _first_half(word: Int64s, order: str) -> Int64s:
 
 
 def _drop_count(buffer: bytes, position: int, end: int, order: str) -> int:
-    found = (value for code, value in options(buffer, position, end, order) if code == EPB_DROPCOUNT and len(value) == 8)
+    found = (
+        value for code, value in options(buffer, position, end, order) if code == EPB_DROPCOUNT and len(value) == 8
+    )
     return sum(int.from_bytes(value, "little" if order == "<" else "big") for value in found)
 
 
-def _times(words: Int64s, interface: Int64s, interfaces: list[Interface], own: NDArray[np.bool_], before_ns: int) -> Int64s:
+def _times(
+    words: Int64s, interface: Int64s, interfaces: list[Interface], own: NDArray[np.bool_], before_ns: int
+) -> Int64s:
     """The times of blocks that have their `own`; the others take over the previous one."""
     ticks = words[:, 3].astype(np.uint64) << np.uint64(32) | words[:, 4].astype(np.uint64)
     times = np.full(len(words), before_ns, np.int64)
@@ -131,7 +140,9 @@ def _times(words: Int64s, interface: Int64s, interfaces: list[Interface], own: N
     return np.where(last >= 0, times[last], before_ns)
 
 
-def _faults(batch: PacketBatch, interface: Int64s, size: Int64s, known: NDArray[np.bool_], good: NDArray[np.bool_]) -> Iterator[Weird]:
+def _faults(
+    batch: PacketBatch, interface: Int64s, size: Int64s, known: NDArray[np.bool_], good: NDArray[np.bool_]
+) -> Iterator[Weird]:
     for row in np.flatnonzero(~good).tolist():
         number, time_ns, bytes_ = int(batch.number[row]), int(batch.time_ns[row]), int(size[row])
         if known[row]:

@@ -20,10 +20,9 @@ from kshark.model import PacketBatch, Weird
 class Captures:
     """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
 
-    `names` are the files, `numbering` knows which file a packet came from, `bytes_read` and `bytes_total` how far reading has come
-    (None: not known, since one of them is a pipe). `left_out` is told which of several files cannot be read, or not to their ends, and
-    the rest is; without it that is raised. `stop` ends pipes.
-    """
+    `names` are the files, `numbering` knows which file a packet came from, `bytes_read` and `bytes_total` how far
+    reading has come (None: not known, since one of them is a pipe). `left_out` is told which of several files cannot be
+    read, or not to their ends, and the rest is; without it that is raised. `stop` ends pipes."""
 
     def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
         self.names = [told(path) for path in paths]
@@ -78,11 +77,12 @@ def each_capture(paths: Sequence[str | Path]) -> Iterator[Captures]:
 
 
 def expand(paths: Sequence[str | Path], left_out: LeftOut | None = None) -> list[str | Path]:
-    """The paths as they are opened, each folder replaced by the captures below it in order of name; its other files are left out.
+    """The paths as they are opened, each folder replaced by the captures below it in order of name; its other files are
+    left out.
 
-    `left_out` is told of captures in folders, and of named ones among several, that cannot be read, which are left out too. Raises
-    UsageError where nothing is named, UnreadableInput for a name that nothing has, and where nothing is left.
-    """
+    `left_out` is told of captures in folders, and of named ones among several, that cannot be read, which are left out
+    too. Raises UsageError where nothing is named, UnreadableInput for a name that nothing has, and where nothing is
+    left."""
     if not paths:
         raise UsageError("no capture is named; give a file, a folder, or - for standard input")
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
@@ -104,7 +104,8 @@ def expand(paths: Sequence[str | Path], left_out: LeftOut | None = None) -> list
 
 
 def need_captures(paths: Sequence[str | Path]) -> None:
-    """Raises UnreadableInput for the first file that is no capture; pipes, which can be read only once, are left alone."""
+    """Raises UnreadableInput for the first file that is no capture; pipes, which can be read only once, are left
+    alone."""
     files.of_each(lambda path: open_capture(path).close(), [path for path in paths if not files.is_pipe(path)])
 
 

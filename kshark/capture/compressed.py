@@ -84,7 +84,8 @@ COMPRESSIONS: Final[dict[bytes, tuple[str, Make]]] = {
 
 
 class Decompressed:
-    """An input that decompresses another one, whose first bytes are `head`. Several streams in a row are read as one."""
+    """An input that decompresses another one, whose first bytes are `head`. Several streams in a row are read as
+    one."""
 
     def __init__(self, compressed: Input, head: bytes, make: Make) -> None:
         self.fault: tuple[str, str] | None = None
@@ -125,7 +126,9 @@ class Decompressed:
             try:
                 piece: bytes = self._stream.decompress(data, size)
             except self._error as error:
-                self._end("COMPRESSED_INVALID", f"{error}; reading stops before byte {self.bytes_read} of the compressed file")
+                self._end(
+                    "COMPRESSED_INVALID", f"{error}; reading stops before byte {self.bytes_read} of the compressed file"
+                )
                 break
             if piece:
                 return piece

@@ -57,7 +57,8 @@ def is_pipe(path: str | Path) -> bool:
 
 
 def below(folder: str | Path) -> list[str | Path]:
-    """All files in a folder and its folders, in order of name, and as one of them each folder that may not be looked into."""
+    """All files in a folder and its folders, in order of name, and as one of them each folder that may not be looked
+    into."""
     if is_remote(folder):
         return [*_stores().below(str(folder))]
     locked: list[Path] = []
@@ -103,5 +104,7 @@ def _stores() -> ModuleType:
     try:
         from kshark.capture import stores
     except ImportError:
-        raise UsageError("s3:// and the like are read by pyarrow, which is not installed; pip install 'kshark[parquet]'") from None
+        raise UsageError(
+            "s3:// and the like are read by pyarrow, which is not installed; pip install 'kshark[parquet]'"
+        ) from None
     return stores

@@ -1,4 +1,5 @@
-"""What a pcapng section says of its interfaces: link type, snap length, unit and offset of timestamps, packets dropped."""
+"""What a pcapng section says of its interfaces: link type, snap length, unit and offset of timestamps, packets
+dropped."""
 
 from __future__ import annotations
 
@@ -60,12 +61,17 @@ def described(block: bytes, position: int, end: int, order: str) -> Interface:
 
 def dropped(block: bytes, position: int, end: int, order: str) -> int:
     """Packets dropped so far, by an Interface Statistics Block's options. pcapng, section 4.6."""
-    drops = (value for code, value in options(block, position, end, order) if code in (ISB_IFDROP, ISB_OSDROP) and len(value) == 8)
+    drops = (
+        value
+        for code, value in options(block, position, end, order)
+        if code in (ISB_IFDROP, ISB_OSDROP) and len(value) == 8
+    )
     return sum(int.from_bytes(value, "little" if order == "<" else "big") for value in drops)
 
 
 def to_ns(ticks: NDArray[np.uint64], interface: Interface) -> Int64s:
-    """Timestamps as nanoseconds since 1970, clamped to 64 bits; exact for every unit, fast for the usual decimal ones."""
+    """Timestamps as nanoseconds since 1970, clamped to 64 bits; exact for every unit, fast for the usual decimal
+    ones."""
     unit, rest = divmod(NS, interface.per_second)
     if rest == 0 and interface.offset_s == 0 and int(ticks.max()) <= LAST_NS // unit:
         return ticks.astype(np.int64) * unit

@@ -11,10 +11,14 @@ from kshark.tls.protection import is_installed
 
 
 def key_log(path: str | Path) -> bytes:
-    """The text of a key log file. Raises UsageError where it would be of no use, UnreadableInput where it cannot be read."""
+    """The text of a key log file. Raises UsageError where it would be of no use, UnreadableInput where it cannot be
+    read."""
     text = KeyFile(path).rest()
     if not len(KeyLog(text)):
-        raise UsageError(f"{path}: no secrets of TLS in it; a line of them is CLIENT_RANDOM, or another label, and two hexadecimal numbers")
+        raise UsageError(
+            f"{path}: no secrets of TLS in it; a line of them is CLIENT_RANDOM, or another label, and two hexadecimal "
+            f"numbers"
+        )
     return text
 
 
@@ -23,7 +27,9 @@ class KeyFile:
 
     def __init__(self, path: str | Path) -> None:
         if not is_installed():
-            raise UsageError("TLS is decrypted by the package cryptography, which is not installed; pip install 'kshark[tls]'")
+            raise UsageError(
+                "TLS is decrypted by the package cryptography, which is not installed; pip install 'kshark[tls]'"
+            )
         self._path = path
         self._begin = 0
         size_of(path)

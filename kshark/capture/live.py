@@ -1,7 +1,7 @@
 """A network interface as packet batches: whatever arrived since the last read is one batch, even a single packet.
 
-The socket is scapy's; packets are taken from it as columns, without scapy dissecting them. Linux: AF_PACKET, see packet(7).
-"""
+The socket is scapy's; packets are taken from it as columns, without scapy dissecting them. Linux: AF_PACKET, see
+packet(7)."""
 
 from __future__ import annotations
 
@@ -76,14 +76,18 @@ class Taken(NamedTuple):
 
 
 class LiveCapture:
-    """An interface, read until `stop`: iterating waits for packets and gives PacketBatches, numbered from 1, and Weirds.
+    """An interface, read until `stop`: iterating waits for packets and gives PacketBatches, numbered from 1, and
+    Weirds.
 
-    `bpf` is a capture filter as tcpdump takes it, `snap_length` how many bytes of a packet are kept; `any` stands for all interfaces.
-    `dropped` counts packets that the kernel had no room for. On loopback, where every packet is seen going out and coming in,
-    only the incoming one is given. Raises UnreadableInput without the rights or the interface, UsageError for a wrong filter.
-    """
+    `bpf` is a capture filter as tcpdump takes it, `snap_length` how many bytes of a packet are kept; `any` stands for
+    all interfaces.
+    `dropped` counts packets that the kernel had no room for. On loopback, where every packet is seen going out and
+    coming in, only the incoming one is given. Raises UnreadableInput without the rights or the interface, UsageError
+    for a wrong filter."""
 
-    def __init__(self, interface: str, *, bpf: str | None = None, snap_length: int = SNAP_LENGTH, promiscuous: bool = True) -> None:
+    def __init__(
+        self, interface: str, *, bpf: str | None = None, snap_length: int = SNAP_LENGTH, promiscuous: bool = True
+    ) -> None:
         self.name = interface
         self.dropped = 0
         self._snap_length = snap_length
@@ -92,7 +96,9 @@ class LiveCapture:
         self.link_type = COOKED if interface == ANY else LINK_TYPES.get(hardware, -1)
         if self.link_type < 0:
             self._owner.close()
-            raise UnreadableInput(f"{interface}: hardware type {hardware} cannot be captured on its own; capture on {ANY}")
+            raise UnreadableInput(
+                f"{interface}: hardware type {hardware} cannot be captured on its own; capture on {ANY}"
+            )
         self._wake_read, self._wake_write = os.pipe()
         self._buffer = memoryview(bytearray(BATCH_BYTES + COOKED_HEADER.size + snap_length + VLAN_BYTES))
         self._stopped_ns: int | None = None
@@ -151,10 +157,13 @@ class LiveCapture:
         self._number += len(taken)
         self._time_ns = taken[-1].time_ns
         link_type = np.full(len(taken), self.link_type, np.int64)
-        return PacketBatch(bytes(self._buffer[:end]), number, columns[:, 0], link_type, columns[:, 1], columns[:, 2], columns[:, 3])
+        return PacketBatch(
+            bytes(self._buffer[:end]), number, columns[:, 0], link_type, columns[:, 1], columns[:, 2], columns[:, 3]
+        )
 
     def _receive(self, start: int) -> tuple[Taken | None, int]:
-        """Receives one packet into the buffer at `start`; returns where the next one goes. None for loopback's outgoing copy."""
+        """Receives one packet into the buffer at `start`; returns where the next one goes. None for loopback's outgoing
+        copy."""
         header = COOKED_HEADER.size if self.link_type == COOKED else 0
         room = self._buffer[start + header : start + header + self._snap_length]
         size, ancillary, _, address = self._socket.recvmsg_into([room], ANCILLARY_BYTES, socket.MSG_DONTWAIT)
@@ -166,7 +175,9 @@ class LiveCapture:
             COOKED_HEADER.pack_into(self._buffer, start, *fields)
         time_ns, wire_size, tag = _told(ancillary, size)
         if tag is not None and self.link_type == ETHERNET and size >= VLAN_AT:
-            self._buffer[start + VLAN_AT + VLAN_BYTES : start + size + VLAN_BYTES] = bytes(self._buffer[start + VLAN_AT : start + size])
+            self._buffer[start + VLAN_AT + VLAN_BYTES : start + size + VLAN_BYTES] = bytes(
+                self._buffer[start + VLAN_AT : start + size]
+            )
             self._buffer[start + VLAN_AT : start + VLAN_AT + VLAN_BYTES] = tag
             header = VLAN_BYTES
         return Taken(time_ns, start, header + size, header + wire_size), start + header + size
@@ -181,7 +192,8 @@ class LiveCapture:
 
 
 def _told(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int, bytes | None]:
-    """From the ancillary data of a packet of `size` bytes: its time, its length on the wire, the VLAN tag that the network card removed."""
+    """From the ancillary data of a packet of `size` bytes: its time, its length on the wire, the VLAN tag that the
+    network card removed."""
     time_ns, wire_size, tag = None, size, None
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(data) == TIMESPEC.size:
@@ -235,7 +247,8 @@ def _set_up(opened: socket.socket, interface: str, bpf: str | None, snap_length:
 
 
 def _attach(opened: socket.socket, interface: str, bpf: str, snap_length: int) -> None:
-    """Attaches the filter, made to keep as many bytes of a packet as we do: scapy's keeps 65535, and offloaded packets are longer."""
+    """Attaches the filter, made to keep as many bytes of a packet as we do: scapy's keeps 65535, and offloaded packets
+    are longer."""
     from scapy.arch.common import compile_filter, free_filter
     from scapy.libs.structures import sock_fprog
 

@@ -1,7 +1,7 @@
 """Several captures as one, in order of time.
 
-As in mergecap, the next packet comes from the capture whose next packet is earliest, and within a capture the order stays. Captures
-that follow each other (rotated files) pass batch by batch, and are opened only when their time comes.
+As in mergecap, the next packet comes from the capture whose next packet is earliest, and within a capture the order
+stays. Captures that follow each other (rotated files) pass batch by batch, and are opened only when their time comes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ SMALLEST_READ: Final = 1 << 14
 
 
 class Part(NamedTuple):
-    """Rows of a lane's batch that are due: their sort keys, and how far each one's packet number is above the previous one's."""
+    """Rows of a lane's batch that are due: their sort keys, and how far each one's packet number is above the previous
+    one's."""
 
     lane: Lane
     batch: PacketBatch
@@ -45,14 +46,21 @@ class Part(NamedTuple):
 
 
 class Lane:
-    """One capture in the merge, or its first bytes (`most`). A regular file is closed again until its first packet is due.
+    """One capture in the merge, or its first bytes (`most`). A regular file is closed again until its first packet is
+    due.
 
     `left_out` is told when it cannot be read on, and then it ends; without it that is raised. `stop` ends a pipe.
-    `keys`: by row of the batch the greatest time so far; it orders rows of different captures even where a capture's times jump back.
-    """
+    `keys`: by row of the batch the greatest time so far; it orders rows of different captures even where a capture's
+    times jump back."""
 
     def __init__(
-        self, path: str | Path, index: int, most: int | None = None, *, left_out: LeftOut | None = None, stop: Stop | None = None
+        self,
+        path: str | Path,
+        index: int,
+        most: int | None = None,
+        *,
+        left_out: LeftOut | None = None,
+        stop: Stop | None = None,
     ) -> None:
         self.index = index
         self.starts_ns = -NEVER
@@ -96,7 +104,10 @@ class Lane:
     def part_until(self, bound: tuple[int, int]) -> Part | None:
         """The rows that come before `bound`."""
         assert self.batch is not None
-        start, end = self.taken, int(np.searchsorted(self.keys, bound[0], "right" if self.index <= bound[1] else "left"))
+        start, end = (
+            self.taken,
+            int(np.searchsorted(self.keys, bound[0], "right" if self.index <= bound[1] else "left")),
+        )
         if end <= start:
             return None
         rows = slice(start, end)
@@ -171,8 +182,11 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
         overlap = overlap if len(active) > 1 else None
 
 
-def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering) -> tuple[PacketBatch, Int64s]:
-    """The rows of all lanes that come before `bound`, as one batch with the numbers after `number`, and their sort keys."""
+def _take(
+    active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering
+) -> tuple[PacketBatch, Int64s]:
+    """The rows of all lanes that come before `bound`, as one batch with the numbers after `number`, and their sort
+    keys."""
     parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable") if len(parts) > 1 else slice(None)
@@ -185,8 +199,12 @@ def _take(active: Sequence[Lane], bound: tuple[int, int], number: int, numbering
     for part, given in zip(parts, np.split(back, np.cumsum([len(part.keys) for part in parts])[:-1]), strict=True):
         part.lane.give(given)
     joined = _joined([part.batch for part in parts])
-    columns = {name: getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")}
-    return PacketBatch(joined.buffer, numbers, **columns, secrets=b"".join(part.batch.secrets for part in parts)), keys[order]
+    columns = {
+        name: getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")
+    }
+    return PacketBatch(joined.buffer, numbers, **columns, secrets=b"".join(part.batch.secrets for part in parts)), keys[
+        order
+    ]
 
 
 def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
@@ -194,7 +212,10 @@ def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
     if len(batches) == 1:
         return batches[0]
     begins = [int(batch.offset[0]) for batch in batches]
-    pieces = [batch.buffer[begin : int(batch.offset[-1] + batch.length[-1])] for batch, begin in zip(batches, begins, strict=True)]
+    pieces = [
+        batch.buffer[begin : int(batch.offset[-1] + batch.length[-1])]
+        for batch, begin in zip(batches, begins, strict=True)
+    ]
     moved = np.cumsum([0] + [len(piece) for piece in pieces[:-1]]) - begins
     return PacketBatch(
         buffer=b"".join(pieces),

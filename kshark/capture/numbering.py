@@ -55,5 +55,7 @@ class Numbering:
 def place(findings: Iterable[Finding], locate: Locate) -> None:
     """Tells each finding's witnesses which of several files their packets are in."""
     for witness in (one for finding in findings for one in finding.witness):
-        packets = [packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None]
+        packets = [
+            packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None
+        ]
         witness.places = [Place(packet, *found) for packet in packets if (found := locate(packet)) is not None]

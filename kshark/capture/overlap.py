@@ -1,4 +1,5 @@
-"""How long captures lie beside each other in time: as long as that, their clocks may differ, as far as anybody can see."""
+"""How long captures lie beside each other in time: as long as that, their clocks may differ, as far as anybody can
+see."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Overlap:
-    """One stretch of captures that lie beside each other from `since_ns` on; rotated files do for no longer than a packet or two.
+    """One stretch of captures that lie beside each other from `since_ns` on; rotated files do for no longer than a
+    packet or two.
 
     Told each time it grows, up to limits.CLOCKS_NS.
     """

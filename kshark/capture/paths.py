@@ -25,18 +25,23 @@ _SETTINGS: Final = re.compile(r"\?(\w+=[^&]*(?:&\w+=[^&]*)*)$")
 def named(path: str | Path) -> str | Path:
     """The path by which a file is opened: `file://` is taken away.
 
-    Raises UsageError for a scheme that is not known, and for a password in a path: tables, reports and messages would repeat it.
-    """
+    Raises UsageError for a scheme that is not known, and for a password in a path: tables, reports and messages would
+    repeat it."""
     found = _SCHEME.match(str(path))
     if found is None:
         return path
     if _SECRET.match(str(path)):
-        raise UsageError("a password in a path would end in tables and reports; set it in the environment (AWS_SECRET_ACCESS_KEY)")
+        raise UsageError(
+            "a password in a path would end in tables and reports; set it in the environment (AWS_SECRET_ACCESS_KEY)"
+        )
     if found[1] in REMOTE:
         return str(path)
     local = urlsplit(str(path))
     if found[1] != "file" or local.netloc not in ("", "localhost"):
-        raise UsageError(f"{path} cannot be opened; give a local path, or one that begins with {', '.join(f'{one}://' for one in REMOTE)}")
+        raise UsageError(
+            f"{path} cannot be opened; give a local path, or one that begins with "
+            f"{', '.join(f'{one}://' for one in REMOTE)}"
+        )
     return unquote(local.path)
 
 

@@ -1,7 +1,7 @@
 """pcap files: bytes in, packet batches out.
 
-Source: IETF draft-ietf-opsawg-pcap ("PCAP Capture File Format"); the modified format with longer record headers: libpcap, pcap-common.
-"""
+Source: IETF draft-ietf-opsawg-pcap ("PCAP Capture File Format"); the modified format with longer record headers:
+libpcap, pcap-common."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Header(NamedTuple):
 class PcapReader:
     """One pcap file: `feed` its bytes in pieces of any size, then `close`.
 
-    Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at the end.
-    Raises Damaged when the file ends inside its header. `begin`: where another reader stood, to read on from there.
-    """
+    Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at
+    the end. Raises Damaged when the file ends inside its header. `begin`: where another reader stood, to read on from
+    there."""
 
     def __init__(self, begin: Standing[Header] = START) -> None:
         position, self._number, self._time_ns, self._header = begin
@@ -81,7 +81,9 @@ class PcapReader:
         start = 0
         if self._header is None:
             form = FORMATS[joined[:4]]
-            self._header = Header(form, int.from_bytes(joined[20:24], "little" if form.order == "<" else "big") & 0xFFFF)
+            self._header = Header(
+                form, int.from_bytes(joined[20:24], "little" if form.order == "<" else "big") & 0xFFFF
+            )
             start = FILE_HEADER
         yield from self._packets(joined, start, self._header)
 
@@ -93,7 +95,9 @@ class PcapReader:
         elif self._header is None:
             raise Damaged(f"the pcap file ends after {left} bytes, inside its header of {FILE_HEADER}")
         elif left:
-            yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into the record of packet {self._number + 1}", left)
+            yield self._weird(
+                "CAPTURE_CUT", f"the file ends {left} bytes into the record of packet {self._number + 1}", left
+            )
 
     def _packets(self, joined: bytes, start: int, header: Header) -> Iterator[PacketBatch | Weird]:
         form = header.format
@@ -121,7 +125,9 @@ class PcapReader:
     def _columns(self, joined: bytes, starts: list[int], header: Header) -> PacketBatch:
         form = header.format
         position = np.array(starts, np.int64)
-        words = sliding_window_view(np.frombuffer(joined, np.uint8), 16)[position].view(form.order + "u4").astype(np.int64)
+        words = (
+            sliding_window_view(np.frombuffer(joined, np.uint8), 16)[position].view(form.order + "u4").astype(np.int64)
+        )
         return PacketBatch(
             buffer=joined,
             number=np.arange(self._number + 1, self._number + 1 + len(starts), dtype=np.int64),
@@ -135,14 +141,17 @@ class PcapReader:
     def _stop(self, joined: bytes, consumed: int, length: int) -> Weird:
         self._unread = len(joined) - consumed
         place = self._carry.position + consumed
-        return self._weird("PACKET_LENGTH_INVALID", f"packet {self._number + 1}, at byte {place}, claims {length} bytes; reading stops")
+        return self._weird(
+            "PACKET_LENGTH_INVALID", f"packet {self._number + 1}, at byte {place}, claims {length} bytes; reading stops"
+        )
 
     def _weird(self, code: str, detail: str, size: int = 0) -> Weird:
         return Weird(code, "capture", self._number, self._time_ns, detail, size=size)
 
 
 def _walk(joined: bytes, position: int, form: Format) -> tuple[list[int], int]:
-    """Where the whole records begin, and where the first unfinished one does. The one loop that touches every packet."""
+    """Where the whole records begin, and where the first unfinished one does. The one loop that touches every
+    packet."""
     starts: list[int] = []
     add = starts.append
     length_at = struct.Struct(form.order + "I").unpack_from

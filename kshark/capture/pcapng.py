@@ -51,11 +51,10 @@ class Section(NamedTuple):
 class PcapngReader:
     """One pcapng file: `feed` its bytes in pieces of any size, then `close`.
 
-    Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Secrets of TLS go with the batch
-    that follows them; blocks that hold no packet and describe no interface are skipped. Reading stops at a block whose two lengths
-    disagree; the bytes after it are counted and reported at the end. Raises Damaged when no section begins. `begin`: where another reader
-    stood that had nothing to say, to read on from there.
-    """
+    Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Secrets of
+    TLS go with the batch that follows them; blocks that hold no packet and describe no interface are skipped. Reading
+    stops at a block whose two lengths disagree; the bytes after it are counted and reported at the end. Raises Damaged
+    when no section begins. `begin`: where another reader stood that had nothing to say, to read on from there."""
 
     def __init__(self, begin: Standing[Section] = START) -> None:
         position, self._number, self._time_ns, section = begin
@@ -112,7 +111,9 @@ class PcapngReader:
         elif not self._order:
             raise Damaged(f"the pcapng file ends after {left} bytes, inside its first section header")
         elif left:
-            yield self._weird("CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left)
+            yield self._weird(
+                "CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left
+            )
 
     def _packets(self, joined: bytes, starts: list[int], behind: int) -> Generator[PacketBatch | Weird, None, int]:
         """Delivers packet blocks; returns where the first one with wrong lengths begins, or `behind`."""
@@ -129,7 +130,8 @@ class PcapngReader:
         return starts[blocks.sound] if blocks.sound < len(starts) else behind
 
     def _block_size(self, joined: bytes, position: int) -> int | None:
-        """Bytes of the block at `position`, or as many as are needed to know; None: its lengths contradict each other."""
+        """Bytes of the block at `position`, or as many as are needed to know; None: its lengths contradict each
+        other."""
         if position + SMALLEST_BLOCK > len(joined):
             return SMALLEST_BLOCK
         order = self._order
@@ -162,7 +164,9 @@ class PcapngReader:
 
     def _describe(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         if len(self._interfaces) == INTERFACES:
-            yield from self._ration.take(self._weird("BLOCK_INVALID", f"more than {INTERFACES} interfaces; this one is not known", size))
+            yield from self._ration.take(
+                self._weird("BLOCK_INVALID", f"more than {INTERFACES} interfaces; this one is not known", size)
+            )
         elif size < SMALLEST_DESCRIPTION:
             self._interfaces.append(Interface(link_type=-1, snap_length=0))
             yield from self._ration.take(self._weird("BLOCK_INVALID", f"an interface described in {size} bytes", size))
@@ -183,10 +187,14 @@ class PcapngReader:
     def _keep_secrets(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         length = struct.unpack_from(self._order + "I", joined, position + 12)[0] if size >= SMALLEST_SECRETS else size
         if length > size - SMALLEST_SECRETS:
-            yield from self._ration.take(self._weird("BLOCK_INVALID", f"secrets that do not fit into their block of {size} bytes", size))
+            yield from self._ration.take(
+                self._weird("BLOCK_INVALID", f"secrets that do not fit into their block of {size} bytes", size)
+            )
         elif struct.unpack_from(self._order + "I", joined, position + 8)[0] == TLS_KEY_LOG:
             if len(self._secrets) + length > TLS_SECRETS_BYTES:
-                yield from self._ration.take(self._weird("BLOCK_INVALID", "more secrets than are kept; these were skipped", size))
+                yield from self._ration.take(
+                    self._weird("BLOCK_INVALID", "more secrets than are kept; these were skipped", size)
+                )
             else:
                 self._secrets += joined[position + 16 : position + 16 + length] + b"\n"
 
@@ -202,8 +210,8 @@ class PcapngReader:
 def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:
     """Where whole packet blocks begin, up to the first block of another kind that matters, and where that one begins.
 
-    The one loop that touches every packet. Blocks that do not matter here are skipped, so that they do not make batches small.
-    """
+    The one loop that touches every packet. Blocks that do not matter here are skipped, so that they do not make batches
+    small."""
     starts: list[int] = []
     add = starts.append
     kind_and_size_at = struct.Struct(order + "II").unpack_from

@@ -1,9 +1,10 @@
-"""A capture in ranges, which several processes read at the same time: byte ranges of large files, compressed ones whole.
+"""A capture in ranges, which several processes read at the same time: byte ranges of large files, compressed ones
+whole.
 
-First the extents of all files are found, apart from each other: how many packets lie between two places, and their times. Joined they say
-where each range begins: with which packet of the capture, after which time. Files that overlap in time are one range, read as one; so is a
-file of which something is told before its last range, since how often such things are told is counted over all of it.
-"""
+First the extents of all files are found, apart from each other: how many packets lie between two places, and their
+times. Joined they say where each range begins: with which packet of the capture, after which time. Files that overlap
+in time are one range, read as one; so is a file of which something is told before its last range, since how often such
+things are told is counted over all of it."""
 
 from __future__ import annotations
 
@@ -33,15 +34,16 @@ RANGE_BYTES: Final = 64 << 20
 
 
 class Place(NamedTuple):
-    """What somebody looks at to find its extent: the records of a file that begin between two bytes, None: a whole file."""
+    """What somebody looks at to find its extent: the records of a file that begin between two bytes, None: a whole
+    file."""
 
     file: str
     bytes: tuple[int, int] | None
 
 
 class Extent(NamedTuple):
-    """Records of a file: where its reader stood before and behind them, how many packets they are, the time of the first, the greatest of
-    all, and whether the reader told anything and went on."""
+    """Records of a file: where its reader stood before and behind them, how many packets they are, the time of the
+    first, the greatest of all, and whether the reader told anything and went on."""
 
     begin: Standing[Any]
     end: Standing[Any]
@@ -58,8 +60,9 @@ class Extent(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Files read as one, or bytes of a file `since` where its reader stands before them up to those `behind` them. `begin`: where the
-    capture stands before it; `named`: there are other files, so what is said of this one names it."""
+    """Files read as one, or bytes of a file `since` where its reader stands before them up to those `behind` them.
+    `begin`: where the capture stands before it; `named`: there are other files, so what is said of this one names
+    it."""
 
     files: tuple[str, ...]
     since: Standing[Any] | None
@@ -91,7 +94,8 @@ def places_of(file: str, range_bytes: int = RANGE_BYTES) -> list[Place]:
 
 
 def extent_of(place: Place) -> Extent | None:
-    """What is there; None where no record was found to begin with. What the file's beginning says is taken to hold there."""
+    """What is there; None where no record was found to begin with. What the file's beginning says is taken to hold
+    there."""
     if place.bytes is None:
         return _whole(place.file)
     begin, end = place.bytes
@@ -111,7 +115,8 @@ def extent_of(place: Place) -> Extent | None:
 
 
 def are_proved(extents: Sequence[Extent | None]) -> bool:
-    """Whether the extents of a file's places are right: each ends where the next one begins, and knows what that one took for known."""
+    """Whether the extents of a file's places are right: each ends where the next one begins, and knows what that one
+    took for known."""
     sound = [extent for extent in extents if extent is not None]
     return len(sound) == len(extents) and all(
         one.end.position == two.begin.position
@@ -149,7 +154,8 @@ def _whole(file: str) -> Extent:
 
 
 def _walk(file: str, begin: Standing[Any], cuts: Iterable[int]) -> Iterator[Extent]:
-    """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end looks like."""
+    """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end
+    looks like."""
     at, packets = begin.position, begin.packets
     with open_file(file) as source:
         reader = _reader(file, source.read(FILE_HEADER), begin)
@@ -199,7 +205,8 @@ def _all_of(extents: Sequence[Extent]) -> Extent:
 
 
 def _one_behind_the_other(files: Sequence[Extent]) -> list[list[int]]:
-    """The files in the order of their first packets, those that overlap together; kshark.capture.merge takes them in the same order."""
+    """The files in the order of their first packets, those that overlap together; kshark.capture.merge takes them in
+    the same order."""
     groups: list[list[int]] = []
     last = (-NEVER, -1)
     for at in sorted(range(len(files)), key=lambda at: (files[at].first_ns, at)):

@@ -1,8 +1,8 @@
-"""The first record of a pcap file, or block of a pcapng file, behind any byte, found by what they look like: likely, never certain.
+"""The first record of a pcap file, or block of a pcapng file, behind any byte, found by what they look like: likely,
+never certain.
 
-Neither has marks; and captures of Kafka may hold captures. So a record counts where a chain of records begins that goes on for SPAN bytes,
-and whoever reads ranges of a file proves them: each has to end where the next one begins.
-"""
+Neither has marks; and captures of Kafka may hold captures. So a record counts where a chain of records begins that goes
+on for SPAN bytes, and whoever reads ranges of a file proves them: each has to end where the next one begins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _YEAR_S: Final = 366 * _DAY_S
 
 
 def first_record(data: bytes, form: Format, around_s: int, *, to_end: bool) -> int | None:
-    """Where in `data` the first chain begins, None where none does. `around_s`: a time of the file; `to_end`: the data ends as it does."""
+    """Where in `data` the first chain begins, None where none does. `around_s`: a time of the file; `to_end`: the data
+    ends as it does."""
     if len(data) < form.record_header:
         return len(data) if to_end else None
     places = len(data) - form.record_header + 1
@@ -40,7 +41,8 @@ def first_record(data: bytes, form: Format, around_s: int, *, to_end: bool) -> i
 
 
 def first_block(data: bytes, order: str, *, to_end: bool) -> int | None:
-    """Where in `data`, which begins at a multiple of four bytes of the file, the first chain of whole blocks begins; None where none does.
+    """Where in `data`, which begins at a multiple of four bytes of the file, the first chain of whole blocks begins;
+    None where none does.
 
     A block begins and ends with its size. pcapng, section 3.1.
     """
@@ -72,7 +74,8 @@ def _records_go_on(data: bytes, at: int, form: Format, to_end: bool) -> bool:
 
 
 def _blocks_go_on(data: bytes, at: int, order: str, to_end: bool, broken: set[int]) -> bool:
-    """Whether whole blocks follow each other from there on. `broken`: blocks of chains that do not go on, each looked at once."""
+    """Whether whole blocks follow each other from there on. `broken`: blocks of chains that do not go on, each looked
+    at once."""
     size_at = struct.Struct(order + "I").unpack_from
     begin, chain = at, [at]
     while at - begin <= SPAN:

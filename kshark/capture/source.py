@@ -41,9 +41,8 @@ FOREIGN: Final = {
 
 
 class Plain:
-    """The bytes of a file object, so many of them (None: all). `regular`: no pipe or device, so reading never waits and the file can be
-    opened again. `stop` ends a pipe.
-    """
+    """The bytes of a file object, so many of them (None: all). `regular`: no pipe or device, so reading never waits and
+    the file can be opened again. `stop` ends a pipe."""
 
     def __init__(self, file: BinaryIO | io.RawIOBase, most: int | None = None, stop: Stop | None = None) -> None:
         self.fault: tuple[str, str] | None = None
@@ -86,12 +85,15 @@ class Plain:
 class Capture:
     """One opened capture, read once: iterating gives PacketBatches, numbered from 1, and Weirds.
 
-    Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch; `most`: so many bytes of the file
-    are the capture; `stop` ends a pipe.
-    """
+    Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch; `most`: so many
+    bytes of the file are the capture; `stop` ends a pipe."""
 
     def __init__(
-        self, file: BinaryIO | io.RawIOBase, name: str = STANDARD_INPUT, most: int | None = None, stop: Stop | None = None
+        self,
+        file: BinaryIO | io.RawIOBase,
+        name: str = STANDARD_INPUT,
+        most: int | None = None,
+        stop: Stop | None = None,
     ) -> None:
         self.name = name
         self.read_bytes = BATCH_BYTES
@@ -118,7 +120,9 @@ class Capture:
                     if isinstance(item, PacketBatch):
                         number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
                     yield item
-                size = min(2 * size, self.read_bytes)  # small ones first: who waits for the first line does not wait for a batch
+                size = min(
+                    2 * size, self.read_bytes
+                )  # small ones first: who waits for the first line does not wait for a batch
                 size = min(size, max(HEAD_READ, len(data) * BATCH_PACKETS // max(1, number - before)))
                 data = self._input.read(size)
             if self._input.fault is not None:
@@ -154,8 +158,14 @@ class Capture:
 
 
 def open_capture(path: str | Path, most: int | None = None, stop: Stop | None = None) -> Capture:
-    """A capture by its path; `-` is standard input; of a file that goes on growing its first bytes, `most`. Raises UnreadableInput."""
-    return Capture(open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path), str(path), most, stop)
+    """A capture by its path; `-` is standard input; of a file that goes on growing its first bytes, `most`. Raises
+    UnreadableInput."""
+    return Capture(
+        open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path),
+        str(path),
+        most,
+        stop,
+    )
 
 
 def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:

@@ -1,4 +1,5 @@
-"""Where the reading of a capture file stands between two of its records, so that somebody else can read on from there."""
+"""Where the reading of a capture file stands between two of its records, so that somebody else can read on from
+there."""
 
 from __future__ import annotations
 

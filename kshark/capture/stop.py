@@ -8,7 +8,8 @@ import select
 import time
 from typing import BinaryIO, Final
 
-#: After the end was said so long for whoever writes the pipe: the same key has stopped him, and he hands over what he still has.
+#: After the end was said so long for whoever writes the pipe: the same key has stopped him, and he hands over what he
+#: still has.
 _LAST_WORDS_MS: Final = 500
 #: Who goes on writing is not heard any longer than this.
 _PATIENCE_S: Final = 2.0

@@ -20,12 +20,14 @@ from pyarrow import fs
 from kshark.capture.paths import parted
 from kshark.errors import UnreadableInput, Vanished
 
-#: A store answers late and then gives much: who reads on is given twice as many bytes each time, from the first to the second number.
+#: A store answers late and then gives much: who reads on is given twice as many bytes each time, from the first to the
+#: second number.
 AHEAD: Final = (1 << 16, 4 << 20)
 
 #: Settings of S3 that a path may have.
 _S3: Final = ("endpoint_override", "region", "scheme", "anonymous")
-#: How long somebody waits for a store that does not answer: S3 seconds for a connection and attempts, Google's seconds in all.
+#: How long somebody waits for a store that does not answer: S3 seconds for a connection and attempts, Google's seconds
+#: in all.
 _CONNECT_S: Final = 3
 _ATTEMPTS: Final = 3
 _GOOGLE_S: Final = 10
@@ -33,7 +35,10 @@ _GOOGLE_S: Final = 10
 #: What a store's message holds, and what that means; it says so in many words, often about our libraries.
 _MEANINGS: Final = (
     ("NO_SUCH_BUCKET", "there is no such bucket"),
-    ("ACCESS_DENIED", "the store does not allow it; are the credentials for this bucket set (AWS_ACCESS_KEY_ID, AWS_PROFILE)?"),
+    (
+        "ACCESS_DENIED",
+        "the store does not allow it; are the credentials for this bucket set (AWS_ACCESS_KEY_ID, AWS_PROFILE)?",
+    ),
     ("INVALID_ACCESS_KEY_ID", "the store does not know these credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE)"),
     ("SIGNATURE_DOES_NOT_MATCH", "the store does not accept these credentials (AWS_SECRET_ACCESS_KEY)"),
     ("NETWORK_CONNECTION", "the store does not answer; is its address right (AWS_ENDPOINT_URL, region)?"),
@@ -42,7 +47,10 @@ _MEANINGS: Final = (
         "Google gives no credentials; set GOOGLE_APPLICATION_CREDENTIALS, or write gs://anonymous@BUCKET",
     ),
     ("CURL error", "the store does not answer; is its address right?"),
-    ("AuthenticationException", "Azure gives no credentials; set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"),
+    (
+        "AuthenticationException",
+        "Azure gives no credentials; set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+    ),
     ("libjvm", "HDFS needs Java and Hadoop's libhdfs here; set JAVA_HOME, HADOOP_HOME and CLASSPATH"),
     ("libhdfs", "HDFS needs Java and Hadoop's libhdfs here; set JAVA_HOME, HADOOP_HOME and CLASSPATH"),
 )
@@ -163,7 +171,8 @@ def _place(name: str) -> _Place:
 
 @lru_cache(maxsize=8)
 def _store(scheme: str, bucket: str, settings: str, process: int) -> tuple[fs.FileSystem, str]:
-    """The store of a bucket, and the bucket's path there; of each `process` its own, since a fork would share its connections."""
+    """The store of a bucket, and the bucket's path there; of each `process` its own, since a fork would share its
+    connections."""
     if scheme in ("s3", "s3a"):
         return _s3(bucket, dict(parse_qsl(settings))), bucket
     if scheme == "gs" and "retry_limit_seconds" not in settings:
@@ -173,12 +182,15 @@ def _store(scheme: str, bucket: str, settings: str, process: int) -> tuple[fs.Fi
 
 
 def _s3(bucket: str, settings: dict[str, str]) -> fs.FileSystem:
-    """Its constructor alone lets somebody say how long to wait, and does not look for the bucket's region and for AWS_ENDPOINT_URL."""
+    """Its constructor alone lets somebody say how long to wait, and does not look for the bucket's region and for
+    AWS_ENDPOINT_URL."""
     unknown = [setting for setting in settings if setting not in _S3]
     if unknown:
         raise OSError(f"no setting {unknown[0]} of S3; there are {', '.join(_S3)}")
     environment = os.environ.get
-    endpoint = settings.get("endpoint_override") or environment("AWS_ENDPOINT_URL_S3") or environment("AWS_ENDPOINT_URL")
+    endpoint = (
+        settings.get("endpoint_override") or environment("AWS_ENDPOINT_URL_S3") or environment("AWS_ENDPOINT_URL")
+    )
     region = settings.get("region") or environment("AWS_REGION") or environment("AWS_DEFAULT_REGION")
     return fs.S3FileSystem(
         region=region or ("us-east-1" if endpoint else fs.resolve_s3_region(bucket)),

@@ -16,8 +16,8 @@ from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
 
-#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles, and a batch makes fewer; what
-#: modules are made of stays.
+#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles, and a batch
+#: makes fewer; what modules are made of stays.
 _YOUNG: Final = 500_000
 
 COMMANDS: Final = {
@@ -67,7 +67,10 @@ def _run(words: Sequence[str]) -> int:
             return code or 2 * args.unread
         case [other, *_]:
             if other.startswith("-"):
-                raise UsageError(f"the command comes first, then its options, as in: kshark read {other} ... (kshark --help lists them)")
+                raise UsageError(
+                    f"the command comes first, then its options, as in: kshark read {other} ... (kshark --help lists "
+                    f"them)"
+                )
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark --help lists them)')
     raise AssertionError(words)
 
@@ -79,6 +82,7 @@ def _help() -> str:
         "usage: kshark COMMAND [OPTION]... [FILE]...\n\n"
         "Kafka on the wire, from packet captures: who broke which rule, when, and how do you know.\n\n"
         f"{rows}\n"
-        "FILE is a pcap or pcapng, also compressed, a folder of them, or - for standard input; several are one capture.\n"
+        "FILE is a pcap or pcapng, also compressed, a folder of them, or - for standard input; several are one "
+        "capture.\n"
         "kshark COMMAND --help shows a command's options and examples.\n"
     )

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 def add_dissectors(parser: ArgumentParser) -> None:
     """`--dissector`."""
     parser.add_argument(
-        "--dissector", dest="dissectors", action="append", default=[], metavar="FILE.py", help="a file with an API of your own (repeatable)"
+        "--dissector",
+        dest="dissectors",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="a file with an API of your own (repeatable)",
     )
 
 
 def registry(args: Namespace) -> Registry:
-    """The APIs of a command line; made once. Raises SchemaError for a file that is no dissector, or whose API another one is."""
+    """The APIs of a command line; made once. Raises SchemaError for a file that is no dissector, or whose API another
+    one is."""
     return _registry(tuple(args.dissectors))
 
 

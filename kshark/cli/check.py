@@ -37,7 +37,9 @@ EXAMPLES = (
     "kshark check trace.pcap --records --select BATCH_COUNT_MISMATCH,BATCH_OFFSETS",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'somebody broke a rule'",
 )
-EXIT_CODES: Final = "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
+EXIT_CODES: Final = (
+    "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
+)
 FAIL_ON: Final = {
     "violation": "a rule was broken",
     "unknown": "something could not be proved",
@@ -55,7 +57,9 @@ def arguments(parser: Parser) -> None:
     add_coverage(parser)
     add_fail_on(parser)
     add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged)")
-    parser.add_argument("--records", action="store_true", help="open record batches, to count what is in them: rules 125 and 126")
+    parser.add_argument(
+        "--records", action="store_true", help="open record batches, to count what is in them: rules 125 and 126"
+    )
     add_jobs(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
@@ -67,8 +71,12 @@ def add_verbose(parser: Parser) -> None:
 
 def add_selection(parser: Parser) -> None:
     """`--select` and `--ignore`."""
-    parser.add_argument("--select", action="append", default=[], metavar="CODE,...", help="only findings with these codes")
-    parser.add_argument("--ignore", action="append", default=[], metavar="CODE,...", help="no findings with these codes")
+    parser.add_argument(
+        "--select", action="append", default=[], metavar="CODE,...", help="only findings with these codes"
+    )
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="CODE,...", help="no findings with these codes"
+    )
 
 
 def add_coverage(parser: Parser) -> None:
@@ -120,7 +128,9 @@ class Checked(NamedTuple):
 class Checking:
     """A check of one capture: takes its pages, and gives what they prove."""
 
-    def __init__(self, args: Namespace, *, named: bool | None = None, sessions: bool = False, coverage: bool = False) -> None:
+    def __init__(
+        self, args: Namespace, *, named: bool | None = None, sessions: bool = False, coverage: bool = False
+    ) -> None:
         self._chosen = selection(args)
         self._audit = Audit(registry(args), sessions=sessions, coverage=coverage)
         self._found = PackedFindings()
@@ -183,7 +193,8 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
 
 
 def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
-    """The last lines: how often rules were put to the test, if asked; what was found, in what, and what nothing was found about."""
+    """The last lines: how often rules were put to the test, if asked; what was found, in what, and what nothing was
+    found about."""
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
     if args.format == "json":
@@ -253,7 +264,9 @@ def _chosen(args: Namespace) -> Callable[[str], bool]:
 def _codes(given: list[str]) -> set[str]:
     codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
     if given and not codes:
-        raise UsageError("--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)")
+        raise UsageError(
+            "--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)"
+        )
     for code in sorted(codes):
         if code not in CODES:
             raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')

@@ -34,8 +34,16 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("api", metavar="API", help="name or key of the API")
     parser.add_argument("version", metavar="VERSION", type=int, help="its version")
     parser.add_argument("kind", metavar="request|response", choices=("request", "response"), help="which of both")
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the bytes, raw or as hex digits; standard input unless named")
-    parser.add_argument("--header", action="store_true", help="the header is in front of the body (not the length prefix)")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="the bytes, raw or as hex digits; standard input unless named",
+    )
+    parser.add_argument(
+        "--header", action="store_true", help="the header is in front of the body (not the length prefix)"
+    )
     add_secrets(parser)
     add_dissectors(parser)
 
@@ -44,7 +52,9 @@ def run(args: Namespace) -> int:
     known = registry(args)
     api = _api(args.api, known)
     if args.version not in api.versions:
-        raise UsageError(f"{api.name} has versions {api.versions}, not {args.version} (kshark explain {api.name} shows them)")
+        raise UsageError(
+            f"{api.name} has versions {api.versions}, not {args.version} (kshark explain {api.name} shows them)"
+        )
     data = _bytes(args.file)
     header, start = _header(api, known, args, data) if args.header else (None, 0)
     body = _body(api, args, data, start)
@@ -97,7 +107,9 @@ def _same(api: Api, args: Namespace, header: Any) -> None:
     key, version = getattr(header, "request_api_key", UNSET), getattr(header, "request_api_version", UNSET)
     if UNSET not in (key, version) and (key, version) != (api.key, args.version):
         told = f"API {key} version {version}"
-        raise UsageError(f"the header says {told}, not {api.name} version {args.version}; is the length prefix in front of it?")
+        raise UsageError(
+            f"the header says {told}, not {api.name} version {args.version}; is the length prefix in front of it?"
+        )
 
 
 def _api(name: str, known: Registry) -> Api:

@@ -18,7 +18,15 @@ from kshark.cli.source import Source, print_notes, sources
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
-from kshark.output.deliveries import dead_letter_lines, delivery_lines, holder_lines, moment_line, of, produced_lines, state_lines
+from kshark.output.deliveries import (
+    dead_letter_lines,
+    delivery_lines,
+    holder_lines,
+    moment_line,
+    of,
+    produced_lines,
+    state_lines,
+)
 from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
@@ -41,9 +49,15 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--group", metavar="NAME", help="only records of this group")
     parser.add_argument("--topic", metavar="NAME", help="only records of this topic, by its name or id")
     parser.add_argument("--partition", type=_offset, metavar="N", help="only records of this partition")
-    parser.add_argument("--at", metavar="TIME|PACKET", help="what records are in at a moment: +10s, 14:03:07, or a packet's number")
-    parser.add_argument("--offset", type=_offset, metavar="N", help="one record's life: produced, acquired, acknowledged, by whom")
-    parser.add_argument("--holders", action="store_true", help="who holds which records since when, and what the start offset waits for")
+    parser.add_argument(
+        "--at", metavar="TIME|PACKET", help="what records are in at a moment: +10s, 14:03:07, or a packet's number"
+    )
+    parser.add_argument(
+        "--offset", type=_offset, metavar="N", help="one record's life: produced, acquired, acknowledged, by whom"
+    )
+    parser.add_argument(
+        "--holders", action="store_true", help="who holds which records since when, and what the start offset waits for"
+    )
 
 
 def run(args: Namespace) -> int:
@@ -95,7 +109,9 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     reading.tell_others()
 
 
-def _print(sink: Sink, args: Namespace, found: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]) -> None:
+def _print(
+    sink: Sink, args: Namespace, found: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]
+) -> None:
     if args.quiet:
         return
     if args.format == "json":
@@ -199,7 +215,10 @@ class _Reading:
         if self._others and not self._kept:
             some = sorted(self._others)
             more = f" and {len(some) - _SOME} more" if len(some) > _SOME else ""
-            print(f"kshark: nothing of what was asked for; there are records of {', '.join(some[:_SOME])}{more}", file=sys.stderr)
+            print(
+                f"kshark: nothing of what was asked for; there are records of {', '.join(some[:_SOME])}{more}",
+                file=sys.stderr,
+            )
 
 
 _NEVER: Final = 1 << 62
@@ -214,7 +233,9 @@ def _moment(text: str, start_ns: int) -> tuple[int, int]:
     try:
         return _NEVER, time_of(text, start_ns)
     except UsageError:
-        raise UsageError(f'--at takes a time or the number of a packet, not "{text}"; write +10s, 14:03:07 or 4711') from None
+        raise UsageError(
+            f'--at takes a time or the number of a packet, not "{text}"; write +10s, 14:03:07 or 4711'
+        ) from None
 
 
 def _offset(text: str) -> int:

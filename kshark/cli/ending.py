@@ -1,7 +1,7 @@
 """How a command ends: every error as one sentence on stderr, and as an exit code.
 
-0 done, nothing wrong; 1 at least one violation; 2 bad usage, unreadable input, or a fault in kshark itself: 1 always means a violation.
-"""
+0 done, nothing wrong; 1 at least one violation; 2 bad usage, unreadable input, or a fault in kshark itself: 1 always
+means a violation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ _INTERRUPTED: Final = 130
 
 
 def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], str | None] | None = None) -> int:
-    """Runs a command and returns its exit code. `foreign` has a sentence for an exception of somebody else's, or None."""
+    """Runs a command and returns its exit code. `foreign` has a sentence for an exception of somebody else's, or
+    None."""
     if sys.stdin is None:
-        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))  # as number 0, which the next file opened would take else
+        sys.stdin = os.fdopen(
+            os.open(os.devnull, os.O_RDONLY)
+        )  # as number 0, which the next file opened would take else
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # else what is printed there would go to stdout
     try:
@@ -61,4 +64,7 @@ def _fault(error: Exception) -> str:
     frames = extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
     told = " ".join(str(error).split())
-    return f"a fault in kshark, at {where}: {type(error).__name__}: {told}; please report it, with what {_TRACEBACK}=1 shows"
+    return (
+        f"a fault in kshark, at {where}: {type(error).__name__}: {told}; please report it, with what {_TRACEBACK}=1 "
+        f"shows"
+    )

@@ -1,4 +1,5 @@
-"""`kshark explain`: the catalogue, Kafka's APIs, errors, fields and enumerations, from the data that kshark itself works with."""
+"""`kshark explain`: the catalogue, Kafka's APIs, errors, fields and enumerations, from the data that kshark itself
+works with."""
 
 from __future__ import annotations
 
@@ -21,7 +22,15 @@ from kshark.conditions.fields import COMMON
 from kshark.errors import UsageError
 from kshark.metrics import METRICS
 from kshark.output.catalogue import CODES
-from kshark.output.entries import api_error_lines, catalogue_lines, cause_lines, code_lines, error_lines, field_lines, table_lines
+from kshark.output.entries import (
+    api_error_lines,
+    catalogue_lines,
+    cause_lines,
+    code_lines,
+    error_lines,
+    field_lines,
+    table_lines,
+)
 from kshark.output.layouts import api_lines, enum_lines, structure_lines
 from kshark.output.metric_entries import metric_named, metrics_lines, named_lines
 from kshark.output.occurrences import common_lines, occurrences
@@ -71,7 +80,8 @@ def arguments(parser: Parser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, life (of a share group), "
+        help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, life (of "
+        "a share group), "
         "tables, fields, rules, metrics or one of them; none: the whole catalogue",
     )
     add_format(parser, "text", "json")
@@ -81,7 +91,8 @@ def arguments(parser: Parser) -> None:
         const="duckdb",
         choices=ENGINES,
         metavar="duckdb|spark",
-        help="of tables: queries to begin with, and views that name errors, APIs and releases; written for DuckDB if not said",
+        help="of tables: queries to begin with, and views that name errors, APIs and releases; written for DuckDB if "
+        "not said",
     )
     add_dissectors(parser)
 
@@ -148,7 +159,16 @@ def _word(word: str) -> Iterator[Line]:
 
 
 def _unknown(name: str, known: Registry) -> str:
-    names = [*CODES, *REASONS, *CAUSES, *ErrorCode.__members__, *known.names().values(), *_PAGES, *known.structures(), *COMMON]
+    names = [
+        *CODES,
+        *REASONS,
+        *CAUSES,
+        *ErrorCode.__members__,
+        *known.names().values(),
+        *_PAGES,
+        *known.structures(),
+        *COMMON,
+    ]
     names += [metric.name for metrics in METRICS.values() for metric in metrics]
     spelled = {each.lower(): each for each in (*names, *(enum.__name__ for enum in ENUMS.values()))}
     close = close_to(name.lower(), spelled)
@@ -159,7 +179,10 @@ def _unknown(name: str, known: Registry) -> str:
 def _api(key: int, known: Registry) -> Iterator[Line]:
     api = known.api(key)
     if api is None:
-        yield [(known.name(key) or "", "api"), (f"  API {key} · versions {known.versions(key)} · its body is not read", "")]
+        yield [
+            (known.name(key) or "", "api"),
+            (f"  API {key} · versions {known.versions(key)} · its body is not read", ""),
+        ]
         yield from release_lines(key)
         return
     yield from api_lines(api, known)

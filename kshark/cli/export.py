@@ -36,11 +36,15 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_folder(parser)
     parser.add_argument(
-        "--records", dest="with_records", action="store_true", help="open record batches: a table of records too, one row each"
+        "--records",
+        dest="with_records",
+        action="store_true",
+        help="open record batches: a table of records too, one row each",
     )
     add_filter(
         parser,
-        "only exchanges with a message that passes, and findings that rest on one; all connections, their gaps, and all share sessions",
+        "only exchanges with a message that passes, and findings that rest on one; all connections, their gaps, and "
+        "all share sessions",
     )
     add_payload(parser)
     add_jobs(parser)
@@ -48,11 +52,24 @@ def arguments(parser: Parser) -> None:
 
 def add_folder(parser: Parser) -> None:
     """The folder of tables, and what becomes of those in it."""
-    parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced")
+    parser.add_argument(
+        "-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced"
+    )
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--append", dest="mode", action="store_const", const="append", default="replace", help="add to the tables in DIR")
     mode.add_argument(
-        "--resume", dest="mode", action="store_const", const="resume", help="the same, but for captures that are in them already"
+        "--append",
+        dest="mode",
+        action="store_const",
+        const="append",
+        default="replace",
+        help="add to the tables in DIR",
+    )
+    mode.add_argument(
+        "--resume",
+        dest="mode",
+        action="store_const",
+        const="resume",
+        help="the same, but for captures that are in them already",
     )
     parser.add_argument(
         "--partition-by",
@@ -71,7 +88,9 @@ def run(args: Namespace) -> int:
     wanted = display_filter(args)
     opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = (opened or "headers") if args.records else "checked"
-    captures = list(sources(args, Options(records=opening, payload=args.payload, embedded=True, secrets=args.secrets), raising=True))
+    captures = list(
+        sources(args, Options(records=opening, payload=args.payload, embedded=True, secrets=args.secrets), raising=True)
+    )
     need_captures([file for source in captures for file in source.files])
     with folder_of(args, options_of(args)) as export:
         named = zip(export.names([source.files for source in captures]), captures, strict=True)
@@ -131,7 +150,10 @@ def _summary(export: Export) -> str:
     """What was written, in one line."""
     filled = ", ".join(f"{name} {rows:,}" for name, rows in export.rows.items() if rows)
     there = f"; {counted(export.skipped, 'capture')} in it already" if export.skipped else ""
-    return f"{counted(export.rows.total(), 'row')} in {safe(str(export.folder))} ({filled or 'every table is empty'}){there}"
+    return (
+        f"{counted(export.rows.total(), 'row')} in {safe(str(export.folder))} "
+        f"({filled or 'every table is empty'}){there}"
+    )
 
 
 def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace, *, alone: bool) -> None:

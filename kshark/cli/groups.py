@@ -31,7 +31,10 @@ def arguments(parser: Parser) -> None:
     add_format(parser, "text", "json")
     add_filter(parser, "only groups of which a request or an answer that passes tells")
     parser.add_argument(
-        "-V", dest="verbose", action="store_true", help="every change of each group: state, epochs, members; and who read what of it"
+        "-V",
+        dest="verbose",
+        action="store_true",
+        help="every change of each group: state, epochs, members; and who read what of it",
     )
 
 

@@ -22,7 +22,9 @@ from kshark.parallel import Lookahead, Measure, Scheduler, Worker, WorkerPool
 from kshark.pipeline import Back, Options
 
 #: From arguments, stream and text lines to a function that, given the topics' names, returns what prints messages.
-Printing = Callable[[Namespace, Sink, MessageLines | None], Callable[[TopicNames | None], Callable[[list[Message]], None]]]
+Printing = Callable[
+    [Namespace, Sink, MessageLines | None], Callable[[TopicNames | None], Callable[[list[Message]], None]]
+]
 
 
 class Captured(io.TextIOWrapper):
@@ -54,7 +56,9 @@ class Captured(io.TextIOWrapper):
 class Pieces:
     """Prints messages to memory."""
 
-    def __init__(self, args: Namespace, printing: Printing, stream: Captured, names: TopicNames | None, file: str | None) -> None:
+    def __init__(
+        self, args: Namespace, printing: Printing, stream: Captured, names: TopicNames | None, file: str | None
+    ) -> None:
         self._stream = stream
         sink = Sink(stream)
         self._lines = text_lines(args, sink, names)
@@ -100,7 +104,9 @@ def printed(source: Source, args: Namespace, sink: Sink, printing: Printing) -> 
     """The messages of a capture as `printing` prints them, batch by batch; counts the source's notes."""
     lines = text_lines(args, sink)
     lookahead = Lookahead(source.options, registry(args), _measure(lines, args))
-    make_worker = partial(_worker, args, printing, source.options, Captured.like(sys.stdout), source.name if args.each else None)
+    make_worker = partial(
+        _worker, args, printing, source.options, Captured.like(sys.stdout), source.name if args.each else None
+    )
     with WorkerPool(args.jobs - 1, make_worker) as pool:
         scheduler = Scheduler(pool, make_worker(), lookahead, source.notes)
         for shown in scheduler.run(source.framed(), lambda: source.begin_ns, lambda: source.locate):
@@ -108,7 +114,8 @@ def printed(source: Source, args: Namespace, sink: Sink, printing: Printing) -> 
 
 
 def _measure(lines: MessageLines | None, args: Namespace) -> Measure | None:
-    """How columns come to be as wide as they are; None where there are none. The filter is one that looks into no body."""
+    """How columns come to be as wide as they are; None where there are none. The filter is one that looks into no
+    body."""
     wanted = display_filter(args)
     if lines is None or args.quiet:
         return None
@@ -117,6 +124,8 @@ def _measure(lines: MessageLines | None, args: Namespace) -> Measure | None:
     return lambda message: lines.measure(message) if wanted.passes(message) else lines.widths
 
 
-def _worker(args: Namespace, printing: Printing, options: Options, stream: partial[Captured], file: str | None) -> Worker:
+def _worker(
+    args: Namespace, printing: Printing, options: Options, stream: partial[Captured], file: str | None
+) -> Worker:
     back = Back(options, registry(args))
     return Worker(back, Pieces(args, printing, stream(), back.names, file))

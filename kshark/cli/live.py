@@ -1,4 +1,5 @@
-"""`kshark live`: the engine on a network interface; messages as `read` prints them, findings as soon as they are proved."""
+"""`kshark live`: the engine on a network interface; messages as `read` prints them, findings as soon as they are
+proved."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from typing import Any
 
 from kshark.analysis import Audit
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.check import add_coverage, add_fail_on, add_selection, asks_for_coverage, came_to, fail_on, selection, verdict
+from kshark.cli.check import (
+    add_coverage,
+    add_fail_on,
+    add_selection,
+    asks_for_coverage,
+    came_to,
+    fail_on,
+    selection,
+    verdict,
+)
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
@@ -38,7 +48,9 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="where to capture; any: every interface")
     parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter, as tcpdump takes it: 'tcp port 9092'")
-    parser.add_argument("-s", dest="snap_length", type=count, default=262_144, metavar="BYTES", help="bytes kept of a packet (262144)")
+    parser.add_argument(
+        "-s", dest="snap_length", type=count, default=262_144, metavar="BYTES", help="bytes kept of a packet (262144)"
+    )
     add_filter(parser, "only messages that pass, and findings that rest on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
@@ -47,7 +59,9 @@ def arguments(parser: Parser) -> None:
     add_coverage(parser)
     add_fail_on(parser)
     add_payload(parser)
-    parser.add_argument("-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka")
+    parser.add_argument(
+        "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka"
+    )
     add_tls_keys(parser, growing=True)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")

@@ -1,4 +1,5 @@
-"""Arguments: argparse, with its complaints in one sentence that names the next step, and the options that several commands share."""
+"""Arguments: argparse, with its complaints in one sentence that names the next step, and the options that several
+commands share."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from kshark.errors import UsageError
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "read"?`, or an empty text when nothing comes close; a word that was begun is the shortest that begins so."""
+    """`; did you mean "read"?`, or an empty text when nothing comes close; a word that was begun is the shortest that
+    begins so."""
     known = list(known)
     begun = sorted((one for one in known if len(word) > 2 and one.startswith(word)), key=len)
     found = begun or get_close_matches(word, known, 1, 0.75)
@@ -65,8 +67,12 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def add_captures(parser: Parser) -> None:
     """FILE..., and what restricts or explains them."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="pcap or pcapng, also gzip or zstd, a folder, - for standard input")
-    parser.add_argument("-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same, as tshark spells it")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="pcap or pcapng, also gzip or zstd, a folder, - for standard input"
+    )
+    parser.add_argument(
+        "-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same, as tshark spells it"
+    )
     parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
     add_restrictions(parser)
     add_tls_keys(parser)
@@ -77,34 +83,56 @@ def add_captures(parser: Parser) -> None:
 
 def add_restrictions(parser: Parser) -> None:
     """The period that is read, and ports that are Kafka."""
-    parser.add_argument("--since", metavar="TIME", help="leave out packets before: +10s from the start, 14:03:07, 2026-11-21T14:03:07Z")
+    parser.add_argument(
+        "--since", metavar="TIME", help="leave out packets before: +10s from the start, 14:03:07, 2026-11-21T14:03:07Z"
+    )
     parser.add_argument("--until", metavar="TIME", help="leave out packets from this time on")
     parser.add_argument(
-        "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka, whatever it looks like"
+        "-d",
+        dest="decode_as",
+        action="append",
+        default=[],
+        metavar="tcp.port==N,kafka",
+        help="port N is Kafka, whatever it looks like",
     )
 
 
 def add_jobs(parser: Parser) -> None:
     """`--jobs`."""
     parser.add_argument(
-        "--jobs", type=jobs, default=1, metavar="N", help="decode in N processes (auto: one a core); the output is the same to the byte"
+        "--jobs",
+        type=jobs,
+        default=1,
+        metavar="N",
+        help="decode in N processes (auto: one a core); the output is the same to the byte",
     )
 
 
 def add_format(parser: Parser, *formats: str) -> None:
     """`-T`, text unless told."""
-    parser.add_argument("-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="how it is printed (text)")
+    parser.add_argument(
+        "-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="how it is printed (text)"
+    )
 
 
 def add_secrets(parser: Parser) -> None:
     """`--secrets`."""
-    parser.add_argument("--secrets", action="store_true", help="show credentials: SASL tokens, SCRAM, HMACs, sensitive configurations")
+    parser.add_argument(
+        "--secrets", action="store_true", help="show credentials: SASL tokens, SCRAM, HMACs, sensitive configurations"
+    )
 
 
 def add_payload(parser: Parser) -> None:
     """What is shown of records, and of credentials."""
-    parser.add_argument("--no-records", dest="records", action="store_false", help="leave record batches unopened: their size only")
-    parser.add_argument("--no-payload", dest="payload", action="store_false", help="leave out keys, values and header values: sizes only")
+    parser.add_argument(
+        "--no-records", dest="records", action="store_false", help="leave record batches unopened: their size only"
+    )
+    parser.add_argument(
+        "--no-payload",
+        dest="payload",
+        action="store_false",
+        help="leave out keys, values and header values: sizes only",
+    )
     add_secrets(parser)
 
 
@@ -121,7 +149,9 @@ def jobs(text: str) -> int:
         try:
             return count(text)
         except argparse.ArgumentTypeError:
-            raise argparse.ArgumentTypeError(f'"{text}" is no number of processes; write 2, or auto for one a core') from None
+            raise argparse.ArgumentTypeError(
+                f'"{text}" is no number of processes; write 2, or auto for one a core'
+            ) from None
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

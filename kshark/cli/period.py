@@ -1,8 +1,7 @@
 """`--since` and `--until`: only what happened in a period is shown.
 
-Reading stops at its end, but starts at the beginning of the capture: sessions and connections that are open when the period begins are
-known then.
-"""
+Reading stops at its end, but starts at the beginning of the capture: sessions and connections that are open when the
+period begins are known then."""
 
 from __future__ import annotations
 
@@ -17,14 +16,19 @@ from kshark.output.units import moment
 
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
-#: Packets are out of order by this much at most (interfaces or queues written in turn); so far beyond the end reading goes on.
+#: Packets are out of order by this much at most (interfaces or queues written in turn); so far beyond the end reading
+#: goes on.
 _DISORDER: Final = 10 * _SECOND
 _OF_DAY: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?")
 
 
 def time_of(text: str, start_ns: int) -> int:
-    """A time as ns since 1970: `+10s` after the start, `14:03:07.4` of the start's day (UTC), ISO 8601, or seconds since 1970."""
-    from kshark.conditions.moments import duration_of, moment_of  # where nobody names a time, nothing of conditions is imported
+    """A time as ns since 1970: `+10s` after the start, `14:03:07.4` of the start's day (UTC), ISO 8601, or seconds
+    since 1970."""
+    from kshark.conditions.moments import (
+        duration_of,
+        moment_of,
+    )  # where nobody names a time, nothing of conditions is imported
 
     if of_day := _OF_DAY.fullmatch(text):
         hours, minutes, seconds = int(of_day[1]), int(of_day[2]), Decimal(of_day[3] or 0)
@@ -33,7 +37,9 @@ def time_of(text: str, start_ns: int) -> int:
     try:
         if text.startswith("+"):
             return start_ns + duration_of(text[1:], "s")
-        if not re.fullmatch(r"\d{1,7}(\.\d*)?", text):  # as seconds, in the spring of 1970: more likely the + was forgotten
+        if not re.fullmatch(
+            r"\d{1,7}(\.\d*)?", text
+        ):  # as seconds, in the spring of 1970: more likely the + was forgotten
             return moment_of(text)
     except (ValueError, OverflowError):
         pass
@@ -41,7 +47,8 @@ def time_of(text: str, start_ns: int) -> int:
 
 
 class Period:
-    """Cuts batches at the period's end, and knows what lies before its beginning; relative times count from the first packet.
+    """Cuts batches at the period's end, and knows what lies before its beginning; relative times count from the first
+    packet.
 
     Raises UsageError for what is no time.
     """
@@ -66,7 +73,8 @@ class Period:
         return time_ns >= self.begin_ns
 
     def missed(self, packets: int) -> str | None:
-        """Why the capture, which is over and had so many packets of the period's end, has none of the period; None if it has."""
+        """Why the capture, which is over and had so many packets of the period's end, has none of the period; None if
+        it has."""
         if self._bounds is None:
             return None
         low, high = self._bounds

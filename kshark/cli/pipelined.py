@@ -1,8 +1,8 @@
-"""`--jobs` of check, stats --share and export: two processes, of which one reads and frames, the other decodes and does all that follows.
+"""`--jobs` of check, stats --share and export: two processes, of which one reads and frames, the other decodes and does
+all that follows.
 
-More processes would not help. Sharing out connections, as read does, would not pay for check: decoding is a fifth of its work, and
-sending bodies back takes as long.
-"""
+More processes would not help. Sharing out connections, as read does, would not pay for check: decoding is a fifth of
+its work, and sending bodies back takes as long."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ class _Exporting:
 def exported(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace, *, alone: bool) -> None:
     """Writes the tables and prints each capture's notes. `alone`: as of one process.
 
-    The first process analyses, and decodes for that; the other one decodes what analysis does not look at too, and writes.
-    """
+    The first process analyses, and decodes for that; the other one decodes what analysis does not look at too, and
+    writes."""
     named = [*captures]
     ended: deque[Source] = deque()
     with WorkerPool(1, partial(_Exporting, args, export.attempt, named[0][1].options)) as pool:

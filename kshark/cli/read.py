@@ -44,7 +44,12 @@ def arguments(parser: Parser) -> None:
     add_format(parser, "text", "json", "fields")
     parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
     parser.add_argument(
-        "-e", dest="fields", action="append", default=[], metavar="FIELD", help="print this field (repeatable, with -T fields)"
+        "-e",
+        dest="fields",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="print this field (repeatable, with -T fields)",
     )
     add_filter(parser, "only messages that pass")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
@@ -67,7 +72,8 @@ def run(args: Namespace) -> int:
 
 
 def _can_be_shared(args: Namespace) -> bool:
-    """`-c` stops in the middle of what others would be doing; columns of lines are as wide as what passed before, which bodies decide."""
+    """`-c` stops in the middle of what others would be doing; columns of lines are as wide as what passed before, which
+    bodies decide."""
     wanted = display_filter(args)
     return args.count is None and (wanted is None or not wanted.needs.bodies or args.format != "text" or args.verbose)
 
@@ -77,7 +83,12 @@ def options(args: Namespace) -> Options:
     wanted = display_filter(args)
     shown = None if wanted is None else wanted.apis
     if not args.quiet and args.format != "fields":
-        read = Options(payload=args.payload, secrets=args.secrets, bodies=None if shown is None else shown | NAMING_APIS, embedded=True)
+        read = Options(
+            payload=args.payload,
+            secrets=args.secrets,
+            bodies=None if shown is None else shown | NAMING_APIS,
+            embedded=True,
+        )
     else:
         read = Options(records=False, payload=args.payload, secrets=args.secrets, bodies=frozenset())
         if not args.quiet and not _are_attributes(args.fields):
@@ -116,7 +127,8 @@ def _print_of_many(source: Source, args: Namespace, sink: Sink) -> None:
 
 
 def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> Callable[[TopicNames | None], Print]:
-    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own. `lines`: they are made already."""
+    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own. `lines`: they are made
+    already."""
     if args.fields and args.format != "fields":
         raise UsageError("-e needs -T fields")
     known = registry(args)

@@ -33,7 +33,9 @@ EXAMPLES: Final = (
 
 def arguments(parser: Parser) -> None:
     add_captures(parser)
-    parser.add_argument("-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced")
+    parser.add_argument(
+        "-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced"
+    )
     add_format(parser, "text", "json")
     add_selection(parser)
     add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged and counted)")
@@ -56,7 +58,8 @@ def run(args: Namespace) -> int:
 
 
 def usable(args: Namespace) -> Path:
-    """The folder that is asked for. Raises UsageError, before anything is read, where a report cannot be made as it is asked for."""
+    """The folder that is asked for. Raises UsageError, before anything is read, where a report cannot be made as it is
+    asked for."""
     if not args.folder:
         raise UsageError("no folder given for the report; name one with -o DIR")
     selection(args)

@@ -1,4 +1,5 @@
-"""A report's part of one capture: made from its pages here or by a worker elsewhere, and sent to who writes the report."""
+"""A report's part of one capture: made from its pages here or by a worker elsewhere, and sent to who writes the
+report."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ OPTIONS: Final = Options(records="headers")
 
 
 class Part(NamedTuple):
-    """Of one capture: where it came from, its counts, the verdict, what it was found in, and the rows of its findings."""
+    """Of one capture: where it came from, its counts, the verdict, what it was found in, and the rows of its
+    findings."""
 
     origin: Origin
     collected: Collected
@@ -37,10 +39,15 @@ class Part(NamedTuple):
 
 
 class Reporting:
-    """Takes the pages of one capture. `shows`, `tells`: what of it, and which moments, lie in the period that was asked for."""
+    """Takes the pages of one capture. `shows`, `tells`: what of it, and which moments, lie in the period that was asked
+    for."""
 
     def __init__(
-        self, name: str, args: Namespace, shows: Callable[[Event | Told], bool] | None = None, tells: Callable[[int], bool] | None = None
+        self,
+        name: str,
+        args: Namespace,
+        shows: Callable[[Event | Told], bool] | None = None,
+        tells: Callable[[int], bool] | None = None,
     ) -> None:
         self._name = name
         self._shows = shows
@@ -65,7 +72,9 @@ class Reporting:
         return part_of(origin, self._collector, self._rows, found, checked.observed)
 
 
-def part_of(origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed) -> Part:
+def part_of(
+    origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed
+) -> Part:
     """A capture's part, when all that happened is counted and its findings are known, in the order of packets."""
     tally = Tally()
 

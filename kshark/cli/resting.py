@@ -10,7 +10,8 @@ from kshark.analysis import ListedSession, Told
 from kshark.cli.shown import display_filter
 from kshark.model import Event, Finding, Message
 
-#: Packets that are told apart: 128 MB at most. Of more, one may be taken for another, and what rests on it be shown for nothing.
+#: Packets that are told apart: 128 MB at most. Of more, one may be taken for another, and what rests on it be shown for
+#: nothing.
 _PACKETS: Final = 1 << 30
 
 
@@ -32,7 +33,8 @@ class Packets:
 
 
 class Resting:
-    """Findings, and requests of share sessions, that rest on a message that passes; all of them, where there is no filter."""
+    """Findings, and requests of share sessions, that rest on a message that passes; all of them, where there is no
+    filter."""
 
     def __init__(self, args: Namespace) -> None:
         self._wanted = display_filter(args)
@@ -62,6 +64,10 @@ class Resting:
         """Whether a message that it rests on has passed; sessions are shown as connections are."""
         if self._wanted is None or isinstance(told, ListedSession):
             return True
-        exchanges, else_packet = (told.witness, told.packet) if isinstance(told, Finding) else ([told.witness], told.step.packet)
-        packets = [packet for each in exchanges for packet in (each.request_packet, each.response_packet) if packet is not None]
+        exchanges, else_packet = (
+            (told.witness, told.packet) if isinstance(told, Finding) else ([told.witness], told.step.packet)
+        )
+        packets = [
+            packet for each in exchanges for packet in (each.request_packet, each.response_packet) if packet is not None
+        ]
         return any(map(self._packets.has, packets or [else_packet]))

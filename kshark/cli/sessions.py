@@ -31,7 +31,12 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
     add_filter(parser, "only sessions with a request or an answer that passes")
-    parser.add_argument("-V", dest="verbose", action="store_true", help="a row for every request: its epoch, the one expected, the outcome")
+    parser.add_argument(
+        "-V",
+        dest="verbose",
+        action="store_true",
+        help="a row for every request: its epoch, the one expected, the outcome",
+    )
 
 
 def run(args: Namespace) -> int:
@@ -56,7 +61,10 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     analyzer.close()
     every.add(analyzer.listed())
     if left_out := int(analyzer.summary()["sessions"]) - len(every):
-        note = f"{number(left_out)} more share sessions are not listed, nor counted below; look at less at a time: --since, --until"
+        note = (
+            f"{number(left_out)} more share sessions are not listed, nor counted below; look at less at a time: "
+            f"--since, --until"
+        )
         print(f"kshark: {note}", file=sys.stderr)
     sessions = Shown(every, source, None if wanted is None else passed, steps=args.verbose)
     if args.format == "json":
@@ -70,7 +78,8 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
 
 
 class Shown:
-    """The sessions of a period; where there is a filter those with a step that `passed`. Steps that nobody asked for leave again."""
+    """The sessions of a period; where there is a filter those with a step that `passed`. Steps that nobody asked for
+    leave again."""
 
     def __init__(self, every: PackedSessions, source: Source, passed: Packets | None, *, steps: bool) -> None:
         self._every = every

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 def add_filter(parser: Parser, shown: str) -> None:
     """`-Y`; `shown` says what passes."""
     parser.add_argument(
-        "-Y", dest="display_filter", metavar="FILTER", help=f"{shown}, as in 'kafka.api == ShareFetch && kafka.error_code > 0'"
+        "-Y",
+        dest="display_filter",
+        metavar="FILTER",
+        help=f"{shown}, as in 'kafka.api == ShareFetch && kafka.error_code > 0'",
     )
 
 
@@ -53,17 +56,24 @@ def _filter(text: str, known: Fields) -> Filter:
 def filtered(options: Options, args: Namespace) -> Options:
     """The options, with what the filter has to look into; it does not tell what is masked."""
     wanted = display_filter(args)
-    return options if wanted is None else replace(with_needs(options, wanted.needs), secrets=getattr(args, "secrets", False))
+    return (
+        options
+        if wanted is None
+        else replace(with_needs(options, wanted.needs), secrets=getattr(args, "secrets", False))
+    )
 
 
 def with_needs(options: Options, needs: Needs) -> Options:
     """The options, with what has to be read for fields."""
     bodies = None if options.bodies is None else options.bodies | needs.bodies
-    return replace(options, bodies=bodies, records=needs.records or options.records, embedded=needs.embedded or options.embedded)
+    return replace(
+        options, bodies=bodies, records=needs.records or options.records, embedded=needs.embedded or options.embedded
+    )
 
 
 def only_passing(wanted: Filter, page: Iterable[Event], connections: set[int]) -> Iterator[Event]:
-    """Messages that pass, exchanges one of whose messages does, and ends of `connections`, those with such an exchange."""
+    """Messages that pass, exchanges one of whose messages does, and ends of `connections`, those with such an
+    exchange."""
     for event in page:
         if isinstance(event, Message) and wanted.passes(event):
             yield event

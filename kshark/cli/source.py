@@ -1,4 +1,5 @@
-"""Captures as a command reads them: pages of events from the files it was given, notes about them at the end, progress meanwhile."""
+"""Captures as a command reads them: pages of events from the files it was given, notes about them at the end, progress
+meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +23,20 @@ from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
 from kshark.errors import UnreadableInput
-from kshark.model import Closed, Event, Exchange, Finding, Frames, Gap, HalfClosed, Late, Message, Opened, PacketBatch, Weird
+from kshark.model import (
+    Closed,
+    Event,
+    Exchange,
+    Finding,
+    Frames,
+    Gap,
+    HalfClosed,
+    Late,
+    Message,
+    Opened,
+    PacketBatch,
+    Weird,
+)
 from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
@@ -39,7 +53,15 @@ _REDRAW_S: Final = 0.2
 class Source:
     """One capture, of one file or several: iterate over its pages once, then read `notes`."""
 
-    def __init__(self, files: Sequence[str], args: Namespace, options: Options, *, printing: bool, left_out: LeftOut | None = None) -> None:
+    def __init__(
+        self,
+        files: Sequence[str],
+        args: Namespace,
+        options: Options,
+        *,
+        printing: bool,
+        left_out: LeftOut | None = None,
+    ) -> None:
         """`left_out` is told of a file that cannot be read, or not to its end; without it that is raised."""
         self.files = files
         self.name = told(files[0]) if len(files) == 1 else f"{len(files)} files"
@@ -140,7 +162,8 @@ class Source:
 
 
 def is_shown(what: Event | Told, begin_ns: int) -> bool:
-    """Whether it happened from then on; openings and closings of connections are always told, sessions unless they had ended."""
+    """Whether it happened from then on; openings and closings of connections are always told, sessions unless they had
+    ended."""
     match what:
         case Message() | Weird() | Gap() | Finding():
             return what.time_ns >= begin_ns
@@ -181,9 +204,9 @@ class Progress:
 def sources(args: Namespace, options: Options, *, printing: bool = False, raising: bool = False) -> Iterator[Source]:
     """The captures that a command is to read: all files as one, or with `--each` one after the other.
 
-    `printing`: the command prints while it reads. `raising`: who reads a capture is told what cannot be read of it, by UnreadableInput;
-    else one of several is left out. Raises UsageError where none is named, UnreadableInput where there is none.
-    """
+    `printing`: the command prints while it reads. `raising`: who reads a capture is told what cannot be read of it, by
+    UnreadableInput; else one of several is left out. Raises UsageError where none is named, UnreadableInput where there
+    is none."""
     gc.freeze()
     left_out = partial(_leave_out, args)
     files = [str(path) for path in expand([*args.files, *args.more_files], left_out)]

@@ -47,9 +47,12 @@ def arguments(parser: Parser) -> None:
     shown.add_argument(
         "--flows",
         action="store_true",
-        help="connections instead: what became of every byte, what was sent again, round trips, and whether it is the network",
+        help="connections instead: what became of every byte, what was sent again, round trips, and whether it is the "
+        "network",
     )
-    parser.add_argument("-V", dest="verbose", action="store_true", help="with --flows: all connections, a row for each direction")
+    parser.add_argument(
+        "-V", dest="verbose", action="store_true", help="with --flows: all connections, a row for each direction"
+    )
     shown.add_argument(
         "--share",
         action="store_true",
@@ -98,8 +101,8 @@ def _all(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> 
 class _ShareCounting:
     """Counts share groups: takes the pages of one capture.
 
-    Sessions and records in flight are those of the whole capture, whatever the filter and the period: what is counted is what passes.
-    """
+    Sessions and records in flight are those of the whole capture, whatever the filter and the period: what is counted
+    is what passes."""
 
     def __init__(self, args: Namespace, source: Source | None = None) -> None:
         """`source`: whose period is counted; without one all is."""
@@ -137,7 +140,8 @@ def _share(source: Source, args: Namespace, _: Filter | None, sink: Sink) -> Non
 
 
 def _flows(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> None:
-    """Connections are told whole, if anything happened on them behind `--since`; with a filter those with an exchange that passes."""
+    """Connections are told whole, if anything happened on them behind `--since`; with a filter those with an exchange
+    that passes."""
     counting, chosen = FlowCounting(), set[int]()
 
     def counted() -> Iterator[list[Event]]:

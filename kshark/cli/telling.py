@@ -1,4 +1,5 @@
-"""How findings are told: those of a file when all are known, in the order of packets; those of a pipe when they are proved."""
+"""How findings are told: those of a file when all are known, in the order of packets; those of a pipe when they are
+proved."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Shown:
-    """What of a capture's findings is shown, each time anew: in the order of packets, with the files that they are in."""
+    """What of a capture's findings is shown, each time anew: in the order of packets, with the files that they are
+    in."""
 
     def __init__(self, found: PackedFindings, source: Source, taken: int = 0) -> None:
         """`taken`: without so many that were proved first."""
@@ -37,7 +39,8 @@ class Shown:
 
 
 class Early:
-    """Of a pipe, whose end may be far, findings are told when they are proved: each, or for people the first of each sort."""
+    """Of a pipe, whose end may be far, findings are told when they are proved: each, or for people the first of each
+    sort."""
 
     def __init__(self, source: Source, args: Namespace, sink: Sink) -> None:
         self._source = source
@@ -70,7 +73,8 @@ def tell(
     rest: Iterable[Finding] | None = None,
     told: Container[Sort] = (),
 ) -> Tally:
-    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding. Gives their tally.
+    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding.
+    Gives their tally.
 
     `findings` may be gone through twice. `rest`: those that were not told before, of `told` sorts one was.
     """

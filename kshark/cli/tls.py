@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 def add_tls_keys(parser: ArgumentParser, *, growing: bool = False) -> None:
-    """`--tls-keys`: in `args.tls_keys` stands the file's text, so that whoever has the arguments needs no file; `growing`: the file."""
+    """`--tls-keys`: in `args.tls_keys` stands the file's text, so that whoever has the arguments needs no file;
+    `growing`: the file."""
     text = "decrypt TLS with a key log file, as SSLKEYLOGFILE makes it"
     if growing:
         parser.add_argument("--tls-keys", metavar="FILE", type=_file, help=f"{text}; it may go on growing")

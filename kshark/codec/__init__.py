@@ -1,8 +1,7 @@
 """Bodies from bytes to values and back, from one schema.
 
-`compile_reader` is fast and trusts its caller to check where it ended; `interpret` is exact and never raises. Both make objects of the
-same classes (kshark.codec.shapes).
-"""
+`compile_reader` is fast and trusts its caller to check where it ended; `interpret` is exact and never raises. Both make
+objects of the same classes (kshark.codec.shapes)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """From a layout and a version to the Python source of a reader, compiled when it is first needed.
 
-The source reads at absolute positions of a buffer that holds many messages and checks almost nothing. It is safe because a position
-never moves back: if a reader returns the position where the message ends, every byte it took lay inside the message. Its caller
-compares the two, and hands the body to the interpreter if they differ or if anything was raised.
+The source reads at absolute positions of a buffer that holds many messages and checks almost nothing. It is safe
+because a position never moves back: if a reader returns the position where the message ends, every byte it took lay
+inside the message. Its caller compares the two, and hands the body to the interpreter if they differ or if anything was
+raised.
 
-What makes it fast: runs of fixed-size fields, with the length byte after them, are one `unpack_from`; arrays of fixed-size structs are
-one `iter_unpack`; varints of one byte are read in line; structs inside structs are read without a call.
-"""
+What makes it fast: runs of fixed-size fields, with the length byte after them, are one `unpack_from`; arrays of
+fixed-size structs are one `iter_unpack`; varints of one byte are read in line; structs inside structs are read without
+a call."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ Reader = Callable[..., tuple[Any, int]]
 
 
 class RecordsReader(Protocol):
-    """Makes the value of a records field from its bytes in the buffer; if not `aligned`, they may begin and end inside a batch."""
+    """Makes the value of a records field from its bytes in the buffer; if not `aligned`, they may begin and end inside
+    a batch."""
 
     def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, /) -> Any: ...
 
@@ -48,9 +50,8 @@ _LOOPS: Final = 8
 def compile_reader(layout: Layout, version: int, *, records: RecordsReader | None = None) -> Reader:
     """A reader of that version's bodies: `read(buffer, start, end) -> (body, position after it)`.
 
-    `end` is where the message ends (default: where the buffer does); it limits the work on damaged bytes. May raise anything on bytes
-    that do not fit. `records` makes the value of records fields (default: their bytes).
-    """
+    `end` is where the message ends (default: where the buffer does); it limits the work on damaged bytes. May raise
+    anything on bytes that do not fit. `records` makes the value of records fields (default: their bytes)."""
     shape = shape_of(layout, version)
     code, constants = _compiled(shape, version)
     names = {**_HELPERS, **constants, "RECORDS": records or _slice}
@@ -134,7 +135,8 @@ class _Source:
 
 
 class _Function:
-    """The lines of one function. Names in them: b buffer, p position, n a length or count, q where it ends, t the first tag byte.
+    """The lines of one function. Names in them: b buffer, p position, n a length or count, q where it ends, t the first
+    tag byte.
 
     Fixed-size fields are collected until a line needs one of them; then one `unpack_from` reads them all.
     """
@@ -328,4 +330,9 @@ class _Function:
 def _is_row(element: Slot) -> bool:
     """Whether all elements have the same size, tagged fields aside."""
     shape = element.shape
-    return shape is not None and not element.nullable and bool(shape.slots) and all(slot.type in FIXED for slot in shape.slots)
+    return (
+        shape is not None
+        and not element.nullable
+        and bool(shape.slots)
+        and all(slot.type in FIXED for slot in shape.slots)
+    )

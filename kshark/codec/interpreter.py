@@ -1,9 +1,8 @@
 """The exact reader: it makes the same objects as the compiled one and checks every step against the frame's end.
 
-It never raises, whatever the bytes are. What does not fit becomes a Fault with a code of the catalogue, and what was read before it
-stays. Where Kafka's brokers accept something weird and go on (a null where none may be, tags out of order, text that is not UTF-8), so
-does it.
-"""
+It never raises, whatever the bytes are. What does not fit becomes a Fault with a code of the catalogue, and what was
+read before it stays. Where Kafka's brokers accept something weird and go on (a null where none may be, tags out of
+order, text that is not UTF-8), so does it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ _UNPACK: Final = {type: Struct(">" + letter).unpack_from for type, (letter, _) i
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Where a body does not fit its layout: `code` of the catalogue, `offset` in bytes from the body's start, `path` of the field.
+    """Where a body does not fit its layout: `code` of the catalogue, `offset` in bytes from the body's start, `path` of
+    the field.
 
     `fatal`: the position after it is not certain, so reading stopped there.
     """
@@ -36,23 +36,27 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A body as far as it could be read (fields after a fatal fault are UNSET), where reading ended, and the faults in order."""
+    """A body as far as it could be read (fields after a fatal fault are UNSET), where reading ended, and the faults in
+    order."""
 
     body: Any
     position: int
     faults: tuple[Fault, ...] = ()
 
 
-def interpret(layout: Layout, version: int, buffer: bytes, start: int, end: int, *, records: RecordsReader | None = None) -> Reading:
-    """Reads the body that lies from `start` to `end`. If that version once had an older layout, and only that one ends exactly there, the
-    older one is used and LAYOUT_DRIFT says so.
-    """
+def interpret(
+    layout: Layout, version: int, buffer: bytes, start: int, end: int, *, records: RecordsReader | None = None
+) -> Reading:
+    """Reads the body that lies from `start` to `end`. If that version once had an older layout, and only that one ends
+    exactly there, the older one is used and LAYOUT_DRIFT says so."""
     end = min(end, len(buffer))
     reading = _read(shape_of(layout, version), buffer, start, end, records)
     if reading.faults and version in layout.older:
         older = _read(shape_of(layout, version, older=True), buffer, start, end, records)
         if not older.faults:
-            drift = Fault("LAYOUT_DRIFT", 0, "", "an older layout of this version ends where the frame does", fatal=False)
+            drift = Fault(
+                "LAYOUT_DRIFT", 0, "", "an older layout of this version ends where the frame does", fatal=False
+            )
             return Reading(older.body, older.position, (drift,))
     return reading
 
@@ -68,7 +72,8 @@ def _read(shape: Shape, buffer: bytes, start: int, end: int, records: RecordsRea
 
 
 class _Cursor:
-    """A position in one body. Every method reads what is there and moves on; after a fatal fault it returns what it has, or UNSET."""
+    """A position in one body. Every method reads what is there and moves on; after a fatal fault it returns what it
+    has, or UNSET."""
 
     def __init__(self, buffer: bytes, start: int, end: int, records: RecordsReader | None) -> None:
         self.position = start
@@ -126,7 +131,9 @@ class _Cursor:
                 break
             behind = self.position + size
             if behind > self._end:
-                self._stop("LENGTH_INVALID", at, f"tag {tag} announces {size} bytes, {self._end - self.position} are left")
+                self._stop(
+                    "LENGTH_INVALID", at, f"tag {tag} announces {size} bytes, {self._end - self.position} are left"
+                )
                 break
             if tag <= last:
                 self.fault("TAGS_UNSORTED", at, f"tag {tag} behind tag {last}")
@@ -228,7 +235,11 @@ class _Cursor:
     def _null(self, slot: Slot, at: int) -> None:
         """Any negative length is null, as Kafka's brokers read it."""
         if not slot.nullable:
-            self.fault("NULL_NOT_ALLOWED", at, f"null for {'an' if slot.type == 'array' else 'a'} {slot.type} that cannot be null")
+            self.fault(
+                "NULL_NOT_ALLOWED",
+                at,
+                f"null for {'an' if slot.type == 'array' else 'a'} {slot.type} that cannot be null",
+            )
 
     def _sized(self, slot: Slot) -> Any:
         at = self.position
@@ -272,7 +283,9 @@ class _Cursor:
                 values.append(value)
             if self.stopped:
                 break
-        if count > left:  # the broker's own test; every element takes a byte at least, so reading has ended at some fault
+        if (
+            count > left
+        ):  # the broker's own test; every element takes a byte at least, so reading has ended at some fault
             self.faults.pop()
             self._stop("TOO_MANY_ELEMENTS", at, f"{count} elements in {left} bytes")
         return values

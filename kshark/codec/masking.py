@@ -1,8 +1,8 @@
-"""Credentials in bodies are masked: in their place stands how long they were, `<16 bytes, masked>`, in the field's own type.
+"""Credentials in bodies are masked: in their place stands how long they were, `<16 bytes, masked>`, in the field's own
+type.
 
-Which fields are credentials is the dissectors' matter (kshark.schema.Secret); here they are found and masked. Layouts without any cost
-nothing: they have no masks, and nobody asks again for each message.
-"""
+Which fields are credentials is the dissectors' matter (kshark.schema.Secret); here they are found and masked. Layouts
+without any cost nothing: they have no masks, and nobody asks again for each message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _TEXT: Final = (str, bytes)
 
 
 class Mask(NamedTuple):
-    """A field that may be a credential: the way to the structures that have it, its name, and when it is one (kshark.schema.Secret)."""
+    """A field that may be a credential: the way to the structures that have it, its name, and when it is one
+    (kshark.schema.Secret)."""
 
     way: Names
     name: str
@@ -33,7 +34,9 @@ class Mask(NamedTuple):
 @lru_cache(maxsize=1024)
 def masks_of(layout: Layout, version: int) -> tuple[Mask, ...]:
     """Of that version's bodies."""
-    return tuple(_mask(path.names, path.field.secret) for path in paths(layout.root, version) if path.field.secret is not None)
+    return tuple(
+        _mask(path.names, path.field.secret) for path in paths(layout.root, version) if path.field.secret is not None
+    )
 
 
 def _mask(names: Names, secret: Secret) -> Mask:
@@ -71,7 +74,11 @@ def mask(masks: Sequence[Mask], body: Any) -> bool:
                     owners.append(below)
         for owner in owners:
             value = get(owner, name, None)
-            if value and isinstance(value, _TEXT) and (always or get(owner, flag, None) is True or told(get(owner, beside, None))):
+            if (
+                value
+                and isinstance(value, _TEXT)
+                and (always or get(owner, flag, None) is True or told(get(owner, beside, None)))
+            ):
                 put(owner, name, masked(value))
                 found = True
     return found
@@ -85,7 +92,8 @@ def masked(value: Any) -> Any:
 
 
 class Masking:
-    """Bodies with credentials, until their page is complete and whoever had to look into them has: then they are masked."""
+    """Bodies with credentials, until their page is complete and whoever had to look into them has: then they are
+    masked."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[tuple[Mask, ...], Any]] = []

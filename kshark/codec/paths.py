@@ -31,7 +31,8 @@ class Path(Struct, frozen=True):
 
 
 def paths(struct: Field, version: int, above: Path | None = None) -> Iterator[Path]:
-    """Every field of that version; a container comes before its fields, tagged fields last. `above`: where the struct itself lies."""
+    """Every field of that version; a container comes before its fields, tagged fields last. `above`: where the struct
+    itself lies."""
     for field in (*struct.in_wire_order(version), *struct.by_tag(version).values()):
         path = _below(above, field)
         yield path
@@ -55,7 +56,8 @@ def _below(above: Path | None, field: Field) -> Path:
 
 
 def values(body: Any, names: Names) -> Iterator[Any]:
-    """Every value of the field, in wire order; an array at the end gives its elements. Absent fields and null containers give nothing."""
+    """Every value of the field, in wire order; an array at the end gives its elements. Absent fields and null
+    containers give nothing."""
     value = body
     for at, name in enumerate(names):
         if isinstance(value, list | tuple):

@@ -1,8 +1,7 @@
 """Functions that compiled readers call: parts of a body that are not worth repeating in their source.
 
-They raise Misfit, or whatever Python raises, on bytes that do not fit; the interpreter then says what is wrong. Source: Kafka protocol
-guide, "Protocol Primitive Types"; KIP-482.
-"""
+They raise Misfit, or whatever Python raises, on bytes that do not fit; the interpreter then says what is wrong. Source:
+Kafka protocol guide, "Protocol Primitive Types"; KIP-482."""
 
 from __future__ import annotations
 

@@ -37,9 +37,8 @@ class Reach(Struct, frozen=True):
         return _compiled(f"[value{loops} for value in ({_of(owner, names[-1])},) if value is not UNSET]")
 
     def rows(self, way: Names, fields: Names, *, true: bool = False) -> Callable[[Any], Sequence[tuple[Any, ...]]]:
-        """These fields of every structure at the end of `way`, absent ones UNSET; `true`: only structures where one of them is neither 0
-        nor empty.
-        """
+        """These fields of every structure at the end of `way`, absent ones UNSET; `true`: only structures where one of
+        them is neither 0 nor empty."""
         if not self.exact:
             rows = partial(_rows, way, fields)
             return lambda body: [row for row in rows(body) if any(row) or not true]
@@ -93,9 +92,8 @@ class Reach(Struct, frozen=True):
         return fields
 
     def _loops(self, way: Names) -> tuple[str, str]:
-        """Source of the loops along a way, and the name of what is at its end: ` for at1 in body.topics or () for at2 in at1.partitions or
-        ()`, `at2`.
-        """
+        """Source of the loops along a way, and the name of what is at its end: ` for at1 in body.topics or () for at2
+        in at1.partitions or ()`, `at2`."""
         loops, owner = "", "body"
         for depth, (name, field) in enumerate(zip(way, self._fields(way), strict=True), 1):
             if field.type == "array":

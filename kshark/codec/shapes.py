@@ -23,9 +23,9 @@ DECODED: Final = "_decoded"
 class Slot(Struct, frozen=True, eq=False):
     """One field on the wire; with an empty name, the element of an array.
 
-    `compact` lengths are an unsigned varint of length + 1 (KIP-482), others an int16 (string) or int32. A nullable struct begins with
-    an int8, negative for null (KIP-893); in a tagged field (`tagged`) with an unsigned varint, 0 for null.
-    """
+    `compact` lengths are an unsigned varint of length + 1 (KIP-482), others an int16 (string) or int32. A nullable
+    struct begins with an int8, negative for null (KIP-893); in a tagged field (`tagged`) with an unsigned varint, 0 for
+    null."""
 
     name: str
     type: str
@@ -41,11 +41,13 @@ class Slot(Struct, frozen=True, eq=False):
 
 
 class Shape(Struct, frozen=True, eq=False):
-    """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields. `make` is the class of its values.
+    """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields. `make` is the class of
+    its values.
 
-    The class has the slots as attributes in wire order, then the tagged fields by tag, the decoded contents of bytes fields, and
-    `_tagged`; all of them are UNSET when absent. Structs in it are typed, so that msgspec makes the same objects of what it packed.
-    """
+    The class has the slots as attributes in wire order, then the tagged fields by tag, the decoded contents of bytes
+    fields, and
+    `_tagged`; all of them are UNSET when absent. Structs in it are typed, so that msgspec makes the same objects of
+    what it packed."""
 
     name: str
     slots: tuple[Slot, ...]
@@ -57,7 +59,8 @@ class Shape(Struct, frozen=True, eq=False):
 
 
 def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:
-    """The layout in that version; `older`: the other layout that this version once had (KeyError where there is none)."""
+    """The layout in that version; `older`: the other layout that this version once had (KeyError where there is
+    none)."""
     return _shape_of(layout, version, older)
 
 
@@ -69,9 +72,13 @@ def _shape_of(layout: Layout, version: int, older: bool) -> Shape:
 
 def _shape(field: Field, version: int, flexible: bool, name: str) -> Shape:
     slots = tuple(_slot(f, version, flexible, name) for f in field.in_wire_order(version))
-    tags = {tag: _slot(f, version, flexible, name) for tag, f in sorted(field.by_tag(version).items())} if flexible else {}
+    tags = (
+        {tag: _slot(f, version, flexible, name) for tag, f in sorted(field.by_tag(version).items())} if flexible else {}
+    )
     attributes: list[Any] = [(slot.name, _python_type(slot), msgspec.UNSET) for slot in (*slots, *tags.values())]
-    attributes += [(slot.name + DECODED, Any, msgspec.UNSET) for slot in (*slots, *tags.values()) if slot.type == "bytes"]
+    attributes += [
+        (slot.name + DECODED, Any, msgspec.UNSET) for slot in (*slots, *tags.values()) if slot.type == "bytes"
+    ]
     if flexible:
         attributes.append((UNKNOWN_TAGS, Any, msgspec.UNSET))
     make = msgspec.defstruct(name, attributes, module=__name__, gc=False)

@@ -1,8 +1,7 @@
 """Values to bytes: dicts of plain values, or bodies as the readers make them, in the layout of one version.
 
-Canonical bytes that were read are written back the same; decoded contents of bytes fields are ignored, the bytes count. A value that
-does not fit raises EncodeError with the field's path.
-"""
+Canonical bytes that were read are written back the same; decoded contents of bytes fields are ignored, the bytes count.
+A value that does not fit raises EncodeError with the field's path."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ _PACK: Final = {type: Struct(">" + letter).pack for type, (letter, _) in FIXED.i
 _TAKES: Final[Mapping[str, Any]] = {"bool": bool, "float64": (int, float), "uuid": str}
 #: The value of a missing field that has no default and may not be null.
 _ZERO: Final[Mapping[str, Any]] = {
-    "bool": False, "float64": 0.0, "uuid": "A" * 22, "string": "", "bytes": b"", "records": b"", "array": (), "struct": {},
+    "bool": False, "float64": 0.0, "uuid": "A" * 22, "string": "", "bytes": b"", "records": b"", "array": (),
+    "struct": {},
 }  # fmt: skip
 
 
@@ -34,9 +34,10 @@ _ZERO: Final[Mapping[str, Any]] = {
 def compile_writer(layout: Layout, version: int, *, older: bool = False) -> Writer:
     """A writer of that version's bodies: `write(value) -> bytes`.
 
-    Missing fields take the schema's default, else null if they may be null, else zero or empty; missing tagged fields are not written.
-    `older`: use the older layout that this version once had; otherwise a value that has exactly that layout's fields is written in it.
-    """
+    Missing fields take the schema's default, else null if they may be null, else zero or empty; missing tagged fields
+    are not written.
+    `older`: use the older layout that this version once had; otherwise a value that has exactly that layout's fields is
+    written in it."""
     shape = shape_of(layout, version, older)
     other = shape_of(layout, version, True) if version in layout.older and not older else None
 

@@ -1,4 +1,5 @@
-"""What can be said of values: compared, present, one of several, containing, matching. In Python, in SQL and in words, side by side."""
+"""What can be said of values: compared, present, one of several, containing, matching. In Python, in SQL and in words,
+side by side."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _SQL_OPERATORS: Final = {"==": "=", "!=": "<>"}
 
 
 def _is_decimal(sql: str) -> bool:
-    """Whether it is a number that no bigint holds: Spark's optimizer takes comparisons of absent integers with such a one for true."""
+    """Whether it is a number that no bigint holds: Spark's optimizer takes comparisons of absent integers with such a
+    one for true."""
     return sql.removeprefix("-").isdecimal() and not -(1 << 63) <= int(sql) < 1 << 63
 
 
@@ -40,7 +42,8 @@ class Value(ABC):
 
     @abstractmethod
     def kind(self, struct: Field) -> str:
-        """`number`, `fraction`, `text`, `bytes` or `truth`, in rows of that schema. Raises SchemaError for what it does not have."""
+        """`number`, `fraction`, `text`, `bytes` or `truth`, in rows of that schema. Raises SchemaError for what it does
+        not have."""
 
     def exists(self, struct: Field) -> None:
         """Raises SchemaError where rows of that schema cannot have it; arrays and structs are something to have too."""
@@ -82,7 +85,9 @@ class Compare(Condition):
         left, right = self.left.in_sql(sql), self.right.in_sql(sql)
         if self._orders and self._has_bytes:
             left, right = f"unbase64({left})", f"unbase64({right})"  # base64 has another order than its bytes
-        there = "".join(f"{one} IS NOT NULL AND " for one, other in ((left, right), (right, left)) if _is_decimal(other))
+        there = "".join(
+            f"{one} IS NOT NULL AND " for one, other in ((left, right), (right, left)) if _is_decimal(other)
+        )
         return f"coalesce({there}{left} {_SQL_OPERATORS.get(self.operator, self.operator)} {right}, false)"
 
     def words(self, it: str) -> str:

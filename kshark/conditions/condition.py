@@ -14,7 +14,8 @@ Test = Callable[[Any], bool]
 
 
 class Condition(ABC):
-    """A condition over a row: a body, an element of an array, or a whole message. Immutable; equal when it is written the same."""
+    """A condition over a row: a body, an element of an array, or a whole message. Immutable; equal when it is written
+    the same."""
 
     __slots__ = ()
 
@@ -31,7 +32,9 @@ class Condition(ABC):
         return Not(self)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a condition is true or false of a body only: join conditions by & | ~, not by and, or, not, or a < b < c")
+        raise TypeError(
+            "a condition is true or false of a body only: join conditions by & | ~, not by and, or, not, or a < b < c"
+        )
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and repr(other) == repr(self)
@@ -46,7 +49,8 @@ class Condition(ABC):
         return test
 
     def sql(self, column: str, version: str | None = None) -> str:
-        """A Spark SQL expression, never null, over a column of struct type that has the fields; `version`: the column of API versions."""
+        """A Spark SQL expression, never null, over a column of struct type that has the fields; `version`: the column
+        of API versions."""
         return self.in_sql(Sql(column, version))
 
     @property
@@ -85,10 +89,12 @@ class Condition(ABC):
 
     @abstractmethod
     def check(self, struct: Field) -> None:
-        """Raises SchemaError for what rows of that schema can have in no version, and for values of two kinds beside each other."""
+        """Raises SchemaError for what rows of that schema can have in no version, and for values of two kinds beside
+        each other."""
 
     def or_as_one(self, other: Condition) -> Condition | None:
-        """`self | other` as one condition that goes through the same elements only once; None where there are no such."""
+        """`self | other` as one condition that goes through the same elements only once; None where there are no
+        such."""
         return None
 
 
@@ -186,10 +192,13 @@ class Not(Condition):
 
 
 def compiled_together(conditions: Sequence[Condition], version: int | None = None) -> Callable[[Any], tuple[int, ...]]:
-    """A function that gives the numbers, from 0, of the conditions that hold of a body. Arrays are gone through once where none does."""
+    """A function that gives the numbers, from 0, of the conditions that hold of a body. Arrays are gone through once
+    where none does."""
     row = Row()
     known = [condition._at(version) for condition in conditions]
-    numbers = "".join([f"*(({number},) if {condition.python(row)} else ()), " for number, condition in enumerate(known)])
+    numbers = "".join(
+        [f"*(({number},) if {condition.python(row)} else ()), " for number, condition in enumerate(known)]
+    )
     found: Callable[[Any], tuple[int, ...]] = row.function(f"({numbers}) if {either(known).python(row)} else ()")
     return found
 

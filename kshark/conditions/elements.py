@@ -12,7 +12,8 @@ from kshark.schema import Field
 
 
 def any_of(path: str | F, condition: Condition) -> Condition:
-    """Some element down that path holds to it: `any_of("topics.partitions", F("partition_index") < 0)`, arrays all of them.
+    """Some element down that path holds to it: `any_of("topics.partitions", F("partition_index") < 0)`, arrays all of
+    them.
 
     `any_of(F("assignment.topic_partitions"), ...)` is one array at the end of structs.
     """
@@ -34,7 +35,11 @@ class AnyOf(Condition):
 
     def _loops(self, row: Row) -> str:
         array, inside = row.field(self.array.name), row.inside()
-        rest = self.condition._loops(inside) if isinstance(self.condition, AnyOf) else f" if {self.condition.python(inside)}"
+        rest = (
+            self.condition._loops(inside)
+            if isinstance(self.condition, AnyOf)
+            else f" if {self.condition.python(inside)}"
+        )
         return f" for {inside.name} in {array} or (){inside.loops()}{rest}"
 
     def in_sql(self, sql: Sql) -> str:

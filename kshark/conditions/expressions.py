@@ -1,7 +1,8 @@
-"""Regular expressions as users type them, in RE2's syntax: its time is linear in the text, so none can hang on what comes from the wire.
+"""Regular expressions as users type them, in RE2's syntax: its time is linear in the text, so none can hang on what
+comes from the wire.
 
-Upper and lower case are alike, of bytes those of ASCII. What needs backtracking is refused: look-around and back-references.
-"""
+Upper and lower case are alike, of bytes those of ASCII. What needs backtracking is refused: look-around and
+back-references."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from kshark.errors import UsageError
 #: Tokens that Java reads otherwise, or that hide what looks like one: quoted text, escapes, named groups, sets, `$`.
 _TOKEN: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\(\?P<|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\$", re.DOTALL)
 _IN_SET: Final = re.compile(r"\\.|\[:\^?\w+:\]|\[|&&", re.DOTALL)
-#: In Java `$` lets a line feed follow, letters of every script are words to `\b`, `\w` knows no long s and no sign of Kelvin, which are
-#: s and k in capitals, and sets lie in sets.
+#: In Java `$` lets a line feed follow, letters of every script are words to `\b`, `\w` knows no long s and no sign of
+#: Kelvin, which are s and k in capitals, and sets lie in sets.
 _IN_JAVA: Final = {
     "(?P<": "(?<",
     "$": r"\z",
@@ -50,11 +51,14 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def in_java(pattern: str | bytes) -> str:
-    """The same expression for Java, which Spark uses; of bytes for their text in Latin-1. Raises UsageError for what is none."""
+    """The same expression for Java, which Spark uses; of bytes for their text in Latin-1. Raises UsageError for what is
+    none."""
     searching(pattern)
     text, flags = (pattern.decode("latin-1"), "di") if isinstance(pattern, bytes) else (pattern, "diu")
     many_lines = re.search(r"\(\?\w*m", text) is not None  # then `$` is the end of a line to both
-    return f"(?{flags})" + _TOKEN.sub(lambda found: found[0] if many_lines and found[0] == "$" else _java(found[0]), text)
+    return f"(?{flags})" + _TOKEN.sub(
+        lambda found: found[0] if many_lines and found[0] == "$" else _java(found[0]), text
+    )
 
 
 def _java(token: str) -> str:

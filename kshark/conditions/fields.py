@@ -1,9 +1,8 @@
 """Parts of a message by name, for `-e` and `-Y` alike.
 
-The common ones are a table; any other name is `kafka.` and the path of a body's field, or the end of one: `kafka.error_code` is every
-error code at any depth, `kafka.topics.partitions.partition_index` one field only. Behind `_decoded`, which is what bytes hold, any path
-may follow: `kafka.protocols.metadata_decoded.data.topics`.
-"""
+The common ones are a table; any other name is `kafka.` and the path of a body's field, or the end of one:
+`kafka.error_code` is every error code at any depth, `kafka.topics.partitions.partition_index` one field only. Behind
+`_decoded`, which is what bytes hold, any path may follow: `kafka.protocols.metadata_decoded.data.topics`."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ _ASKS: Final = F("kind") == "request"
 
 
 class Common(NamedTuple):
-    """A field that every message may have: what it is, how `-e` reads it, and for `-Y` the type and the terms that have its occurrences,
-    each where its condition holds; `array` where they are elements of one."""
+    """A field that every message may have: what it is, how `-e` reads it, and for `-Y` the type and the terms that have
+    its occurrences, each where its condition holds; `array` where they are elements of one."""
 
     about: str
     read: Values
@@ -60,7 +59,10 @@ def _of_ends(about: str, part: Callable[[str], Any], type: Type, *ends: str) -> 
     """`ends`: sender, receiver or both, in that order."""
     make: Callable[[Term], Term] = (lambda end: Made("port", port_of, end)) if type is NUMBER else (lambda end: end)
     client, broker = make(F("client")), make(F("broker"))
-    of_end = {"sender": ((_ANSWERS, broker), (~_ANSWERS, client)), "receiver": ((_ANSWERS, client), (~_ANSWERS, broker))}
+    of_end = {
+        "sender": ((_ANSWERS, broker), (~_ANSWERS, client)),
+        "receiver": ((_ANSWERS, client), (~_ANSWERS, broker)),
+    }
     terms = of_end[ends[0]] if len(ends) == 1 else ((ALWAYS, client), (ALWAYS, broker))
 
     def read(message: Message) -> list[Any]:
@@ -95,7 +97,9 @@ COMMON: Final[dict[str, Common]] = {
     "kafka.flow": _attribute("number of the TCP connection, from 0", "kafka.flow", NUMBER),
     "kafka.len": _attribute("bytes of the frame without its length prefix", "kafka.len", NUMBER),
     "kafka.request": Common("true for a request", lambda m: [m.kind == "request"], TRUTH, ((ALWAYS, Whether(_ASKS)),)),
-    "kafka.response": Common("true for a response", lambda m: [m.kind == "response"], TRUTH, ((ALWAYS, Whether(_ANSWERS)),)),
+    "kafka.response": Common(
+        "true for a response", lambda m: [m.kind == "response"], TRUTH, ((ALWAYS, Whether(_ANSWERS)),)
+    ),
     "kafka.api_key": _attribute("number of the API", "kafka.api_key", NUMBER),
     "kafka.api": _attribute("name of the API", "kafka.api", _API),
     "kafka.api_version": _attribute("version of the API", "kafka.api_version", NUMBER),
@@ -108,7 +112,10 @@ COMMON: Final[dict[str, Common]] = {
         ((ALWAYS, F("latency_ns")),),
     ),
     "kafka.weird": Common(
-        "codes of what is odd about the message", lambda m: m.weird if isinstance(m.weird, list) else [], _CODE, array=F("weird")
+        "codes of what is odd about the message",
+        lambda m: m.weird if isinstance(m.weird, list) else [],
+        _CODE,
+        array=F("weird"),
     ),
 }
 
@@ -156,7 +163,8 @@ class Fields:
         return BodyField(end, rest) if name.startswith(PREFIX) and self.places(end) else None
 
     def reader(self, name: str) -> Values:
-        """How a field is read for `-e`. Raises UsageError, with what comes close, for a name that no message can have."""
+        """How a field is read for `-e`. Raises UsageError, with what comes close, for a name that no message can
+        have."""
         field = self.find(name)
         if field is None:
             raise UsageError(f"{self.unknown(name)} ({LISTED})")
@@ -165,7 +173,12 @@ class Fields:
 
         def read(message: Message) -> list[Any]:
             body = message.body
-            if body is None or body is UNSET or not isinstance(message.api_key, int) or not isinstance(message.version, int):
+            if (
+                body is None
+                or body is UNSET
+                or not isinstance(message.api_key, int)
+                or not isinstance(message.version, int)
+            ):
                 return []
             ways = self.paths(field.end, message.api_key, message.version, message.kind)
             return [value for path in ways for value in values(body, (*path.names, *field.rest))]
@@ -178,7 +191,8 @@ class Fields:
         return read_owner if owner else read
 
     def needs(self, names: Sequence[str]) -> Needs:
-        """What has to be read for fields of these names; what is odd shows where everything is. Unknown names need nothing."""
+        """What has to be read for fields of these names; what is odd shows where everything is. Unknown names need
+        nothing."""
         found = [field for field in map(self.find, names) if isinstance(field, BodyField)]
         places = [place for field in found for place in self.places(field.end)]
         holding = any(map(self._holds, places))
@@ -186,7 +200,9 @@ class Fields:
             return Needs(frozenset(self.registry.names()), records=True, embedded=True)
         return Needs(
             bodies=frozenset(place.api_key for place in places),
-            records=any(field.type == "records" for place in places for field in (*place.path.owners, place.path.field)),
+            records=any(
+                field.type == "records" for place in places for field in (*place.path.owners, place.path.field)
+            ),
             embedded=holding or any(field.end[-1].endswith(DECODED) for field in found),
         )
 
@@ -214,7 +230,8 @@ class Fields:
         return [place for place in self._places.get(end[-1], ()) if place.path.names[-len(end) :] == end]
 
     def paths(self, end: Names, api_key: int, version: int, kind: str) -> list[Path]:
-        """Where bodies of that API, version and direction have the field: one that is called so in full, or all whose paths end so."""
+        """Where bodies of that API, version and direction have the field: one that is called so in full, or all whose
+        paths end so."""
         key = (end, api_key, version, kind)
         found = self._paths.get(key)
         if found is None:
@@ -267,7 +284,8 @@ class Fields:
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The shortest name that ends like the wanted one, else the shortest with all its words, else the one most alike."""
+    """The shortest name that ends like the wanted one, else the shortest with all its words, else the one most
+    alike."""
     candidates = sorted(candidates, key=lambda known: (len(known), known))
     last = name.rpartition(".")[2]
     words = set(last.split("_"))

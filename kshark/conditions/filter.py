@@ -1,9 +1,9 @@
 """Display filters: `-Y 'kafka.api == ShareFetch && kafka.error_code > 0'`, as conditions over whole messages.
 
-What a name means is kshark.conditions.fields' matter, the grammar kshark.conditions.syntax's. A field that occurs several times passes
-when any occurrence does; as in Wireshark since 4.0 `!=` and `not in` when none is equal, `~=` when one differs, `===` when all are equal.
-No test passes where the field is absent or null. A bare field is there; kafka.request and kafka.response alone say what the message is.
-"""
+What a name means is kshark.conditions.fields' matter, the grammar kshark.conditions.syntax's. A field that occurs
+several times passes when any occurrence does; as in Wireshark since 4.0 `!=` and `not in` when none is equal, `~=` when
+one differs, `===` when all are equal. No test passes where the field is absent or null. A bare field is there;
+kafka.request and kafka.response alone say what the message is."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ class Filter:
         if field.array is not None:
             array = field.array
             return lambda said: AnyOf(array, said.of(ELEMENT, type))
-        return lambda said: either([said.of(term, type) if guard is ALWAYS else guard & said.of(term, type) for guard, term in field.terms])
+        return lambda said: either(
+            [said.of(term, type) if guard is ALWAYS else guard & said.of(term, type) for guard, term in field.terms]
+        )
 
     def _in_body(self, field: BodyField, said: Said) -> Condition:
         """Of the APIs that have the field with values that fit; where none has, the reason is told."""

@@ -1,4 +1,5 @@
-"""Fields of bodies in a filter: what is said of them becomes a condition when a message's API, version and direction are known."""
+"""Fields of bodies in a filter: what is said of them becomes a condition when a message's API, version and direction
+are known."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class OfMessages(Condition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InBody(OfMessages):
-    """Something is said of some occurrence of a field in the body, wherever that is; `apis` are those that have the field."""
+    """Something is said of some occurrence of a field in the body, wherever that is; `apis` are those that have the
+    field."""
 
     field: BodyField
     said: Said
@@ -54,7 +56,8 @@ class InBody(OfMessages):
         return self.said.told
 
     def where(self, paths: Iterable[Path]) -> Condition:
-        """The same of messages in whose bodies the field is at these paths; of values of another type nothing that is said is true."""
+        """The same of messages in whose bodies the field is at these paths; of values of another type nothing that is
+        said is true."""
         found = []
         for path in paths:
             with suppress(FilterError):
@@ -108,7 +111,9 @@ class AnyInside(OfMessages):
     def python(self, row: Row) -> str:
         opened, inside = row.field(self.opened.name), row.inside()
         test = self.condition.python(inside)
-        return f"([1 for {inside.name} in {row.keep(values)}({opened}, {self.names!r}){inside.loops()} if {test}] != [])"
+        return (
+            f"([1 for {inside.name} in {row.keep(values)}({opened}, {self.names!r}){inside.loops()} if {test}] != [])"
+        )
 
     def words(self, it: str) -> str:
         return f"some {'.'.join((self.opened.name, *self.names))} with {self.condition.words('value')}"

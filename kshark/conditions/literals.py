@@ -1,4 +1,5 @@
-"""What stands behind an operator in a filter, read as what the field has: numbers and names of them, text, bytes, times, addresses."""
+"""What stands behind an operator in a filter, read as what the field has: numbers and names of them, text, bytes,
+times, addresses."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Literal(NamedTuple):
 
 
 class Type(NamedTuple):
-    """What the values of a field are, and by which operators they are asked for; `names` are values by name, in capitals."""
+    """What the values of a field are, and by which operators they are asked for; `names` are values by name, in
+    capitals."""
 
     name: str
     operators: tuple[str, ...]
@@ -63,7 +65,8 @@ class Type(NamedTuple):
 
 @lru_cache(16)
 def _close(text: str, known: tuple[str, ...]) -> str | None:
-    """The name that was meant, which takes longer to find than a filter to compile: a hundred APIs have an `error_code`."""
+    """The name that was meant, which takes longer to find than a filter to compile: a hundred APIs have an
+    `error_code`."""
     begun = sorted((name for name in known if name.startswith(text)), key=len)
     return next(iter(begun or get_close_matches(text, known, 1)), None)
 
@@ -110,7 +113,9 @@ FRACTION: Final = Type("numbers", ORDERED, _fraction)
 TEXT: Final = Type("text", TEXTUAL, lambda literal: literal.text)
 BYTES: Final = Type("bytes: text, or de:ad:be:ef", (*EQUAL, "contains", "matches"), _bytes)
 TRUTH: Final = Type("true or false", ("==", "!="), _never, {"TRUE": True, "1": True, "FALSE": False, "0": False})
-TIME: Final = Type("seconds since 1970, or a time as 2026-11-21T14:03:07.5Z", ORDERED, lambda literal: moment_of(literal.text))
+TIME: Final = Type(
+    "seconds since 1970, or a time as 2026-11-21T14:03:07.5Z", ORDERED, lambda literal: moment_of(literal.text)
+)
 MILLISECONDS: Final = Type("milliseconds, or a time as 1.5s", ORDERED, _milliseconds)
 ADDRESS: Final = Type("addresses as 10.0.0.1, 10.0.0.0/8 or fe80::1", EQUAL, _address)
 #: An array of structs, a struct, records: there or not.
@@ -134,4 +139,6 @@ def type_of(field: Field) -> Type:
 
 @cache
 def _enumerated(enum: EnumClass) -> Type:
-    return NUMBER._replace(names={member.name.upper(): int(member) for member in enum}, listed=f"kshark explain {enum.__name__}")
+    return NUMBER._replace(
+        names={member.name.upper(): int(member) for member in enum}, listed=f"kshark explain {enum.__name__}"
+    )

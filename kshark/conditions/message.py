@@ -1,4 +1,5 @@
-"""Terms of a whole message: the truth of a condition, and what a function makes of a value, such as the port of an end."""
+"""Terms of a whole message: the truth of a condition, and what a function makes of a value, such as the port of an
+end."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def duration_of(text: str, unit: str) -> int:
 
 
 def moment_of(text: str) -> int:
-    """Since 1970: ISO 8601, in UTC unless it says otherwise, or seconds with a fraction. Raises ValueError for what is none."""
+    """Since 1970: ISO 8601, in UTC unless it says otherwise, or seconds with a fraction. Raises ValueError for what is
+    none."""
     if re.fullmatch(rf"[0-9]{{1,{_DIGITS}}}(\.[0-9]{{1,9}})?", text) and len(text) != len("20261121"):
         return int(Decimal(text) * _SECOND)
     moment = datetime.fromisoformat(text)

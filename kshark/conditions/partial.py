@@ -15,7 +15,8 @@ from kshark.conditions.versions import ByVersion
 
 
 def settled(condition: Condition, known: Mapping[str, Any]) -> Condition:
-    """The condition for rows in which these fields have these values (None: absent); ALWAYS or NEVER where they decide."""
+    """The condition for rows in which these fields have these values (None: absent); ALWAYS or NEVER where they
+    decide."""
     match condition:
         case And(items):
             parts = [part for part in (settled(item, known) for item in items) if part is not ALWAYS]
@@ -32,7 +33,8 @@ def settled(condition: Condition, known: Mapping[str, Any]) -> Condition:
 
 
 def widened(condition: Condition, has: Collection[str], known: Mapping[Condition, Condition]) -> Condition:
-    """What can be asked of rows that have these fields alone; it holds wherever the condition does. `known`: parts, in such rows' words."""
+    """What can be asked of rows that have these fields alone; it holds wherever the condition does. `known`: parts, in
+    such rows' words."""
     if condition in known:
         return known[condition]
     match condition:

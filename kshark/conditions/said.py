@@ -1,4 +1,5 @@
-"""What a filter says of a field, for terms of any type: one comparison of its text, made a condition where a value fits."""
+"""What a filter says of a field, for terms of any type: one comparison of its text, made a condition where a value
+fits."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from kshark.errors import FilterError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """`operator` with its values, of some occurrence of a field; those that speak of all occurrences are made of these."""
+    """`operator` with its values, of some occurrence of a field; those that speak of all occurrences are made of
+    these."""
 
     asked: Comparison
     operator: str
@@ -46,15 +48,21 @@ class Said:
     @property
     def told(self) -> str:
         """As it was typed, more or less."""
-        values = " ".join(each.text if isinstance(each, Literal) else f"{each[0].text}..{each[1].text}" for each in self.asked.values)
+        values = " ".join(
+            each.text if isinstance(each, Literal) else f"{each[0].text}..{each[1].text}" for each in self.asked.values
+        )
         return f"{self.asked.field} {self.operator}" + (f" {values}" if values and self.operator != "present" else "")
 
     def _check(self, type: Type) -> None:
         field, operator, at = self.asked.field, self.asked.operator, self.asked.operator_at
         if type is STRUCTURE:
-            raise FilterError(f"{field} has no single value; name a field in it", at, "alone it asks whether there is one")
+            raise FilterError(
+                f"{field} has no single value; name a field in it", at, "alone it asks whether there is one"
+            )
         if self.operator not in type.operators:
-            raise FilterError(f"{operator} is not for {field}, which has {type.name}", at, f"it takes {' '.join(type.operators)}")
+            raise FilterError(
+                f"{operator} is not for {field}, which has {type.name}", at, f"it takes {' '.join(type.operators)}"
+            )
 
     def _compared(self, operator: str, value: Term, type: Type, literal: Literal) -> Condition:
         constant = type.constant(literal, self.asked.field)
@@ -77,5 +85,7 @@ class Said:
         try:
             searching(pattern)
         except UsageError as error:
-            raise FilterError(str(error), literal.at, "its syntax is RE2's: no look-around, no back-references") from None
+            raise FilterError(
+                str(error), literal.at, "its syntax is RE2's: no look-around, no back-references"
+            ) from None
         return pattern

@@ -17,12 +17,22 @@ from kshark.errors import UsageError
 #: What a term may be compared with.
 Constant = bool | int | float | str | bytes
 
-#: Spark SQL's string literals know backslashes (spark.sql.parser.escapedStringLiterals is off unless somebody says otherwise).
-_ESCAPES: Final = {ord("\\"): "\\\\", ord("'"): "\\'", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0: "\\0", 26: "\\Z"}
+#: Spark SQL's string literals know backslashes (spark.sql.parser.escapedStringLiterals is off unless somebody says
+#: otherwise).
+_ESCAPES: Final = {
+    ord("\\"): "\\\\",
+    ord("'"): "\\'",
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    0: "\\0",
+    26: "\\Z",
+}
 
 
 class Row:
-    """A row in Python source: each field that is asked for is read once, into a variable. `has`: what every row has as an attribute.
+    """A row in Python source: each field that is asked for is read once, into a variable. `has`: what every row has as
+    an attribute.
 
     `known` are names that the source uses.
     """
@@ -76,8 +86,11 @@ class Row:
         return self._made(f"def made({self.name}):\n{reads}    return {result}\n")
 
     def chooser(self, test: str) -> Any:
-        """A function of many rows that returns a list of those for which the expression is true: a call for each would cost as much."""
-        return self._made(f"def made(rows):\n    return [{self.name} for {self.name} in rows{self.loops()} if {test}]\n")
+        """A function of many rows that returns a list of those for which the expression is true: a call for each would
+        cost as much."""
+        return self._made(
+            f"def made(rows):\n    return [{self.name} for {self.name} in rows{self.loops()} if {test}]\n"
+        )
 
     def _made(self, source: str) -> Any:
         names = {"__builtins__": {"getattr": getattr, "len": len}, **self.known}
@@ -93,7 +106,8 @@ def _compiled(source: str) -> CodeType:
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An expression over `row`, a column or a lambda's variable; `version` is the column of the API's version, where there is one."""
+    """An expression over `row`, a column or a lambda's variable; `version` is the column of the API's version, where
+    there is one."""
 
     row: str
     version: str | None = None
@@ -105,7 +119,10 @@ class Sql:
 
     def known_version(self) -> str:
         if self.version is None:
-            raise UsageError("this condition depends on the API's version; name the column that has it: condition.sql(column, version)")
+            raise UsageError(
+                "this condition depends on the API's version; name the column that has it: condition.sql(column, "
+                "version)"
+            )
         return self.version
 
 

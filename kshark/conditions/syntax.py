@@ -1,10 +1,10 @@
-"""The words of a display filter, and how they are joined. Source of the grammar: wireshark-filter(4), of which this is a part.
+"""The words of a display filter, and how they are joined. Source of the grammar: wireshark-filter(4), of which this is
+a part.
 
-filter      or of and of not of a test, as in C (`||` `&&` `!` `(` `)`) or in English (`or` `and` `not`)
-test        FIELD, alone: it is there;  FIELD OPERATOR VALUE;  FIELD in {VALUE LOW..HIGH ...}, FIELD not in {...}
-OPERATOR    == != < <= > >= contains matches, or eq ne lt le gt ge and ~; ~= or any_ne: some occurrence differs; === or all_eq
-VALUE       a word, or text in quotes with \\" \\\\ \\n \\r \\t \\0 \\xHH; a regular expression stands in quotes as it is
-"""
+filter      or of and of not of a test, as in C (`||` `&&` `!` `(` `)`) or in English (`or` `and` `not`) test
+FIELD, alone: it is there;  FIELD OPERATOR VALUE;  FIELD in {VALUE LOW..HIGH ...}, FIELD not in {...} OPERATOR    == !=
+< <= > >= contains matches, or eq ne lt le gt ge and ~; ~= or any_ne: some occurrence differs; === or all_eq VALUE
+a word, or text in quotes with \\" \\\\ \\n \\r \\t \\0 \\xHH; a regular expression stands in quotes as it is"""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ Range = tuple[Literal, Literal]
 
 
 class Comparison(NamedTuple):
-    """A field and what is said of it: `operator` is "present", "in", "not in" or a sign; only sets have several values."""
+    """A field and what is said of it: `operator` is "present", "in", "not in" or a sign; only sets have several
+    values."""
 
     field: str
     at: int
@@ -58,7 +59,8 @@ class Token(NamedTuple):
 
 
 def parse(text: str, condition_of: Callable[[Comparison], Condition]) -> Condition:
-    """The condition that a filter says; each test is made by `condition_of`. Raises FilterError with the place of what is wrong."""
+    """The condition that a filter says; each test is made by `condition_of`. Raises FilterError with the place of what
+    is wrong."""
     return _Parser(text, condition_of).whole()
 
 
@@ -107,7 +109,11 @@ class _Parser:
             return self._test()
         self._depth += 1
         if self._depth > NESTING:
-            raise FilterError(f"more than {NESTING} brackets and negations inside each other", token.at, "write it without some of them")
+            raise FilterError(
+                f"more than {NESTING} brackets and negations inside each other",
+                token.at,
+                "write it without some of them",
+            )
         if token.text in _NEGATED:
             found: Condition = Not(self._not())
         else:
@@ -129,7 +135,11 @@ class _Parser:
             operator = _OPERATORS[token.text]
             values: tuple[Literal | Range, ...] = (self._value(raw=operator == "matches"),)
             return self._condition_of(Comparison(field.text, field.at, operator, token.at, values))
-        negated = self._token.text == "not" and self._tokens[self._next + 1 : self._next + 2] and self._tokens[self._next + 1].text == "in"
+        negated = (
+            self._token.text == "not"
+            and self._tokens[self._next + 1 : self._next + 2]
+            and self._tokens[self._next + 1].text == "in"
+        )
         if negated:
             self._next += 1
         token = self._take("in")
@@ -184,7 +194,9 @@ class _Parser:
             return FilterError(f"{_shown(token)} stands where {wanted} was to follow", token.at, step)
         if token.text == ")":
             return FilterError('")" closes nothing', token.at, step)
-        return FilterError(f"{_shown(token)} stands where the filter or a bracket was to end, or && or || to follow", token.at, step)
+        return FilterError(
+            f"{_shown(token)} stands where the filter or a bracket was to end, or && or || to follow", token.at, step
+        )
 
 
 def _shown(token: Token) -> str:
@@ -216,7 +228,9 @@ def _unquoted(token: Token, *, raw: bool) -> Literal:
     mark, inside = token.text[-1], token.text.removeprefix("r")[1:-1]
     if raw:
         return Literal(inside.replace("\\" + mark, mark), token.at, True)
-    text = re.sub(r"\\(x[0-9a-fA-F]{2}|.)", lambda match: _ESCAPES.get(match[1]) or _escaped(match[1]), inside, flags=re.DOTALL)
+    text = re.sub(
+        r"\\(x[0-9a-fA-F]{2}|.)", lambda match: _ESCAPES.get(match[1]) or _escaped(match[1]), inside, flags=re.DOTALL
+    )
     return Literal(text, token.at, True)
 
 

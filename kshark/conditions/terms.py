@@ -53,7 +53,9 @@ class Term(Value):
         return Sum("-", self, term(other))
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a term has a value in a message only; write a.is_true() or a.present(), and a.one_of(...) for `in`")
+        raise TypeError(
+            "a term has a value in a message only; write a.is_true() or a.present(), and a.one_of(...) for `in`"
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -116,7 +118,9 @@ class F(Term):
         for part in self.name.split("."):
             found = next((field for field in struct.fields if field.name == part), None)
             if found is None:
-                raise SchemaError(f"no field {self.name}: {part} is none of {', '.join(field.name for field in struct.fields)}")
+                raise SchemaError(
+                    f"no field {self.name}: {part} is none of {', '.join(field.name for field in struct.fields)}"
+                )
             struct = found
         return struct
 
@@ -218,7 +222,8 @@ class Sum(Term):
 
 
 def term(value: Term | Constant) -> Term:
-    """A constant as a term. Raises TypeError for what is no constant, None above all: absence is asked for by `present`."""
+    """A constant as a term. Raises TypeError for what is no constant, None above all: absence is asked for by
+    `present`."""
     if isinstance(value, Term):
         return value
     if not isinstance(value, bool | int | float | str | bytes):

@@ -13,7 +13,8 @@ from kshark.schema import OPEN, Field, Versions, versions_of
 
 
 def by_version(cases: Mapping[str, Condition]) -> Condition:
-    """The condition of the range that the API's version is in: `by_version({"0-1": ..., "2+": ...})`; false in a version of none."""
+    """The condition of the range that the API's version is in: `by_version({"0-1": ..., "2+": ...})`; false in a
+    version of none."""
     return ByVersion(tuple((versions_of(versions), condition) for versions, condition in cases.items()))
 
 
@@ -32,7 +33,9 @@ class ByVersion(Condition):
 
     def in_sql(self, sql: Sql) -> str:
         version = sql.known_version()
-        cases = [f"WHEN {_within(versions, version)} THEN {condition.in_sql(sql)}" for versions, condition in self.cases]
+        cases = [
+            f"WHEN {_within(versions, version)} THEN {condition.in_sql(sql)}" for versions, condition in self.cases
+        ]
         return f"(CASE {' '.join(cases)} ELSE false END)"
 
     def words(self, it: str) -> str:
@@ -47,4 +50,8 @@ class ByVersion(Condition):
 
 
 def _within(versions: Versions, column: str) -> str:
-    return f"{column} >= {versions.low}" if versions.high == OPEN else f"{column} BETWEEN {versions.low} AND {versions.high}"
+    return (
+        f"{column} >= {versions.low}"
+        if versions.high == OPEN
+        else f"{column} BETWEEN {versions.low} AND {versions.high}"
+    )

@@ -1,8 +1,8 @@
 """Structures inside bytes: what a body's bytes fields and records hold, by rules that are data (kshark.places).
 
-A structure becomes `{"name": …, "type": …, "version": …, "data": {…}}`, as Kafka's own tools print stored records: `name` is Kafka's
-name of the message; `type` only for records that have one; `version` only if it was found. A whole message has header and body.
-"""
+A structure becomes `{"name": …, "type": …, "version": …, "data": {…}}`, as Kafka's own tools print stored records:
+`name` is Kafka's name of the message; `type` only for records that have one; `version` only if it was found. A whole
+message has header and body."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from kshark.registry import Registry
 
 _INT16: Final = Struct(">h").unpack_from
 
-#: What a field lies in, from the outside in: the request that is answered, the body, the structs down to the field's own.
+#: What a field lies in, from the outside in: the request that is answered, the body, the structs down to the field's
+#: own.
 Owners = tuple[Any, ...]
 
 
 class Companion(NamedTuple):
-    """The decoded content of a field: `owner` is the object (or dict) that has the field, `name` is the field's with `_decoded`.
+    """The decoded content of a field: `owner` is the object (or dict) that has the field, `name` is the field's with
+    `_decoded`.
 
-    `value` is None if nothing could be read. `code` is one of the catalogue (None: nothing is wrong), `detail` says where.
-    """
+    `value` is None if nothing could be read. `code` is one of the catalogue (None: nothing is wrong), `detail` says
+    where."""
 
     owner: Any
     name: str
@@ -69,13 +71,16 @@ def companions(
     registry: Registry | None = None,
     secrets: bool = True,
 ) -> Iterator[Companion]:
-    """What the fields at `places` hold in a body (of the codec, or a dict), records included. Never raises on damaged bytes.
+    """What the fields at `places` hold in a body (of the codec, or a dict), records included. Never raises on damaged
+    bytes.
 
-    Records that hold something become OpenedRecords, which have room for it. `request`: the body of the request that this one answers.
-    `names`: topic names by topic id. `registry` opens whole messages inside bytes; without it they stay bytes. `secrets` False
-    masks the credentials in what is found.
-    """
-    yield from _companions(places, (body,) if request is None else (request, body), _Known(names or {}, registry, secrets))
+    Records that hold something become OpenedRecords, which have room for it. `request`: the body of the request that
+    this one answers.
+    `names`: topic names by topic id. `registry` opens whole messages inside bytes; without it they stay bytes.
+    `secrets` False masks the credentials in what is found."""
+    yield from _companions(
+        places, (body,) if request is None else (request, body), _Known(names or {}, registry, secrets)
+    )
 
 
 def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Iterator[Companion]:
@@ -93,7 +98,8 @@ def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Itera
 
 
 def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: bool) -> bool:
-    """Whether a place for records, two arrays deep, certainly holds only users' records: a quick test that most messages pass.
+    """Whether a place for records, two arrays deep, certainly holds only users' records: a quick test that most
+    messages pass.
 
     `controls`: there may be control batches, which users' topics have too.
     """
@@ -155,7 +161,9 @@ def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | 
     called = {name: _named((field,), owners, known.names) for name, field in place.call.items()}
     value = _named(place.by, owners, known.names) if place.by else ""
     if value is None:
-        clean = [opened for each in place.holds.values() if (opened := _held(each, data, called, owners, known)).code is None]
+        clean = [
+            opened for each in place.holds.values() if (opened := _held(each, data, called, owners, known)).code is None
+        ]
         return clean[0] if len(clean) == 1 else None
     holding = place.holds.get(value)
     if holding is None or (isinstance(holding, Whole) and not _whole_can_be_read(holding, owners, known)):
@@ -166,7 +174,9 @@ def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | 
 
 def _whole_can_be_read(holding: Whole, owners: Owners, known: _Known) -> bool:
     """A response cannot be read without its request."""
-    return known.registry is not None and (holding.kind == "request" or isinstance(_asked(holding, owners), bytes | dict))
+    return known.registry is not None and (
+        holding.kind == "request" or isinstance(_asked(holding, owners), bytes | dict)
+    )
 
 
 def _asked(holding: Whole, owners: Owners) -> Any:
@@ -201,7 +211,8 @@ def _structure(
     called: Mapping[str, Any] | None = None,
     secrets: bool = True,
 ) -> Opened:
-    """The structure that begins at `position` and ends with the data; `type` and `version` were found in numbers before it."""
+    """The structure that begins at `position` and ends with the data; `type` and `version` were found in numbers before
+    it."""
     layout = structure.layout
     if structure.version_from == "length":
         return fitting(layout, data, position)
@@ -235,7 +246,11 @@ def _records(place: Place, batches: Sequence[Any], owners: Owners, known: _Known
             records = _get(batch, "records")
             for index, record in enumerate(records):
                 key, value = _get(record, "key"), _get(record, "value")
-                if key is not UNSET and value is not UNSET and (found := list(_record(of_batch, record, key, value, known.secrets))):
+                if (
+                    key is not UNSET
+                    and value is not UNSET
+                    and (found := list(_record(of_batch, record, key, value, known.secrets)))
+                ):
                     if type(record) is Record:
                         record = records[index] = _with_room(record)
                     for one in found:
@@ -254,7 +269,9 @@ def _record(log: Log, record: Any, key: bytes | None, value: bytes | None, secre
     if type is None:
         if key is not None or value is not None:
             where = "key" if log.key.names else "value"
-            yield Companion(record, where + DECODED, None, "EMBEDDED_INVALID", f"{where} of {_size(record, where)}, no record type")
+            yield Companion(
+                record, where + DECODED, None, "EMBEDDED_INVALID", f"{where} of {_size(record, where)}, no record type"
+            )
         return
     if type not in log.types:
         where = "key" if "type" in before_key else "value"
@@ -266,7 +283,11 @@ def _record(log: Log, record: Any, key: bytes | None, value: bytes | None, secre
         yield Companion(record, "key" + DECODED, told(key_layout, type, None, body), code, detail)
     if value is not None:
         version = before_value.get("version")
-        yield Companion(record, "value" + DECODED, *_structure(structure, value, value_at, type=type, version=version, secrets=secrets))
+        yield Companion(
+            record,
+            "value" + DECODED,
+            *_structure(structure, value, value_at, type=type, version=version, secrets=secrets),
+        )
 
 
 def _size(record: Any, field: str) -> str:

@@ -1,4 +1,5 @@
-"""One bytes value, decoded: a structure in one version, a whole message with its header, or a format that is not Kafka's.
+"""One bytes value, decoded: a structure in one version, a whole message with its header, or a format that is not
+Kafka's.
 
 Nothing here raises on damaged bytes: what cannot be read is a code of the catalogue with its detail.
 """
@@ -26,7 +27,8 @@ _FORMATS: Final[Mapping[str, Callable[[bytes], tuple[Any, str]]]] = {"otlp": rea
 
 
 class Opened(NamedTuple):
-    """The decoded value; None if nothing could be read. `masked`: the bytes hold credentials, which the value does not show."""
+    """The decoded value; None if nothing could be read. `masked`: the bytes hold credentials, which the value does not
+    show."""
 
     value: Any
     code: str | None = None
@@ -35,13 +37,16 @@ class Opened(NamedTuple):
 
 
 def read_body(layout: Layout, version: int, data: bytes, position: int, *, secrets: bool = True) -> Opened:
-    """The body from `position` to the end of the data as plain values, as far as it can be read; without `secrets` masked."""
+    """The body from `position` to the end of the data as plain values, as far as it can be read; without `secrets`
+    masked."""
     opened = _read_body(layout, version, data, position)
     masks = () if secrets else masks_of(layout, version)
     if not masks:
         return opened
     hidden = mask(masks, opened.value)
-    return opened._replace(masked=hidden or opened.code is not None)  # who knows what lies in bytes that could not be read
+    return opened._replace(
+        masked=hidden or opened.code is not None
+    )  # who knows what lies in bytes that could not be read
 
 
 def _read_body(layout: Layout, version: int, data: bytes, position: int) -> Opened:
@@ -84,7 +89,8 @@ def fitting(layout: Layout, data: bytes, position: int) -> Opened:
 
 
 def whole(holding: Whole, data: bytes, asked: Any, registry: Registry, *, secrets: bool = True) -> Opened:
-    """A message with its header; `asked`: the request, if it is a response, as bytes or as it was opened. Without `secrets` masked.
+    """A message with its header; `asked`: the request, if it is a response, as bytes or as it was opened. Without
+    `secrets` masked.
 
     It becomes `{"kind": …, "api_key": …, "api": …, "version": …, "header": {…}, "body": {…}}`.
     """

@@ -1,8 +1,9 @@
-"""Metrics in OpenTelemetry's protocol (OTLP), which clients send in PushTelemetry (KIP-714): a small protobuf reader, and tables.
+"""Metrics in OpenTelemetry's protocol (OTLP), which clients send in PushTelemetry (KIP-714): a small protobuf reader,
+and tables.
 
-The result is OTLP's messages under the names of its own fields, as dicts; attributes are one dict by key. Fields that the tables do not
-name are skipped. Source: opentelemetry-proto, metrics.proto and common.proto (v1); protobuf, "Encoding".
-"""
+The result is OTLP's messages under the names of its own fields, as dicts; attributes are one dict by key. Fields that
+the tables do not name are skipped. Source: opentelemetry-proto, metrics.proto and common.proto (v1); protobuf,
+"Encoding"."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 class Field(msgspec.Struct, frozen=True):
     """A field of a message; `repeated` ones become a list, packed or not.
 
-    `kind`: a scalar's, a message's table, `attributes` (a pair of key and value, put into one dict), `any` (one value of many kinds).
-    """
+    `kind`: a scalar's, a message's table, `attributes` (a pair of key and value, put into one dict), `any` (one value
+    of many kinds)."""
 
     name: str
     kind: str | Mapping[int, Field]
@@ -84,7 +85,11 @@ _METRIC: Final = {
     12: Field("metadata", "attributes"),
 }
 _SCOPE: Final = {1: Field("name", "string"), 2: Field("version", "string"), 3: Field("attributes", "attributes")}
-_SCOPE_METRICS: Final = {1: Field("scope", _SCOPE), 2: Field("metrics", _METRIC, True), 3: Field("schema_url", "string")}
+_SCOPE_METRICS: Final = {
+    1: Field("scope", _SCOPE),
+    2: Field("metrics", _METRIC, True),
+    3: Field("schema_url", "string"),
+}
 _RESOURCE_METRICS: Final = {
     1: Field("resource", {1: Field("attributes", "attributes")}),
     2: Field("scope_metrics", _SCOPE_METRICS, True),
@@ -154,7 +159,8 @@ class _Reader:
         return into
 
     def _field(self, position: int, end: int) -> tuple[int, int, int, int, int]:
-        """Number and wire type of the field at `position`, where its content starts and stops, and where the next field begins."""
+        """Number and wire type of the field at `position`, where its content starts and stops, and where the next field
+        begins."""
         at = position
         key, position = self._varint(position, end)
         number, wire_type = key >> 3, key & 7

@@ -1,8 +1,8 @@
-"""The last step for consumers that show bodies: contents of bytes fields are decoded next to them, topic ids get their names.
+"""The last step for consumers that show bodies: contents of bytes fields are decoded next to them, topic ids get their
+names.
 
-Others do not pay for it: kshark.pipeline takes this step only if Options.embedded asks for it. Most messages cost one look into a dict,
-answers with users' records a look at their topics.
-"""
+Others do not pay for it: kshark.pipeline takes this step only if Options.embedded asks for it. Most messages cost one
+look into a dict, answers with users' records a look at their topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from kshark.registry import Registry
 
 
 class _Plan(Struct, frozen=True):
-    """What messages of one API and direction can hold: structures in bytes fields, structures in records, names of topic ids."""
+    """What messages of one API and direction can hold: structures in bytes fields, structures in records, names of
+    topic ids."""
 
     places: tuple[Place, ...]
     records: Place | None
@@ -31,7 +32,8 @@ class _Plan(Struct, frozen=True):
 
 
 class _Plans(dict[Any, _Plan | None]):
-    """The plans of one direction by api key, each made when its first message comes; None: there is nothing to look for."""
+    """The plans of one direction by api key, each made when its first message comes; None: there is nothing to look
+    for."""
 
     def __init__(self, registry: Registry, names: TopicNames, kind: Kind) -> None:
         self._registry = registry
@@ -48,13 +50,17 @@ class _Plans(dict[Any, _Plan | None]):
 
 
 class Embedding:
-    """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so far.
+    """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so
+    far.
 
-    `asking`: of a capture only some connections come here; what is asked about topics that others may name is remembered.
+    `asking`: of a capture only some connections come here; what is asked about topics that others may name is
+    remembered.
     `secrets`: credentials are shown, not masked.
     """
 
-    def __init__(self, registry: Registry, records: RecordsReader, *, asking: bool = False, secrets: bool = False) -> None:
+    def __init__(
+        self, registry: Registry, records: RecordsReader, *, asking: bool = False, secrets: bool = False
+    ) -> None:
         self.names = TopicNames(registry)
         self.asked = Asked("own topic")
         self._asking = asking
@@ -75,7 +81,11 @@ class Embedding:
             if type(event) is Message:
                 if event.kind == "request" and (plan := requests[event.api_key]) is not None:
                     self._message(plan, event, None)
-            elif type(event) is Exchange and (answer := event.response) is not None and (asked := event.request) is not None:
+            elif (
+                type(event) is Exchange
+                and (answer := event.response) is not None
+                and (asked := event.request) is not None
+            ):
                 plan = responses[asked.api_key]
                 if plan is not None:
                     self._message(plan, answer, asked.body)
@@ -84,7 +94,11 @@ class Embedding:
         self._records.controls = False
         if self._limit is not None:
             (weird, message), self._limit = self._limit, None
-            at = max(at for at, event in enumerate(page) if event is message or (isinstance(event, Exchange) and event.response is message))
+            at = max(
+                at
+                for at, event in enumerate(page)
+                if event is message or (isinstance(event, Exchange) and event.response is message)
+            )
             page.insert(at + 1, weird)
         return page
 
@@ -112,11 +126,16 @@ class Embedding:
             return
         if plan.places:
             asked = None if request is UNSET else request
-            found = companions(plan.places, body, request=asked, names=known, registry=self._registry, secrets=self._secrets)
+            found = companions(
+                plan.places, body, request=asked, names=known, registry=self._registry, secrets=self._secrets
+            )
             self._attach(message, found)
         if self.names.full and not self.told_full:
             self.told_full = True
-            self._limit = Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids"), message
+            self._limit = (
+                Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids"),
+                message,
+            )
 
     def _attach(self, message: Message, found: Iterator[Companion]) -> None:
         faults: dict[str, str] = {}

@@ -1,4 +1,5 @@
-"""What must be known of a connection to understand its next frame, and that as values which another process can go on from."""
+"""What must be known of a connection to understand its next frame, and that as values which another process can go on
+from."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from kshark.exchange.open_requests import ByCorrelationId, Open
 from kshark.model import Closed, Flow, Message
 
 #: Of a request that waits, what its answer needs.
-_what_waits: Final = attrgetter("packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size")
+_what_waits: Final = attrgetter(
+    "packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size"
+)
 #: How long clients wait for an answer, unless configured (request.timeout.ms).
 _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
@@ -24,9 +27,8 @@ _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 class FlowState(NamedTuple):
     """A connection between two of its frames, as values that can be sent.
 
-    `open`: of each request without an answer, the message's packet, packets, time_ns, api_key, version, correlation_id, client_id,
-    size, its body where that is a dict, and whose it is. The rest is as in Connection.
-    """
+    `open`: of each request without an answer, the message's packet, packets, time_ns, api_key, version, correlation_id,
+    client_id, size, its body where that is a dict, and whose it is. The rest is as in Connection."""
 
     client: str
     broker: str
@@ -61,7 +63,8 @@ class Connection:
     is_early: bool = False
     #: What the broker answered to ApiVersions (offer_of); empty before that.
     offered: bytes = b""
-    #: Whether the broker took what its client authenticates itself by, or a part of it; None: that has not begun, or was refused.
+    #: Whether the broker took what its client authenticates itself by, or a part of it; None: that has not begun, or
+    #: was refused.
     authenticated: bool | None = None
     #: The highest number of a request that found others open.
     number: int = 0
@@ -82,7 +85,8 @@ class Connection:
         return not begun and (not self.open or correlation_id < self.open[0].correlation_id)
 
     def without_answer(self, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:
-        """What is odd about a request that was open when the connection was closed: codes, and what they add to its name."""
+        """What is odd about a request that was open when the connection was closed: codes, and what they add to its
+        name."""
         yield "REQUEST_UNANSWERED", ""
         if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
             yield "REQUEST_TIMEOUT_CLOSE", ""
@@ -94,9 +98,12 @@ class Connection:
 
     @property
     def state(self) -> FlowState:
-        waiting = [(*_what_waits(request.message), _plain(request.message.body), request.owner) for request in self.open]
+        waiting = [
+            (*_what_waits(request.message), _plain(request.message.body), request.owner) for request in self.open
+        ]
         return FlowState(
-            self.client, self.broker, waiting, self.one_way[:], self.raw, self.raw_open, self.answers_lost, self.is_early,
+            self.client, self.broker, waiting, self.one_way[:], self.raw, self.raw_open, self.answers_lost,
+            self.is_early,
             self.offered, self.authenticated,
         )  # fmt: skip
 
@@ -108,7 +115,9 @@ def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
         flow, at.client, at.broker, [], highest, at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
         at.offered, at.authenticated, len(at.open),
     )  # fmt: skip
-    for number, (packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner) in enumerate(at.open):
+    for number, (packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner) in enumerate(
+        at.open
+    ):
         decoder = decoders[key << 16 | version & 0xFFFF]
         message = Message(
             packet, packets, time_ns, flow.id, at.client, at.broker, "request", key, decoder.name, version,

@@ -1,8 +1,8 @@
-"""How messages of each (api key, version) are read: a compiled reader first, the interpreter for whatever that one cannot read.
+"""How messages of each (api key, version) are read: a compiled reader first, the interpreter for whatever that one
+cannot read.
 
-The compiled reader's result counts only if it ends exactly where the frame ends; otherwise the interpreter reads the body again, keeps
-what was readable and names the fault.
-"""
+The compiled reader's result counts only if it ends exactly where the frame ends; otherwise the interpreter reads the
+body again, keeps what was readable and names the fault."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Read(NamedTuple):
 class Body(msgspec.Struct, eq=False):
     """Reads the bodies of one API, version and direction, each from `at` to `end`.
 
-    `read` gives the body and the position behind it, and is right where that is `end`; it may raise anything. `exactly` is always right.
-    """
+    `read` gives the body and the position behind it, and is right where that is `end`; it may raise anything. `exactly`
+    is always right."""
 
     read: Reader
     exactly: Callable[[bytes, int, int], Read]
@@ -50,9 +50,10 @@ class Body(msgspec.Struct, eq=False):
 class Decoder(msgspec.Struct, eq=False):
     """How requests and answers of one (api key, version) are read. `weird`: a code that every such message gets.
 
-    `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only ControlledShutdown v0), so is
-    `response_header` (1 has tagged fields). `peculiar`: a request is not as all others; `telling`: an answer tells of its connection.
-    """
+    `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only
+    ControlledShutdown v0), so is
+    `response_header` (1 has tagged fields). `peculiar`: a request is not as all others; `telling`: an answer tells of
+    its connection."""
 
     key: int
     version: int
@@ -71,21 +72,22 @@ class Decoder(msgspec.Struct, eq=False):
     #: The error code of an answer in another layout: the version was refused.
     fell_back: int | None = None
     sasl: Sasl | None = None
-    #: Which of the group and the member the request names, where it is read, and reads them of it: its answer is theirs.
+    #: Which of the group and the member the request names, where it is read, and reads them of it: its answer is
+    #: theirs.
     owner: tuple[str, ...] = ()
     whose: Callable[[Any], Owner] | None = None
     #: An answer may name them itself.
     names_owner: bool = False
-    #: The consumer did not ask for this API's requests: what the stages read of them for themselves is not shown in the message.
+    #: The consumer did not ask for this API's requests: what the stages read of them for themselves is not shown in the
+    #: message.
     unasked: bool = False
 
 
 class Decoders(dict[int, Decoder]):
     """Decoders by api key << 16 | version; each is made when its first message comes.
 
-    `bodies`: api keys whose bodies are read (None: all); other messages have no `body`. `exact`: only the interpreter reads. `masking`
-    is told which bodies have credentials (None: nobody masks them).
-    """
+    `bodies`: api keys whose bodies are read (None: all); other messages have no `body`. `exact`: only the interpreter
+    reads. `masking` is told which bodies have credentials (None: nobody masks them)."""
 
     def __init__(
         self,
@@ -118,7 +120,9 @@ class Decoders(dict[int, Decoder]):
             return Decoder(key, version, UNSET if name is None else name, code, 1, 0, _UNREADABLE, _UNREADABLE)
         known = api.versions.nearest(version)
         then_raw, early_access = version in api.then_raw, version in api.early_access
-        wanted = self._bodies is None or key in self._bodies or api.sasl is not None  # the stages look into the answer themselves
+        wanted = (
+            self._bodies is None or key in self._bodies or api.sasl is not None
+        )  # the stages look into the answer themselves
         owner = owner_names(api.request.root, known) if wanted else ()
         return Decoder(
             key,
@@ -171,7 +175,9 @@ class Decoders(dict[int, Decoder]):
                 return Read(None, ["LENGTH_INVALID"], "header")
             reading = interpret(layout, version, buffer, at, end, records=read)
             codes = list(dict.fromkeys(fault.code for fault in reading.faults))
-            detail = "; ".join(f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3])
+            detail = "; ".join(
+                f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3]
+            )
             return Read(reading.body, codes or None, detail)
 
         body = Body(compile_reader(layout, version, records=read), exactly)
@@ -198,7 +204,8 @@ def _with_credentials(body: Body, layout: Layout, version: int, masking: Masking
 
 
 def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
-    """The body itself; if the version is unknown, the nearest known one, whose misfits are mentioned and not counted as faults."""
+    """The body itself; if the version is unknown, the nearest known one, whose misfits are mentioned and not counted as
+    faults."""
     if version == known:
         return body
 
@@ -239,7 +246,8 @@ def _remembered(body: Body) -> Body:
 
 
 def _unasked(api: Api, version: int) -> Body:
-    """For bodies that the consumer did not ask for: reads only what says whether an answer follows (`one_way`), if the API has that."""
+    """For bodies that the consumer did not ask for: reads only what says whether an answer follows (`one_way`), if the
+    API has that."""
     return _UNASKED if api.one_way is None else Body(beginning(api, version, api.one_way[:1]), _UNASKED.exactly)
 
 

@@ -1,4 +1,5 @@
-"""What a broker offers: the APIs and versions of its answer to ApiVersions, kept once for all connections that were given the same."""
+"""What a broker offers: the APIs and versions of its answer to ApiVersions, kept once for all connections that were
+given the same."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from kshark import limits
 from kshark.api_keys import FETCH, PRODUCE
 from kshark.model import Message
 
-#: Who offers no lower Fetch is 4.0 or later, and takes Produce from version 3 on, though it offers 0 for old clients' sake (KAFKA-18659).
+#: Who offers no lower Fetch is 4.0 or later, and takes Produce from version 3 on, though it offers 0 for old clients'
+#: sake (KAFKA-18659).
 _FETCH_OF_4_0: Final = 4
 _PRODUCE_OF_4_0: Final = 3
 
 
 class Offers:
-    """What the answers of one capture offer: most are one of few, which the decoder reads once (kshark.schema.Api.repeated)."""
+    """What the answers of one capture offer: most are one of few, which the decoder reads once
+    (kshark.schema.Api.repeated)."""
 
     def __init__(self) -> None:
         #: By the number of its body, which is kept, so that no other gets it.
@@ -55,7 +58,9 @@ def _once(offer: bytes) -> bytes:
 
 def is_offered(offer: bytes, api_key: int, version: int) -> bool:
     """Whether the broker takes that version."""
-    ranges: dict[int, tuple[int, int]] = {one["api_key"]: (one["min_version"], one["max_version"]) for one in msgpack.decode(offer)}
+    ranges: dict[int, tuple[int, int]] = {
+        one["api_key"]: (one["min_version"], one["max_version"]) for one in msgpack.decode(offer)
+    }
     lowest, highest = ranges.get(api_key, (0, -1))
     if api_key == PRODUCE and ranges.get(FETCH, (0, 0))[0] >= _FETCH_OF_4_0:
         lowest = max(lowest, _PRODUCE_OF_4_0)

@@ -19,7 +19,8 @@ _STALE: Final = 64
 
 
 class Open(msgspec.Struct, gc=False):
-    """A request that waits for its answer. Among all that are open on its connection, later ones have higher numbers."""
+    """A request that waits for its answer. Among all that are open on its connection, later ones have higher
+    numbers."""
 
     message: Message
     decoder: Decoder
@@ -31,9 +32,8 @@ class Open(msgspec.Struct, gc=False):
 class ByCorrelationId:
     """Finds the oldest open request with a correlation id, however many are open and whatever order their ids are in.
 
-    It is not told what comes and goes. Requests added since the last search are those with higher numbers than it has seen;
-    a number that is not in the list any more was answered.
-    """
+    It is not told what comes and goes. Requests added since the last search are those with higher numbers than it has
+    seen; a number that is not in the list any more was answered."""
 
     __slots__ = ("_added", "_last", "_numbers")
 

@@ -1,9 +1,9 @@
 """Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors.
 
-A broker answers the requests of one connection in their order (Kafka protocol guide, "Network"; SocketServer mutes the channel), so an
-answer belongs to the oldest open request with its correlation id: ids alone are not enough, clients repeat and reuse them.
-Where one API's wire differs from all others, its dissector says so as an attribute (kshark.schema.Api) and this stage obeys.
-"""
+A broker answers the requests of one connection in their order (Kafka protocol guide, "Network"; SocketServer mutes the
+channel), so an answer belongs to the oldest open request with its correlation id: ids alone are not enough, clients
+repeat and reuse them. Where one API's wire differs from all others, its dissector says so as an attribute
+(kshark.schema.Api) and this stage obeys."""
 
 from __future__ import annotations
 
@@ -126,7 +126,9 @@ class ExchangeStage:
 
     # -- requests
 
-    def _request(self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int) -> Message:
+    def _request(
+        self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int
+    ) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
             connection.raw_open += 1
             return self._without_header(connection, "request", ["RAW_TOKEN"], end - start, packets, last, last_ns)
@@ -158,7 +160,8 @@ class ExchangeStage:
         if decoder.weird:
             codes = [decoder.weird, *(codes or ())]
         message = Message(
-            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key, decoder.name,
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
+            decoder.name,
             decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body, codes, detail,
         )  # fmt: skip
         self._page.append(message)
@@ -218,7 +221,15 @@ class ExchangeStage:
     # -- responses
 
     def _response(
-        self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int, first_ns: int
+        self,
+        connection: Connection,
+        buffer: bytes,
+        start: int,
+        end: int,
+        packets: Packets,
+        last: int,
+        last_ns: int,
+        first_ns: int,
     ) -> Message:
         if connection.raw_open:
             connection.raw_open -= 1
@@ -252,7 +263,8 @@ class ExchangeStage:
         if decoder.weird:
             codes = [decoder.weird, *(codes or ())]
         message = Message(
-            last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key, asked.api, asked.version,
+            last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key,
+            asked.api, asked.version,
             correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes, detail,
         )  # fmt: skip
         owner = request.owner
@@ -273,7 +285,8 @@ class ExchangeStage:
         return message
 
     def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
-        """The request that is answered in that packet although older ones are open, and the oldest of these if that is weird."""
+        """The request that is answered in that packet although older ones are open, and the oldest of these if that is
+        weird."""
         waiting = connection.open
         place = connection.place_of(correlation_id)
         if place is None:
@@ -287,7 +300,9 @@ class ExchangeStage:
         del waiting[: place + 1]
         return request, None
 
-    def _unmatched(self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int) -> Message:
+    def _unmatched(
+        self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
+    ) -> Message:
         """An answer to no request that is here; one to a request from before the capture is nothing odd."""
         codes: list[str] | UnsetType = ["RESPONSE_UNMATCHED"]
         if correlation_id in connection.one_way:
@@ -316,7 +331,14 @@ class ExchangeStage:
         return fits
 
     def _without_header(
-        self, connection: Connection, kind: Kind, codes: list[str] | UnsetType, size: int, packets: Packets, last: int, last_ns: int
+        self,
+        connection: Connection,
+        kind: Kind,
+        codes: list[str] | UnsetType,
+        size: int,
+        packets: Packets,
+        last: int,
+        last_ns: int,
     ) -> Message:
         """A message of which nothing is known but its place and size."""
         message = Message(
@@ -336,7 +358,17 @@ class ExchangeStage:
         """What is learned about a request later: an event of its own, since the message was emitted and is final."""
         known = None if isinstance(asked.correlation_id, UnsetType) else asked.correlation_id
         self._page.append(
-            Weird(code, "exchange", packet, time_ns, _named(asked) + more, flow.id, flow.client_side, asked.packet, correlation_id=known)
+            Weird(
+                code,
+                "exchange",
+                packet,
+                time_ns,
+                _named(asked) + more,
+                flow.id,
+                flow.client_side,
+                asked.packet,
+                correlation_id=known,
+            )
         )
 
     def _close_flow(self, closed: Closed) -> None:
@@ -371,7 +403,9 @@ def _learn(decoder: Decoder, connection: Connection, answer: Message, offers: Of
     if error == _ILLEGAL_SASL_STATE:
         _mark(answer, "SASL_SEQUENCE")
     elif decoder.sasl is not None and isinstance(error, int) and not connection.authenticated:
-        connection.authenticated = None if error else decoder.sasl == "goes on"  # who refuses closes the connection, whatever comes
+        connection.authenticated = (
+            None if error else decoder.sasl == "goes on"
+        )  # who refuses closes the connection, whatever comes
     if decoder.fell_back is None:
         return
     if error == decoder.fell_back:

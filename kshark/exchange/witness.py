@@ -1,4 +1,5 @@
-"""Whether bytes are messages of Kafka's, by their bodies: what frames are recognised by, before anything else is known of a connection."""
+"""Whether bytes are messages of Kafka's, by their bodies: what frames are recognised by, before anything else is known
+of a connection."""
 
 from __future__ import annotations
 
@@ -18,17 +19,20 @@ _HEAD: Final = Struct(">hhih").unpack_from
 
 
 class BodyWitness:
-    """Reads bodies as far as they must fit: from the header to the frame's last byte, without a fault. Record batches stay closed."""
+    """Reads bodies as far as they must fit: from the header to the frame's last byte, without a fault. Record batches
+    stay closed."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         #: Whether any Kafka release has an API in a version.
         self.knows = registry.knows
-        #: What bodies told: connections begin alike, and each is looked at again when more of it comes. By layout, version and bytes.
+        #: What bodies told: connections begin alike, and each is looked at again when more of it comes. By layout,
+        #: version and bytes.
         self._known: dict[tuple[int, bool, int, bytes], int] = {}
 
     def asks(self, data: bytes, start: int, end: int) -> int:
-        """1 if the frame from `start` to `end` is a request to its last byte, -1 if not, 0 if its body is too short to tell."""
+        """1 if the frame from `start` to `end` is a request to its last byte, -1 if not, 0 if its body is too short to
+        tell."""
         key, version, _, size = _HEAD(data, start)
         api = self._registry.api(key)
         if api is None:

@@ -1,7 +1,8 @@
-"""Connections in figures: what became of their bytes, what their packets say of the network, and whether it is to blame.
+"""Connections in figures: what became of their bytes, what their packets say of the network, and whether it is to
+blame.
 
-counting = FlowCounting()
-for batch in front.batches(items):  # the time line before anything is decoded, of an engine with Options(transport=True)
+counting = FlowCounting() for batch in front.batches(items):  # the time line before anything is decoded, of an engine
+with Options(transport=True)
     counting.batch(batch)
 flows, network = counting.close(since_ns)
 """

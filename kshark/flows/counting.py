@@ -36,7 +36,12 @@ class FlowCounting:
     def exchange(self, exchange: Exchange) -> None:
         """What brokers take to answer."""
         response = exchange.response
-        if response is not None and isinstance(response.latency_ns, int) and response.api_key not in _WAITING and response.latency_ns >= 0:
+        if (
+            response is not None
+            and isinstance(response.latency_ns, int)
+            and response.api_key not in _WAITING
+            and response.latency_ns >= 0
+        ):
             self._latency.add(response.latency_ns)
 
     def close(self, since_ns: int, chosen: Container[int] | None = None) -> tuple[list[ListedFlow], Network]:

@@ -1,8 +1,8 @@
 """What became of every byte of a connection: the time line in, an account for each direction out.
 
-Framing keeps no books: Frames and Weird say of what they dispose, and the Flow what reassembly and TLS did with its bytes. So nothing is
-paid for where nobody asks, and the sums differ where a stage forgets a byte: tests hold them against the packets' sequence numbers.
-"""
+Framing keeps no books: Frames and Weird say of what they dispose, and the Flow what reassembly and TLS did with its
+bytes. So nothing is paid for where nobody asks, and the sums differ where a stage forgets a byte: tests hold them
+against the packets' sequence numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 #: An int32 before each frame.
 _PREFIX: Final = 4
-#: What framing says of bytes that became no message. The four of a FRAME_LENGTH_INVALID are the first of a BYTES_SKIPPED too.
+#: What framing says of bytes that became no message. The four of a FRAME_LENGTH_INVALID are the first of a
+#: BYTES_SKIPPED too.
 _SKIPPED: Final = "BYTES_SKIPPED"
 _UNFINISHED: Final = "FRAME_TRUNCATED_AT_CLOSE"
 
@@ -26,10 +27,9 @@ _UNFINISHED: Final = "FRAME_TRUNCATED_AT_CLOSE"
 class Account(NamedTuple):
     """Bytes that one side sent, by what became of them; they add up to `length`.
 
-    `framed` became `messages`, `gap` is not in the capture, `skipped` lies where no message begins, `unfinished` began one that did not
-    end. `foreign` is of no Kafka: another protocol, TLS that was not decrypted. `sealing` is what TLS adds to what it protects.
-    A hole whose size nobody knows is in no sum: Flow.gaps counts it.
-    """
+    `framed` became `messages`, `gap` is not in the capture, `skipped` lies where no message begins, `unfinished` began
+    one that did not end. `foreign` is of no Kafka: another protocol, TLS that was not decrypted. `sealing` is what TLS
+    adds to what it protects. A hole whose size nobody knows is in no sum: Flow.gaps counts it."""
 
     messages: int
     framed: int
@@ -61,7 +61,9 @@ class _Books:
         if flow.tls is not None:
             foreign = flow.tls.unread[side]
             sealing = carried - foreign - flow.tls.content[side]
-        return Account(self.messages[side], self.framed[side], gap, self.skipped[side], self.unfinished[side], foreign, sealing)
+        return Account(
+            self.messages[side], self.framed[side], gap, self.skipped[side], self.unfinished[side], foreign, sealing
+        )
 
 
 class Ledger:

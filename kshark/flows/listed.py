@@ -24,7 +24,8 @@ class ListedTimes(Struct):
 
 
 class ListedSide(Struct):
-    """What one side sent. The parts of its stream add up to `bytes`; what the others mean says kshark.transport.Sent."""
+    """What one side sent. The parts of its stream add up to `bytes`; what the others mean says
+    kshark.transport.Sent."""
 
     packets: int
     data_packets: int
@@ -75,7 +76,8 @@ class ListedFlow(Struct):
     #: From the SYN to the acknowledgement of its answer.
     handshake_ns: int | None
     gaps: int
-    #: So much came twice, or came again sooner than it can be sent again, that what was sent again cannot be told from copies.
+    #: So much came twice, or came again sooner than it can be sent again, that what was sent again cannot be told from
+    #: copies.
     captured_twice: bool
     from_client: ListedSide
     from_broker: ListedSide
@@ -123,7 +125,8 @@ def listed_flow(closed: Closed, accounts: tuple[Account, Account], transport: Tr
 
 
 def _captured_twice(one: Sent, other: Sent) -> bool:
-    """Copies are no fewer than a fourth of what seems to be sent again, or half of what both sides said came again: nobody does that."""
+    """Copies are no fewer than a fourth of what seems to be sent again, or half of what both sides said came again:
+    nobody does that."""
     if one.again + other.again and 4 * (one.copies + other.copies) >= one.again + other.again:
         return True
     twice = [side.again + side.tail_probes + side.spurious + side.copies for side in (one, other)]

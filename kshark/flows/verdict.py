@@ -1,8 +1,8 @@
 """Is it the network? What the packets of all connections together say, with the figures that it rests on.
 
-Nobody is accused of what the capture, or a host, may have done: what came twice too soon was captured twice, what was acknowledged was lost
-by the capture alone, a window of zero is a receiver that does not read, a refused SYN a broker that is not there.
-"""
+Nobody is accused of what the capture, or a host, may have done: what came twice too soon was captured twice, what was
+acknowledged was lost by the capture alone, a window of zero is a receiver that does not read, a refused SYN a broker
+that is not there."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ class Between(Struct):
 
 
 class Network(Struct):
-    """`verdict`: `loss` (packets were lost between two hosts, or at one of them), `little` (so few that it explains nothing), `none` (no
-    sign of it), `unknown` (the capture cannot tell). Times in ns; `handshakes` and `answers` are None where none was seen.
-    """
+    """`verdict`: `loss` (packets were lost between two hosts, or at one of them), `little` (so few that it explains
+    nothing), `none` (no sign of it), `unknown` (the capture cannot tell). Times in ns; `handshakes` and `answers` are
+    None where none was seen."""
 
     verdict: Literal["loss", "little", "none", "unknown"]
     connections: int
     #: Beyond the limit: neither listed nor measured.
     not_listed: int
     data_packets: int
-    #: Packets sent again, SYNs included, on how many connections; of these two sums connections `captured_twice` have no part.
+    #: Packets sent again, SYNs included, on how many connections; of these two sums connections `captured_twice` have
+    #: no part.
     retransmissions: int
     retransmitting: int
     #: How long after the first time, at the most.

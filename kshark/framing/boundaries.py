@@ -1,8 +1,9 @@
-"""Where messages begin again, in bytes that may start anywhere: behind a gap, or in a connection older than the capture.
+"""Where messages begin again, in bytes that may start anywhere: behind a gap, or in a connection older than the
+capture.
 
-A place is certain when something confirms its header: the next header, the correlation id of the other direction, a body that decodes.
-Until its frame is whole, a place at a segment's edge with a sound header is kept, however long that frame is.
-"""
+A place is certain when something confirms its header: the next header, the correlation id of the other direction, a
+body that decodes. Until its frame is whole, a place at a segment's edge with a sound header is kept, however long that
+frame is."""
 
 from __future__ import annotations
 
@@ -47,10 +48,11 @@ def next_request(
 ) -> Boundary | None:
     """Where requests begin again; `edges` are the positions where TCP segments begin.
 
-    In a connection that is known, three whole requests in a row are accepted; at a segment's edge one whose body decodes, one with the
-    header of another behind it, or one that continues from `last_id` with the same client id. In one that is not, bodies must decode: of
-    requests, or of answers to them in `other`, which is what the other side sent. All frames from there must be plausible up to the end of
-    the bytes: frames inside a record's value would end with that value.
+    In a connection that is known, three whole requests in a row are accepted; at a segment's edge one whose body
+    decodes, one with the header of another behind it, or one that continues from `last_id` with the same client id. In
+    one that is not, bodies must decode: of requests, or of answers to them in `other`, which is what the other side
+    sent. All frames from there must be plausible up to the end of the bytes: frames inside a record's value would end
+    with that value.
     `final`: no more bytes come. `chain_at_0`: the requests from the first byte on, if they are known.
     """
     kept: Boundary | None = None
@@ -61,10 +63,18 @@ def next_request(
             continue
         first = chain.headers[0]
         by_edge = at in starts
-        goes_on = last_id is not None and 0 < first.correlation_id - last_id <= limits.IN_FLIGHT and first.client_id == client_id
+        goes_on = (
+            last_id is not None
+            and 0 < first.correlation_id - last_id <= limits.IN_FLIGHT
+            and first.client_id == client_id
+        )
         if goes_on and (by_edge or chain.whole >= 2):
             return _leading(data, at, first, witness)
-        if chain.whole and _rising(chain.headers) and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final):
+        if (
+            chain.whole
+            and _rising(chain.headers)
+            and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final)
+        ):
             return _leading(data, at, first, witness)
         if by_edge and chain.whole and other is not None:
             return kept  # sound headers over other bodies: farther on a body may fit by chance
@@ -75,26 +85,41 @@ def next_request(
 
 def _rising(headers: Sequence[Header]) -> bool:
     """Whether they are one client's, each with a higher id than the one before."""
-    return len(headers) == 1 or all(a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(headers))
+    return len(headers) == 1 or all(
+        a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(headers)
+    )
 
 
 def _leading(data: bytes, at: int, first: Header, witness: Witness) -> Boundary:
-    """The certain request at `at`, or the earliest one from which whole requests of the same client, with rising ids, lead up to it."""
+    """The certain request at `at`, or the earliest one from which whole requests of the same client, with rising ids,
+    lead up to it."""
     for place in reversed(_named_places(data[:at], first.client_id)):
         header = header_at(data, place, witness.knows)
-        if header is not None and header.end == at and header.correlation_id < first.correlation_id and header.client_id == first.client_id:
+        if (
+            header is not None
+            and header.end == at
+            and header.correlation_id < first.correlation_id
+            and header.client_id == first.client_id
+        ):
             at, first = place, header
     return Boundary(at, first.end, True)
 
 
-def _confirmed(data: bytes, at: int, chain: Chain, witness: Witness, other: bytes | None, *, by_edge: bool, final: bool) -> bool:
+def _confirmed(
+    data: bytes, at: int, chain: Chain, witness: Witness, other: bytes | None, *, by_edge: bool, final: bool
+) -> bool:
     """Whether these are requests: the first is followed by others, or their bodies decode."""
     if other is None:
         first, second = (*chain.headers, None)[:2]
         assert first is not None
         if chain.whole >= 3 or (by_edge and final and first.telling):
             return True
-        if by_edge and second is not None and first.client_id and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT:
+        if (
+            by_edge
+            and second is not None
+            and first.client_id
+            and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT
+        ):
             return True
     return by_edge and bodies_told(chain, at, data, other or b"", witness) > 0
 
@@ -117,9 +142,9 @@ def _named_places(data: bytes, client_id: bytes | None) -> list[int]:
 
 
 def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> Boundary | None:
-    """Where answers begin again: two answers to open requests in a row, the first of them whole, or one that reaches from a segment's
-    edge to the end of the bytes; all frames from there must be plausible. Answers that lead up to them may belong to earlier requests.
-    """
+    """Where answers begin again: two answers to open requests in a row, the first of them whole, or one that reaches
+    from a segment's edge to the end of the bytes; all frames from there must be plausible. Answers that lead up to them
+    may belong to earlier requests."""
     kept: Boundary | None = None
     starts = set(edges)
     for at in _answer_places(data, edges, open_ids):
@@ -148,7 +173,8 @@ def _answer_places(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -
 
 
 def _before(data: bytes, edges: Sequence[int], at: int, number: int) -> int:
-    """The first edge from which whole answers lead to the one at `at`, with correlation ids that run on to its `number`."""
+    """The first edge from which whole answers lead to the one at `at`, with correlation ids that run on to its
+    `number`."""
     for edge in edges:
         if edge >= at:
             break

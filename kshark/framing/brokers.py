@@ -1,4 +1,5 @@
-"""Ends known to be Kafka brokers: what one connection showed about its broker helps to tell others that begin like nothing known."""
+"""Ends known to be Kafka brokers: what one connection showed about its broker helps to tell others that begin like
+nothing known."""
 
 from __future__ import annotations
 

@@ -44,5 +44,7 @@ class Clock:
         """The clock at that packet, in nanoseconds; 0 for one longer ago."""
         for first, packets, clock_ns in reversed(self._batches):
             if packet >= first:
-                return clock_ns[min(packet - first, len(clock_ns) - 1) if packets is None else bisect_right(packets, packet) - 1]
+                return clock_ns[
+                    min(packet - first, len(clock_ns) - 1) if packets is None else bisect_right(packets, packet) - 1
+                ]
         return 0

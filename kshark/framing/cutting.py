@@ -28,9 +28,9 @@ _UINT32: Final = Struct(">I").unpack_from
 
 
 class Cuts:
-    """The frames of one batch, in the order in which they were cut: of many streams at once, or of one that is searched, as its bytes
-    come. Columns cost as much for one frame as for many, so those of single streams are rows until they are `taken`.
-    """
+    """The frames of one batch, in the order in which they were cut: of many streams at once, or of one that is
+    searched, as its bytes come. Columns cost as much for one frame as for many, so those of single streams are rows
+    until they are `taken`."""
 
     def __init__(self) -> None:
         self._done: list[Frames] = []
@@ -87,7 +87,9 @@ class Cuts:
     def _make_columns(self) -> None:
         if not self._rows:
             return
-        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, unsure = np.array(self._rows).T.copy()
+        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, unsure = np.array(
+            self._rows
+        ).T.copy()
         flows = [stream.flow for stream in self._streams]
         by_client = [stream.by_client for stream in self._streams]
         columns = (stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns)
@@ -98,8 +100,8 @@ class Cuts:
 def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
     """Cuts whole frames off streams whose boundaries are known; the rest stays in the streams.
 
-    A stream breaks where a frame's length is impossible; what is behind that is returned, to be searched piece by piece.
-    """
+    A stream breaks where a frame's length is impossible; what is behind that is returned, to be searched piece by
+    piece."""
     ready = [stream for stream in streams if stream.can_be_cut(tell)]
     if not ready:
         return None, []
@@ -148,7 +150,9 @@ def _column(parts: list[list[int]]) -> Int64s:
     return np.array(list(chain.from_iterable(parts)))
 
 
-def _frames(stream: Stream, data: bytes, at: int, behind: int, starts: list[int], ends: list[int]) -> tuple[int, int | None]:
+def _frames(
+    stream: Stream, data: bytes, at: int, behind: int, starts: list[int], ends: list[int]
+) -> tuple[int, int | None]:
     """Adds the whole frames from `at` on; returns where they end, and the length found there if it is impossible."""
     limit, need = stream.limit, 4
     while at + 4 <= behind:
@@ -167,11 +171,14 @@ def _frames(stream: Stream, data: bytes, at: int, behind: int, starts: list[int]
 
 
 def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
-    """Keeps in each stream what finding a boundary after a gap needs; marks frames after a boundary found by searching (RESYNC)."""
+    """Keeps in each stream what finding a boundary after a gap needs; marks frames after a boundary found by searching
+    (RESYNC)."""
     behind = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
     place = frames.start + behind
     whole = place + 4 <= frames.end
-    ids = ((frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), np.where(whole, place, 0))).tolist()
+    ids = (
+        (frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), np.where(whole, place, 0))
+    ).tolist()
     short = set(np.flatnonzero(~whole).tolist())  # frames too short for a correlation id
     at = 0
     for stream, count in zip(streams, counts, strict=True):

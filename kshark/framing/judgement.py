@@ -32,7 +32,8 @@ ANSWERED: Final = 0
 UNANSWERED: Final = -1
 OTHERWISE: Final = -2
 
-#: Marks from here on (_requests_told) get sides alone that opened their connection; the other side need not be looked at.
+#: Marks from here on (_requests_told) get sides alone that opened their connection; the other side need not be looked
+#: at.
 FOR_OPENERS: Final = 6
 
 
@@ -44,14 +45,16 @@ class Conversation:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.streams = (Stream(flow, 0), Stream(flow, 1))
-        #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used for others.
+        #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used
+        #: for others.
         self.holed = False
         self.try_at = 0
         #: As long as it is not recognised: the first piece that was whole requests, and these.
         self._seen: tuple[bytes, Chain] | None = None
 
     def requests(self, side: int, head: bytes, knows: Knows) -> Chain:
-        """The requests that a side begins with; whole ones are looked for once, though the answer to them asks again."""
+        """The requests that a side begins with; whole ones are looked for once, though the answer to them asks
+        again."""
         if self._seen is not None and self._seen[0] is head:
             return self._seen[1]
         chain = requests_from(head, 0, knows)
@@ -79,7 +82,8 @@ class Conversation:
         return self.streams[0].searching or self.streams[1].searching
 
     def unclear(self, packet: int) -> tuple[int, int]:
-        """By side, with which packet the first byte came that is not understood yet; NEVER where all are. `packet`: the last one read.
+        """By side, with which packet the first byte came that is not understood yet; NEVER where all are. `packet`: the
+        last one read.
 
         Answers wait for their requests too, as long as these are not too many bytes.
         """
@@ -98,7 +102,14 @@ class Conversation:
 
 
 def judge(
-    conversation: Conversation, witness: Witness, brokers: Brokers, ports: frozenset[int], packet: int, tell: Tell, *, final: bool
+    conversation: Conversation,
+    witness: Witness,
+    brokers: Brokers,
+    ports: frozenset[int],
+    packet: int,
+    tell: Tell,
+    *,
+    final: bool,
 ) -> None:
     """Sets the flow's service and, for Kafka, its client side; leaves the service unknown while the bytes do not tell.
 
@@ -138,7 +149,8 @@ def judge(
 
 
 def _look_again(conversation: Conversation, tell: Tell) -> None:
-    """So many bytes tell nothing: the next look is at half as many more, or when the frame is whole that may begin in them.
+    """So many bytes tell nothing: the next look is at half as many more, or when the frame is whole that may begin in
+    them.
 
     Bytes that were no requests from the beginning may still have some farther on.
     """
@@ -171,9 +183,14 @@ def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
 
 
 def _client(
-    conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, final: bool, waits: list[tuple[Stream, Boundary | None]]
+    conversation: Conversation,
+    heads: tuple[bytes, bytes],
+    witness: Witness,
+    final: bool,
+    waits: list[tuple[Stream, Boundary | None]],
 ) -> Side | None:
-    """The side whose bytes look more like requests; None where neither does, or both alike. `waits` takes what nothing is sure of yet."""
+    """The side whose bytes look more like requests; None where neither does, or both alike. `waits` takes what nothing
+    is sure of yet."""
     opener: Side = 1 if conversation.flow.opened_by == 1 else 0
     other: Side = 0 if opener else 1
     mark = _requests_told(conversation, opener, heads, witness, final, waits)
@@ -253,7 +270,8 @@ def _by_broker(
 
 
 def _answered(chain: Chain, other: bytes, witness: Witness) -> int:
-    """What the answer to the first request tells, as of Witness.answers; what a broker cannot read it does not answer."""
+    """What the answer to the first request tells, as of Witness.answers; what a broker cannot read it does not
+    answer."""
     if not chain.whole:
         return UNANSWERED
     first = chain.headers[0]

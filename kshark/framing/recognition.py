@@ -1,10 +1,11 @@
-"""What a connection carries, told by its bytes: Kafka or not, which side is the client, where messages begin. Never by ports.
+"""What a connection carries, told by its bytes: Kafka or not, which side is the client, where messages begin. Never by
+ports.
 
-A request begins with a header that is hard to hit by chance: a length that fits, an api key and version that exist, a client id that
-ends inside the frame. An answer has a correlation id only, so it is told by linking with requests of the other direction. A response may
-look like a Produce request of a low version (its correlation id read as key and version): such a header alone is no witness.
-Source: Kafka protocol guide, "Request and Response Headers"; foreign protocols: RFC 8446 section 5.1, RFC 9112 section 3.
-"""
+A request begins with a header that is hard to hit by chance: a length that fits, an api key and version that exist, a
+client id that ends inside the frame. An answer has a correlation id only, so it is told by linking with requests of the
+other direction. A response may look like a Produce request of a low version (its correlation id read as key and
+version): such a header alone is no witness. Source: Kafka protocol guide, "Request and Response Headers"; foreign
+protocols: RFC 8446 section 5.1, RFC 9112 section 3."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ Knows = Callable[[int, int], bool]
 
 
 class Witness(Protocol):
-    """What is known of Kafka's messages: `knows` whether an api key and version exist; `asks` what the body of the frame between two
-    positions tells of its being a request, `answers` of its being an answer to a request of that key and version: 1 for, -1 against.
-    """
+    """What is known of Kafka's messages: `knows` whether an api key and version exist; `asks` what the body of the
+    frame between two positions tells of its being a request, `answers` of its being an answer to a request of that key
+    and version: 1 for, -1 against."""
 
     def knows(self, key: int, version: int, /) -> bool: ...
 
@@ -39,7 +40,18 @@ HEADER_BYTES: Final = 14
 #: The shortest request: ControlledShutdown v0 has no client id.
 LEAST_REQUEST: Final = 8
 LEAST_ANSWER: Final = 4
-_HTTP: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"HTTP/", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"PRI * ")
+_HTTP: Final = (
+    b"GET ",
+    b"POST ",
+    b"PUT ",
+    b"HEAD ",
+    b"HTTP/",
+    b"DELETE ",
+    b"OPTIONS ",
+    b"PATCH ",
+    b"CONNECT ",
+    b"PRI * ",
+)
 #: So many requests are looked at for what their bodies tell.
 BODIES: Final = 4
 #: A shorter Produce request has hardly room for a batch, and is easily an answer full of zeros.
@@ -64,7 +76,8 @@ class Header(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Consecutive frames with plausible headers; how many of them are whole; whether the bytes after them may still belong to a frame."""
+    """Consecutive frames with plausible headers; how many of them are whole; whether the bytes after them may still
+    belong to a frame."""
 
     headers: Sequence[Header]
     whole: int
@@ -73,7 +86,13 @@ class Chain(NamedTuple):
 
 def foreign(head: bytes) -> Service | None:
     """The other protocol that begins with these bytes; None where they do not tell."""
-    if len(head) >= 5 and head[0] in (20, 21, 22, 23) and head[1] == 3 and head[2] <= 4 and int.from_bytes(head[3:5], "big") <= 16640:
+    if (
+        len(head) >= 5
+        and head[0] in (20, 21, 22, 23)
+        and head[1] == 3
+        and head[2] <= 4
+        and int.from_bytes(head[3:5], "big") <= 16640
+    ):
         return "tls"
     if head.startswith(_HTTP):
         return "http"
@@ -93,7 +112,11 @@ def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
     if at + HEADER_BYTES > len(data):
         return None
     length, key, version, correlation_id, size = _HEADER(data, at)
-    if not LEAST_REQUEST + 2 <= length <= limits.REQUEST_BYTES or not -1 <= size <= length - 10 or not knows(key, version):
+    if (
+        not LEAST_REQUEST + 2 <= length <= limits.REQUEST_BYTES
+        or not -1 <= size <= length - 10
+        or not knows(key, version)
+    ):
         return None
     client_id = None if size < 0 else data[at + HEADER_BYTES : at + HEADER_BYTES + size]
     return Header(at + 4 + length, key, version, correlation_id, client_id)
@@ -125,12 +148,17 @@ def _may_begin_request(rest: bytes, knows: Knows) -> bool:
 
 
 def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64) -> tuple[int, bool, bool]:
-    """How many whole answers to requests with these ids follow from `at`, whether nothing contradicts, whether the bytes end there."""
+    """How many whole answers to requests with these ids follow from `at`, whether nothing contradicts, whether the
+    bytes end there."""
     known = set(open_ids)
     whole = 0
     while whole < most:
         if at + 8 > len(data):
-            return whole, at + 4 > len(data) or LEAST_ANSWER <= _LENGTH(data, at)[0] <= limits.FRAME_BYTES, at == len(data)
+            return (
+                whole,
+                at + 4 > len(data) or LEAST_ANSWER <= _LENGTH(data, at)[0] <= limits.FRAME_BYTES,
+                at == len(data),
+            )
         length, correlation_id = _ANSWER(data, at)
         if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or correlation_id not in known:
             return whole, False, False
@@ -143,9 +171,9 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
 
 
 def bodies_told(chain: Chain, at: int, data: bytes, other: bytes, witness: Witness) -> int:
-    """How many of the first requests, which begin at `at`, and of the answers to them in `other` have the body that their header announces;
-    less those that have another. What is read of a version that may not exist yet counts only where it fits.
-    """
+    """How many of the first requests, which begin at `at`, and of the answers to them in `other` have the body that
+    their header announces; less those that have another. What is read of a version that may not exist yet counts only
+    where it fits."""
     told = 0
     for header in chain.headers[: min(chain.whole, BODIES)]:
         known = witness.knows(header.key, header.version)
@@ -160,7 +188,8 @@ def bodies_told(chain: Chain, at: int, data: bytes, other: bytes, witness: Witne
 
 
 def answer_to(data: bytes, correlation_id: int, most: int = 8) -> tuple[int, int] | None:
-    """From where to where the first whole answer with that correlation id lies, behind its length; None where there is none."""
+    """From where to where the first whole answer with that correlation id lies, behind its length; None where there is
+    none."""
     at = 0
     for _ in range(most):
         if at + 8 > len(data):
@@ -175,7 +204,8 @@ def answer_to(data: bytes, correlation_id: int, most: int = 8) -> tuple[int, int
 
 
 def lengths_from(data: bytes) -> tuple[int, bool]:
-    """How many whole frames follow from the beginning by their lengths alone, and whether the bytes end where one does."""
+    """How many whole frames follow from the beginning by their lengths alone, and whether the bytes end where one
+    does."""
     at = whole = 0
     while at + 8 <= len(data):
         length = _LENGTH(data, at)[0]
@@ -187,7 +217,8 @@ def lengths_from(data: bytes) -> tuple[int, bool]:
 
 
 def answers_alone(data: bytes) -> bool:
-    """Whether these are answers, the other direction unseen: three whole frames or more whose correlation ids run on."""
+    """Whether these are answers, the other direction unseen: three whole frames or more whose correlation ids run
+    on."""
     whole, ends = lengths_from(data)
     if whole < 3 or not ends:
         return False

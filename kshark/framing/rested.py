@@ -1,4 +1,5 @@
-"""Connections that were forgotten between two of their messages: when one goes on, neither its service nor a boundary is searched anew."""
+"""Connections that were forgotten between two of their messages: when one goes on, neither its service nor a boundary
+is searched anew."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Runs of bytes to frames: each connection recognised by its content, each direction cut into frames, all put into one time line.
+"""Runs of bytes to frames: each connection recognised by its content, each direction cut into frames, all put into one
+time line.
 
-Connections that are known as Kafka, with known message boundaries, are cut at the end of each batch, all together. All others (not
-recognised yet, or after a gap) take their bytes piece by piece in the order of packets over all of them, so that no decision depends on
-where a batch ends.
-"""
+Connections that are known as Kafka, with known message boundaries, are cut at the end of each batch, all together. All
+others (not recognised yet, or after a gap) take their bytes piece by piece in the order of packets over all of them, so
+that no decision depends on where a batch ends."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ Step = tuple[Happening, int]
 
 
 class Framing:
-    """From segments to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes say.
+    """From segments to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes
+    say.
 
-    `tls_keys`: the text of a TLS key log. `measuring`: each flow gets its `transport`. `exact`: every segment is reassembled one by one.
+    `tls_keys`: the text of a TLS key log. `measuring`: each flow gets its `transport`. `exact`: every segment is
+    reassembled one by one.
     `asking`: only some of the capture's connections come here.
     """
 
@@ -90,14 +92,16 @@ class Framing:
         self._told += weirds
 
     def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
-        """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may wait."""
+        """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may
+        wait."""
         if segments is not None:
             self._clock.feed(segments)
             self._take(self._reassembly.feed(segments, ends))
         return self._release(self._horizon())
 
     def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
-        """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with those of the others."""
+        """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with
+        those of the others."""
         self._clock.close(end)
         self._take(self._reassembly.close(end))
         if whole:
@@ -147,7 +151,8 @@ class Framing:
         self._make_room()
 
     def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[Happening]) -> None:
-        """Runs of recognised connections go to their streams, those not recognised yet to `piecewise`; others are dropped."""
+        """Runs of recognised connections go to their streams, those not recognised yet to `piecewise`; others are
+        dropped."""
         conversations, touched = self._conversations, self._touched
         for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
             if flow.service == "kafka" and flow.id not in unsettled:
@@ -170,9 +175,8 @@ class Framing:
             self._told.append(item)
 
     def _cut_touched(self) -> None:
-        """Cuts the streams whose boundaries are known, all at once. Where a frame's length is impossible, the rest of that connection's
-        bytes is searched for the next boundary, piece by piece.
-        """
+        """Cuts the streams whose boundaries are known, all at once. Where a frame's length is impossible, the rest of
+        that connection's bytes is searched for the next boundary, piece by piece."""
         while self._touched:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
@@ -184,8 +188,11 @@ class Framing:
                 self._take_piecewise(later)
 
     def _make_room(self) -> None:
-        """Drops correlation ids that are too old; if unfinished frames take too many bytes, the longest are given up."""
-        uncertain = dict.fromkeys(stream for conversation in self._uncertain.values() for stream in conversation.streams)
+        """Drops correlation ids that are too old; if unfinished frames take too many bytes, the longest are given
+        up."""
+        uncertain = dict.fromkeys(
+            stream for conversation in self._uncertain.values() for stream in conversation.streams
+        )
         for stream in (*self._unfinished, *uncertain):
             stream.forget_old_ids()
             stream.join_pieces()
@@ -201,9 +208,8 @@ class Framing:
     def _take_piecewise(self, items: list[Happening]) -> None:
         """Events and pieces of runs in the order of their packets, over all connections that are not settled.
 
-        As long as a connection has a hole that may be filled, what comes after the hole waits, in both directions: whether it was
-        filled or given up within this batch or a later one must make no difference.
-        """
+        As long as a connection has a hole that may be filled, what comes after the hole waits, in both directions:
+        whether it was filled or given up within this batch or a later one must make no difference."""
         steps = [step for waiting in self._waiting.values() for step in waiting]
         steps += [(item, 0) for item in items]
         self._waiting = {}
@@ -222,7 +228,9 @@ class Framing:
                 self._take_event(item, place)
             elif item.flow.service not in ("kafka", "unknown"):
                 heappop(queue)
-            elif item.flow.service == "kafka" and not (number in self._uncertain or number in gapped or number in self._holes):
+            elif item.flow.service == "kafka" and not (
+                number in self._uncertain or number in gapped or number in self._holes
+            ):
                 # recognised a moment ago: the rest of the batch is cut at once
                 heappop(queue)
                 stream = self._conversations[number].streams[item.side]
@@ -245,7 +253,8 @@ class Framing:
         return waits.place(packet, item.side if type(item) is Run or type(item) is Gap else None), packet
 
     def _piece(self, run: Run, index: int, place: int, *, gapped: bool) -> None:
-        """`gapped`: a gap follows in this batch. What came before it is cut at once, so that what cannot be cut waits from there on."""
+        """`gapped`: a gap follows in this batch. What came before it is cut at once, so that what cannot be cut waits
+        from there on."""
         conversation = self._conversation(run.flow)
         stream = conversation.streams[run.side]
         stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
@@ -293,7 +302,8 @@ class Framing:
             self._forget(conversation.flow, packet)
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
-        """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more bytes come."""
+        """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more
+        bytes come."""
         if conversation.searching:
             self._resume_both(conversation, final)
         self._review(conversation, packet)
@@ -321,15 +331,18 @@ class Framing:
                 self._resume(conversation, stream, final)
 
     def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
-        """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with that packet, then
-        again with every later piece: the same boundary is found however many pieces came at once.
-        """
+        """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with
+        that packet, then again with every later piece: the same boundary is found however many pieces came at once."""
         waiting: deque[tuple[bytes, int, int, int, int]] = deque()
         other = conversation.streams[1 - stream.side]
         while True:
             for _, rest in self._cuts.one(stream, self._told.append):
                 waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
-            if stream.searching and stream.size and stream.find(other, self._witness, final is not None, self._told.append):
+            if (
+                stream.searching
+                and stream.size
+                and stream.find(other, self._witness, final is not None, self._told.append)
+            ):
                 continue
             if not waiting:
                 return
@@ -338,7 +351,9 @@ class Framing:
     def _lose(self, conversation: Conversation, gap: Gap, packet: int) -> None:
         conversation.holed = True
         stream = conversation.streams[gap.side]
-        if conversation.flow.service == "kafka" and not conversation.searching:  # else each piece was searched as it came
+        if (
+            conversation.flow.service == "kafka" and not conversation.searching
+        ):  # else each piece was searched as it came
             self._resume_both(conversation)
         stream.lose(gap, self._told.append)
         self._told.append(gap)
@@ -386,10 +401,21 @@ class Framing:
             code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
         elif flow.service == "tls":
             return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
-        return Weird(code, "framing", closed.packet, closed.time_ns, text, flow.id, None, flow.first_packet, sum(flow.stream_bytes))
+        return Weird(
+            code,
+            "framing",
+            closed.packet,
+            closed.time_ns,
+            text,
+            flow.id,
+            None,
+            flow.first_packet,
+            sum(flow.stream_bytes),
+        )
 
     def _forget(self, flow: Flow, packet: int) -> None:
-        """Nothing of that connection is cut any more: it is over, or another protocol's, whose bytes are counted by the flow."""
+        """Nothing of that connection is cut any more: it is over, or another protocol's, whose bytes are counted by the
+        flow."""
         waits = self._timeline.waits.get(flow.id)
         if waits is not None:
             waits.wait((NEVER, NEVER), packet, self._clock)

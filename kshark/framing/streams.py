@@ -1,9 +1,8 @@
 """One direction of a connection, cut into Kafka's frames: int32 length, then the message.
 
-Bytes are kept as the pieces they came in and joined once, when a frame is whole: a large frame costs its size, not its square. After a
-gap the next boundary is certain where the gap lies inside a frame whose length is known; else it is searched (kshark.framing.recognition).
-Source: Kafka protocol guide, "Common Request and Response Structure".
-"""
+Bytes are kept as the pieces they came in and joined once, when a frame is whole: a large frame costs its size, not its
+square. After a gap the next boundary is certain where the gap lies inside a frame whose length is known; else it is
+searched (kshark.framing.recognition). Source: Kafka protocol guide, "Common Request and Response Structure"."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ Tell = Callable[[Weird], None]
 
 #: A length and a correlation id: where fewer bytes are, no message begins for certain.
 _LEAST: Final = 8
-#: Of a stream that holds nothing: most of many open connections do, and five empty lists take as much as all else of a stream.
+#: Of a stream that holds nothing: most of many open connections do, and five empty lists take as much as all else of a
+#: stream.
 _NONE: Final[Any] = ()
 
 
@@ -38,7 +38,8 @@ class Stream:
     """One direction's bytes that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready", "ready_ns", "searching",
+        "awaited", "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready",
+        "ready_ns", "searching",
         "side", "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
@@ -56,7 +57,8 @@ class Stream:
         self.by_client: bool | None = None
         self.limit = limits.FRAME_BYTES
         self.searching = False
-        #: Nothing came yet. With the first byte it shows whether the stream's beginning was seen; else the boundary is searched.
+        #: Nothing came yet. With the first byte it shows whether the stream's beginning was seen; else the boundary is
+        #: searched.
         self.untouched = False
         #: A gap fell into this direction.
         self.lost = False
@@ -101,11 +103,18 @@ class Stream:
         if self.size:
             self._add((data,), (packet,), (time_ns,), (ready,), (ready_ns,))
         else:
-            self.data, self.packet, self.time_ns, self.ready, self.ready_ns = [data], [packet], [time_ns], [ready], [ready_ns]
+            self.data, self.packet, self.time_ns, self.ready, self.ready_ns = (
+                [data],
+                [packet],
+                [time_ns],
+                [ready],
+                [ready_ns],
+            )
         self.size += len(data)
 
     def _add(
-        self, data: Iterable[bytes], packet: Iterable[int], time_ns: Iterable[int], ready: Iterable[int], ready_ns: Iterable[int]
+        self, data: Iterable[bytes], packet: Iterable[int], time_ns: Iterable[int], ready: Iterable[int],
+        ready_ns: Iterable[int]
     ) -> None:  # fmt: skip
         self.data += data
         self.packet += packet
@@ -165,7 +174,12 @@ class Stream:
 
     def join_pieces(self) -> None:
         """Of many pieces of one unfinished frame only the first, with which it began, and the last matter."""
-        if limits.FRAME_PIECES < self.size < self.need and not self.searching and not self.skip and len(self.data) > limits.FRAME_PIECES:
+        if (
+            limits.FRAME_PIECES < self.size < self.need
+            and not self.searching
+            and not self.skip
+            and len(self.data) > limits.FRAME_PIECES
+        ):
             self.data[1:] = [b"".join(self.data[1:])]
             for column in (self.packet, self.time_ns, self.ready, self.ready_ns):
                 del column[1:-1]
@@ -183,7 +197,8 @@ class Stream:
                 return
 
     def confirm(self, count: int) -> int:
-        """So many frames more were cut; returns how many of them are the first ones behind a boundary found by searching."""
+        """So many frames more were cut; returns how many of them are the first ones behind a boundary found by
+        searching."""
         unsure = min(self.unsure, count)
         self.unsure -= unsure
         return unsure
@@ -196,11 +211,14 @@ class Stream:
     # -- damage
 
     def break_off(self, length: int, tell: Tell) -> list[Run]:
-        """The length here is impossible. Returns the bytes behind it, to be searched piece by piece for the next message boundary."""
+        """The length here is impossible. Returns the bytes behind it, to be searched piece by piece for the next
+        message boundary."""
         piece = bisect_right(self.edges(), 3) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
         text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
-        tell(Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4))
+        tell(
+            Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4)
+        )
         self._skip_bytes(4, tell)
         self.search()
         if not self.size:
@@ -233,11 +251,24 @@ class Stream:
 
     def tell_skipped(self, packet: int, time_ns: int, why: str, tell: Tell) -> None:
         if self.skipped:
-            tell(Weird("BYTES_SKIPPED", "framing", packet, time_ns, why, self.flow.id, self.side, self.skipped_from, self.skipped))
+            tell(
+                Weird(
+                    "BYTES_SKIPPED",
+                    "framing",
+                    packet,
+                    time_ns,
+                    why,
+                    self.flow.id,
+                    self.side,
+                    self.skipped_from,
+                    self.skipped,
+                )
+            )
             self.skipped = 0
 
     def lose(self, gap: Gap, tell: Tell) -> None:
-        """A gap follows the bytes that are here: if it lies inside a frame of known length, the next boundary is still certain."""
+        """A gap follows the bytes that are here: if it lies inside a frame of known length, the next boundary is still
+        certain."""
         frames_begin = not self.searching and (self.begun or self.by_client is not None)
         self.lost = True
         if self.skip and not self.size:
@@ -248,7 +279,9 @@ class Stream:
             left = -1
         if self.size:
             self._skip_bytes(self.size, tell)
-        self.tell_skipped(gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", tell)
+        self.tell_skipped(
+            gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", tell
+        )
         self.need = 4
         if 0 < gap.size <= left and not self.searching:
             self.skip, self.skip_why = left - gap.size, "the rest of a frame broken by a gap"
@@ -257,10 +290,15 @@ class Stream:
             self.search()
 
     def give_up(self, tell: Tell) -> None:
-        """These bytes take too much room: the unfinished frame is skipped, or, where no boundary is known, the bytes searched so far."""
+        """These bytes take too much room: the unfinished frame is skipped, or, where no boundary is known, the bytes
+        searched so far."""
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
         text = f"{self.size} bytes" + ("" if self.searching or self.by_client is None else f" of {self.need}")
-        tell(Weird("UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size))
+        tell(
+            Weird(
+                "UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size
+            )
+        )
         if self.by_client is None:
             self.lost = True  # not recognised yet: once it is, the next boundary is searched
         elif not self.searching:
@@ -277,7 +315,9 @@ class Stream:
             return False
         data, edges = self.joined(), self.edges()
         if self.by_client:
-            found = next_request(data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, witness, final)
+            found = next_request(
+                data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, witness, final
+            )
         else:
             found = next_answer(data, edges, self.open_ids(other))
         if found is None or not found.sure:
@@ -291,7 +331,8 @@ class Stream:
         return True
 
     def wait_for(self, found: Boundary | None, tell: Tell) -> None:
-        """No boundary is certain yet: of too many bytes those that hold none are skipped, and the search waits for more."""
+        """No boundary is certain yet: of too many bytes those that hold none are skipped, and the search waits for
+        more."""
         if self.is_too_much:
             old = self.size - min(limits.RECOGNITION_BYTES, sum(map(len, self.data[-limits.SEARCH_PIECES // 4 :])))
             old = old if found is None else min(found.at, old)
@@ -302,19 +343,39 @@ class Stream:
         self.try_at = min(more, self.awaited) if self.awaited > self.size else more
 
     def open_ids(self, other: Stream) -> list[int]:
-        """Correlation ids of requests (in `other`) that were sent before these bytes came, after the one answered last here."""
+        """Correlation ids of requests (in `other`) that were sent before these bytes came, after the one answered last
+        here."""
         now = self.ready[-1]
         end = bisect_left(other.ids, now + 1 << 32)
-        asked = [(number & 0xFFFFFFFF ^ _SIGN) - _SIGN for number in other.ids[max(0, end - REMEMBERED) : end]]  # `signed`, without a call
+        asked = [
+            (number & 0xFFFFFFFF ^ _SIGN) - _SIGN for number in other.ids[max(0, end - REMEMBERED) : end]
+        ]  # `signed`, without a call
         return open_at(asked, signed(self.ids[-1]) if self.ids else None)
 
-    def end(self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell) -> None:
+    def end(
+        self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell
+    ) -> None:
         """The connection is over: what is left here is no whole frame."""
         if self.size and not self.searching and not self.skip:
             whole = 4 + _INT32(self.joined(), 0)[0] if self.size >= 4 else None
-            text = f"{self.size} of {whole if whole is not None else 'at least 4'} bytes when the {_ENDS.get(how, 'connection')} ended"
+            text = (
+                f"{self.size} of {whole if whole is not None else 'at least 4'} bytes when the "
+                f"{_ENDS.get(how, 'connection')} ended"
+            )
             first = self.packet[0]
-            tell(Weird("FRAME_TRUNCATED_AT_CLOSE", "framing", packet, time_ns, text, self.flow.id, self.side, first, self.size))
+            tell(
+                Weird(
+                    "FRAME_TRUNCATED_AT_CLOSE",
+                    "framing",
+                    packet,
+                    time_ns,
+                    text,
+                    self.flow.id,
+                    self.side,
+                    first,
+                    self.size,
+                )
+            )
             self.drop(self.size)
         elif self.size:
             self._skip_bytes(self.size, tell)

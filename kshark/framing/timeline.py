@@ -1,9 +1,9 @@
-"""The one time line: frames and events in the order of the packets that completed them, however packets were cut into batches.
+"""The one time line: frames and events in the order of the packets that completed them, however packets were cut into
+batches.
 
-While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items are held, for limits.HELD_NS
-of packet time and limits.HELD_BYTES bytes at most. What is known only after that keeps its own packet and time, and stands where it was
-known (kshark.framing.waiting).
-"""
+While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items are held,
+for limits.HELD_NS of packet time and limits.HELD_BYTES bytes at most. What is known only after that keeps its own
+packet and time, and stands where it was known (kshark.framing.waiting)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _ON_TIME: Final = 1 << 62
 
 
 class Place(Struct, gc=False):
-    """Where an event stands: the packet with which it was known; if that was late its flow (else _ON_TIME); its own packet, and whether
-    after the frames of that packet (as endings are)."""
+    """Where an event stands: the packet with which it was known; if that was late its flow (else _ON_TIME); its own
+    packet, and whether after the frames of that packet (as endings are)."""
 
     known: int
     late: int
@@ -171,8 +171,13 @@ def apart(frames: Frames) -> Frames:
     pieces = [frames.buffer[start:end] for start, end in zip(frames.start.tolist(), frames.end.tolist(), strict=True)]
     end = np.cumsum([0, *map(len, pieces)])
     used, stream = np.unique(frames.stream, return_inverse=True)
-    flows, by_client = [frames.flows[number] for number in used.tolist()], [frames.by_client[number] for number in used.tolist()]
-    return replace(frames, buffer=b"".join(pieces), flows=flows, by_client=by_client, stream=stream, start=end[:-1], end=end[1:])
+    flows, by_client = (
+        [frames.flows[number] for number in used.tolist()],
+        [frames.by_client[number] for number in used.tolist()],
+    )
+    return replace(
+        frames, buffer=b"".join(pieces), flows=flows, by_client=by_client, stream=stream, start=end[:-1], end=end[1:]
+    )
 
 
 def _side(flow: Flow, by_client: bool | None) -> Side | None:
@@ -204,7 +209,11 @@ def _lines(frames: Frames, known: Int64s, events: list[Place]) -> list[Line]:
     """Frames cut at the events between them."""
     lines: list[Line] = []
     at = 0
-    places = [*zip(*(column.tolist() for column in (known, _late(frames, known), frames.last_packet)), strict=True)] if events else []
+    places = (
+        [*zip(*(column.tolist() for column in (known, _late(frames, known), frames.last_packet)), strict=True)]
+        if events
+        else []
+    )
     for each in events:
         to = (bisect_right if each.after_frames else bisect_left)(places, (each.known, each.late, each.packet))
         if to > at:

@@ -1,9 +1,9 @@
 """What of one connection waits in the time line until more of it is known, and where it stands if that took too long.
 
-Bytes that are not understood wait, and what follows a hole that may still be filled; answers wait for their requests. Other connections
-are held for that for limits.HELD_NS of packet time. What is known after that stands where it was known, at a packet of its own
-connection, so that the order is the same however many packets come at once, and whichever other connections are read beside.
-"""
+Bytes that are not understood wait, and what follows a hole that may still be filled; answers wait for their requests.
+Other connections are held for that for limits.HELD_NS of packet time. What is known after that stands where it was
+known, at a packet of its own connection, so that the order is the same however many packets come at once, and whichever
+other connections are read beside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NEVER: Final = 1 << 62
 
 
 class Waits:
-    """Of one connection. Packets are those of its bytes and events; what is asked for a `side` of None belongs to both."""
+    """Of one connection. Packets are those of its bytes and events; what is asked for a `side` of None belongs to
+    both."""
 
     __slots__ = ("_known", "_news", "hole", "late", "since")
 
@@ -30,8 +31,8 @@ class Waits:
         self.since = (NEVER, NEVER)
         #: Others do not wait for this connection any more.
         self.late = False
-        #: By side: what came from one packet on and before another one was known with that one; both rise from one such pair to the
-        #: next. None: nothing was known late.
+        #: By side: what came from one packet on and before another one was known with that one; both rise from one such
+        #: pair to the next. None: nothing was known late.
         self._known: tuple[list[tuple[int, int]], list[tuple[int, int]]] | None = None
 
     @property
@@ -39,7 +40,8 @@ class Waits:
         return self.since != (NEVER, NEVER)
 
     def place(self, packet: int, side: int | None = None) -> int:
-        """Where in the time line that stands which came with a packet: with it, or with the one with which it was known late."""
+        """Where in the time line that stands which came with a packet: with it, or with the one with which it was known
+        late."""
         if self._known is None:
             return packet
         if side is None:
@@ -54,7 +56,8 @@ class Waits:
         return NEVER if packet >= since or packet >= self.hole else self.place(packet, side)
 
     def wait(self, since: tuple[int, int], packet: int, clock: Clock) -> None:
-        """From now on waits, by side, what came with the packet `since` or later; what waited before that is known with `packet`."""
+        """From now on waits, by side, what came with the packet `since` or later; what waited before that is known with
+        `packet`."""
         self.late = self.late or (self.waits and self._waited(packet, clock) > limits.HELD_NS)
         for side in (0, 1) if self.late else ():
             if self.since[side] < since[side]:
@@ -94,13 +97,16 @@ class Waits:
         return not self.waits and self._known is None and self.hole == NEVER
 
     def held_from(self, packet: int, clock: Clock) -> int:
-        """The packet from which on other connections are held; NEVER for none. `packet`: nothing more is known of this one before it."""
+        """The packet from which on other connections are held; NEVER for none. `packet`: nothing more is known of this
+        one before it."""
         held = self._held()
         return NEVER if self.late or held == NEVER or self._waited(packet, clock) > limits.HELD_NS else held
 
     def _held(self) -> int:
         first, second = self.since
-        return min(NEVER if first == NEVER else self.place(first, 0), NEVER if second == NEVER else self.place(second, 1))
+        return min(
+            NEVER if first == NEVER else self.place(first, 0), NEVER if second == NEVER else self.place(second, 1)
+        )
 
     def _waited(self, packet: int, clock: Clock) -> int:
         """So many nanoseconds it waits already."""
@@ -109,7 +115,8 @@ class Waits:
 
 
 def _add(known: list[tuple[int, int]], since: int, packet: int) -> None:
-    """One pair more; of two that were known alike, or the earlier of which was known later, only that one tells anything."""
+    """One pair more; of two that were known alike, or the earlier of which was known later, only that one tells
+    anything."""
     at = bisect_left(known, (since, packet))
     if (at < len(known) and known[at][0] == since) or (at and known[at - 1][1] >= packet):
         return

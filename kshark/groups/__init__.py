@@ -11,4 +11,15 @@ from __future__ import annotations
 from kshark.groups.groups import APIS, GroupKey, Groups
 from kshark.groups.listed import Acknowledging, Assigned, Coordinator, Ended, GroupState, ListedGroup, ListedMember
 
-__all__ = ["APIS", "Acknowledging", "Assigned", "Coordinator", "Ended", "GroupKey", "GroupState", "Groups", "ListedGroup", "ListedMember"]
+__all__ = [
+    "APIS",
+    "Acknowledging",
+    "Assigned",
+    "Coordinator",
+    "Ended",
+    "GroupKey",
+    "GroupState",
+    "Groups",
+    "ListedGroup",
+    "ListedMember",
+]

@@ -91,7 +91,8 @@ def stayed(known: Known, heard: Heard) -> Sequence[str]:
 
 
 def _lives(known: Known, group: Group, member: ListedMember, heard: Heard) -> None:
-    """An accepted SyncGroup or Heartbeat; the latter is also taken while the group waits for its leader's assignment."""
+    """An accepted SyncGroup or Heartbeat; the latter is also taken while the group waits for its leader's
+    assignment."""
     generation = heard.asked.generation_id
     if member.member_id not in group.present:
         group.enter(member, generation)

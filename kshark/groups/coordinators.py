@@ -43,12 +43,16 @@ def _take(known: Known, group: Group, heard: Heard, node_id: int, host: str) -> 
     last = group.coordinators[-1] if group.coordinators else None
     if last is not None and last.node_id is None and known.sight.may_be(host, last.broker):
         last.node_id, last.host = node_id, host
-    elif next(((one.node_id, one.host) for one in reversed(group.coordinators) if one.node_id is not None), None) != (node_id, host):
+    elif next(((one.node_id, one.host) for one in reversed(group.coordinators) if one.node_id is not None), None) != (
+        node_id,
+        host,
+    ):
         group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, node_id, host))
 
 
 def answers_for(known: Known, group: Group, heard: Heard) -> None:
-    """A broker answered as only the coordinator does; the one that did before has not moved, whoever was named meanwhile."""
+    """A broker answered as only the coordinator does; the one that did before has not moved, whoever was named
+    meanwhile."""
     if _is_alias(group, heard):
         return
     last, broker = group.coordinators[-1] if group.coordinators else None, heard.flow.broker
@@ -59,11 +63,21 @@ def answers_for(known: Known, group: Group, heard: Heard) -> None:
 
 
 def _is_alias(group: Group, heard: Heard) -> bool:
-    """Whether an address is the coordinator's on the other side of a NAT: the same was answered at another one just before."""
+    """Whether an address is the coordinator's on the other side of a NAT: the same was answered at another one just
+    before."""
     broker, time_ns = heard.flow.broker, heard.at.time_ns
-    said = heard.api_key, heard.client_id, *(getattr(heard.asked, name, None) for name in ("member_id", "member_epoch", "generation_id"))
+    said = (
+        heard.api_key,
+        heard.client_id,
+        *(getattr(heard.asked, name, None) for name in ("member_id", "member_epoch", "generation_id")),
+    )
     before, group.answered = group.answered, (broker, time_ns, said)
-    is_again = before is not None and before[0] not in {broker, *group.aliases} and before[2] == said and time_ns < before[1] + _AT_ONCE_NS
+    is_again = (
+        before is not None
+        and before[0] not in {broker, *group.aliases}
+        and before[2] == said
+        and time_ns < before[1] + _AT_ONCE_NS
+    )
     if is_again and len(group.aliases) < limits.BROKERS:
         group.aliases.add(broker)
     return broker in group.aliases

@@ -49,7 +49,9 @@ def described(known: Known, heard: Heard) -> Sequence[str]:
 def _member(known: Known, group: Group, told: Any, heard: Heard) -> None:
     member = known.told(group, told.member_id)
     member.client_id, member.address = told.client_id, told.client_host.removeprefix("/")
-    member.instance_id = getattr(told, "instance_id", None) or getattr(told, "group_instance_id", None) or member.instance_id
+    member.instance_id = (
+        getattr(told, "instance_id", None) or getattr(told, "group_instance_id", None) or member.instance_id
+    )
     group.enter(member, getattr(told, "member_epoch", group.present.get(told.member_id)))
     if heard.api_key == DESCRIBE_GROUPS:
         subscribes(member, decoded(told, "member_metadata"))

@@ -65,9 +65,8 @@ APIS: Final = ADMINISTRATION_APIS | _HANDLERS.keys() | {METADATA}
 
 
 class Groups:
-    """`feed` takes events in the order of the time line and gives the groups that one tells of, `close` the end of them; `listed` is what
-    is known. Groups are those of their cluster: of the same name there is one in each.
-    """
+    """`feed` takes events in the order of the time line and gives the groups that one tells of, `close` the end of
+    them; `listed` is what is known. Groups are those of their cluster: of the same name there is one in each."""
 
     def __init__(self) -> None:
         self._clusters = Clusters()
@@ -95,8 +94,13 @@ class Groups:
             cluster.close()
 
     def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
-        """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids. `only`: these."""
-        every = [(group_id, number, group) for number, one in self._of.items() for group_id, group in one.known.groups.items()]
+        """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids. `only`:
+        these."""
+        every = [
+            (group_id, number, group)
+            for number, one in self._of.items()
+            for group_id, group in one.known.groups.items()
+        ]
         return [
             _listed(group, names, self._clusters.id(number), self._of[number].known.sight)
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
@@ -183,7 +187,9 @@ def _member(group: Group, member: ListedMember, names: Mapping[str, str]) -> Lis
 
 
 def _operation(one: Operation, names: Mapping[str, str]) -> Operation:
-    rows = [row if row.topic is not None else replace(row, topic=names.get(row.topic_id or "")) for row in one.partitions]
+    rows = [
+        row if row.topic is not None else replace(row, topic=names.get(row.topic_id or "")) for row in one.partitions
+    ]
     return replace(one, partitions=rows)
 
 

@@ -46,7 +46,9 @@ def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
         answers_for(known, group, heard)
         given = heard.answer.member_epoch
         group.settle(heard.at, type, given if given >= 0 else None, joined=asked.member_epoch == _JOIN)
-    elif heard.error in _OUT and group.now.type == type:  # who is told so by a group of another type may well be in that
+    elif (
+        heard.error in _OUT and group.now.type == type
+    ):  # who is told so by a group of another type may well be in that
         group.leave(member_id, heard.at, _OUT[heard.error])
         group.settle(heard.at, type)
     return (group.group_id,)
@@ -63,13 +65,19 @@ def _accepted(group: Group, member: ListedMember, heard: Heard) -> None:
     if epoch in (_LEAVE, _AWAY):
         group.leave(member.member_id, heard.at, "left" if epoch == _LEAVE else "away")
         return
-    for other in [one for one in group.present if one != member.member_id] if member.instance_id and epoch == _JOIN else ():
+    for other in (
+        [one for one in group.present if one != member.member_id] if member.instance_id and epoch == _JOIN else ()
+    ):
         if group.members[other].instance_id == member.instance_id:
             group.leave(other, heard.at, "replaced")
     group.enter(member, answer.member_epoch, joined=heard.at if epoch == _JOIN else None)
     assignment = getattr(answer, "assignment", None)
     if assignment is not None:
-        assign(member, heard.at, [Assigned(one.topic_id, None, [*one.partitions]) for one in assignment.topic_partitions or ()])
+        assign(
+            member,
+            heard.at,
+            [Assigned(one.topic_id, None, [*one.partitions]) for one in assignment.topic_partitions or ()],
+        )
     elif (tasks := tasks_of(answer)) is not UNSET:
         assign(member, heard.at, None, tasks)
 
@@ -82,7 +90,8 @@ def _topics(asked: Any) -> list[str] | None:
 
 
 def session(known: Known, heard: Heard) -> Sequence[str]:
-    """A ShareFetch or ShareAcknowledge: whoever sends it is a member, though its coordinator may be a broker that was not captured."""
+    """A ShareFetch or ShareAcknowledge: whoever sends it is a member, though its coordinator may be a broker that was
+    not captured."""
     asked = heard.asked
     if not asked.group_id or not asked.member_id:
         return ()

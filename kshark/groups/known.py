@@ -1,4 +1,5 @@
-"""What is known of groups and their members so far; the handlers of the APIs say what happened. All of it is bounded."""
+"""What is known of groups and their members so far; the handlers of the APIs say what happened. All of it is
+bounded."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from kshark.model import Flow
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """An exchange: what was `asked`, the `answer` (None: there is none, or it could not be read), and when each was there."""
+    """An exchange: what was `asked`, the `answer` (None: there is none, or it could not be read), and when each was
+    there."""
 
     flow: Flow
     api_key: int
@@ -51,7 +53,8 @@ class Group:
         #: Members whose first message was not their first.
         self.begun: set[str] = set()
         self.coordinators: deque[Coordinator] = deque(maxlen=limits.GROUP_CHANGES)
-        #: The last answer as only the coordinator gives it: from which address, when, to what; and addresses that are another one's, too.
+        #: The last answer as only the coordinator gives it: from which address, when, to what; and addresses that are
+        #: another one's, too.
         self.answered: tuple[str, int, tuple[object, ...]] | None = None
         self.aliases: set[str] = set()
         self.history: deque[GroupState] = deque(maxlen=limits.GROUP_CHANGES)
@@ -71,7 +74,8 @@ class Group:
 
     @property
     def is_known(self) -> bool:
-        """Whether more is known of it than where its coordinator is: who asked for a group that is not there learnt nothing.
+        """Whether more is known of it than where its coordinator is: who asked for a group that is not there learnt
+        nothing.
 
         A coordinator answers a question for the offsets of such a group without an error.
         """
@@ -110,7 +114,9 @@ class Group:
         before = self.now
         if type is not None and before.type not in (None, type):
             before = GroupState(0, 0, "inferred")
-        row = replace(before, members=len(self.present), **{name: value for name, value in told.items() if value is not None})
+        row = replace(
+            before, members=len(self.present), **{name: value for name, value in told.items() if value is not None}
+        )
         if row.group_epoch is not None and row.assignment_epoch is not None and row.group_epoch < row.assignment_epoch:
             row.group_epoch = None
         if not self.history or row != self.now:
@@ -120,9 +126,8 @@ class Group:
     def settle(self, at: Moment, type: GroupType, epoch: int | None = None, *, joined: bool = False) -> None:
         """The state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is brief).
 
-        `epoch` was given to a member just now: the assignment's, or an older one. That goes up as long as the group lives: who `joined`
-        with a lower one joined a group that was made anew.
-        """
+        `epoch` was given to a member just now: the assignment's, or an older one. That goes up as long as the group
+        lives: who `joined` with a lower one joined a group that was made anew."""
         now, is_settled = self.now, type == "share" or len(self._epochs.keys() - {None}) <= 1
         state = "Empty" if not self.present else "Stable" if is_settled else "Reconciling"
         before = None if joined or now.type != type or now.state == "Dead" else now.assignment_epoch
@@ -189,13 +194,16 @@ class Group:
                 del self._epochs[epoch]
 
 
-def assign(member: ListedMember, at: Moment, assignment: list[Assigned] | None, tasks: list[Tasks] | UnsetType = UNSET) -> None:
+def assign(
+    member: ListedMember, at: Moment, assignment: list[Assigned] | None, tasks: list[Tasks] | UnsetType = UNSET
+) -> None:
     """The member is told its partitions, or its tasks."""
     member.assigned, member.assignment, member.tasks = at, assignment, tasks
 
 
 class Known:
-    """Every group that the capture shows. Beyond the limits the groups and members that were longest not heard of are forgotten."""
+    """Every group that the capture shows. Beyond the limits the groups and members that were longest not heard of are
+    forgotten."""
 
     def __init__(self) -> None:
         self.sight = Sight()

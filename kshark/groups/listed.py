@@ -1,4 +1,5 @@
-"""What is told of a group: these structs, with their fields in this order, are the JSON lines of `kshark groups -T json`."""
+"""What is told of a group: these structs, with their fields in this order, are the JSON lines of `kshark groups -T
+json`."""
 
 from __future__ import annotations
 
@@ -12,16 +13,16 @@ from kshark.analysis.operations.listing import Operation
 GroupType = Literal["share", "consumer", "classic", "streams"]
 #: What a Streams task is for: to do the work, to take over from whoever does, or to be made ready for that.
 Role = Literal["active", "standby", "warmup"]
-#: Who says it: an answer to an administrator; the deletion of the group; or nobody: it follows from what the members did.
+#: Who says it: an answer to an administrator; the deletion of the group; or nobody: it follows from what the members
+#: did.
 Source = Literal["described", "listed", "deleted", "inferred"]
 
 
 class GroupState(msgspec.Struct):
     """What a group was from a packet on, in Kafka's words; null: not known.
 
-    `members` are those that the capture shows to be in the group. `group_epoch` is as it was last described; `assignment_epoch` the highest
-    that a member was given, or as described; `generation` is a classic group's.
-    """
+    `members` are those that the capture shows to be in the group. `group_epoch` is as it was last described;
+    `assignment_epoch` the highest that a member was given, or as described; `generation` is a classic group's."""
 
     packet: int
     time_ns: int
@@ -35,7 +36,8 @@ class GroupState(msgspec.Struct):
 
 
 class Coordinator(msgspec.Struct):
-    """A coordinator from a packet on: `node_id` and `host` as FindCoordinator named it, `broker` the address that answered as it does."""
+    """A coordinator from a packet on: `node_id` and `host` as FindCoordinator named it, `broker` the address that
+    answered as it does."""
 
     packet: int
     time_ns: int
@@ -45,7 +47,8 @@ class Coordinator(msgspec.Struct):
 
 
 class Assigned(msgspec.Struct):
-    """Partitions of one topic; `topic_id` is null where the protocol has names only, `topic` where no name of the id was seen."""
+    """Partitions of one topic; `topic_id` is null where the protocol has names only, `topic` where no name of the id
+    was seen."""
 
     topic_id: str | None
     topic: str | None
@@ -61,9 +64,9 @@ class Tasks(msgspec.Struct):
 
 
 class Ended(msgspec.Struct):
-    """How a member's time in the group ended: left; removed (by somebody else); replaced (a static member that came back); away (a static
-    member that will); fenced; unknown (the coordinator did not know it, or did not list it any more); deleted (with its group).
-    """
+    """How a member's time in the group ended: left; removed (by somebody else); replaced (a static member that came
+    back); away (a static member that will); fenced; unknown (the coordinator did not know it, or did not list it any
+    more); deleted (with its group)."""
 
     packet: int
     time_ns: int
@@ -71,7 +74,8 @@ class Ended(msgspec.Struct):
 
 
 class Acknowledging(msgspec.Struct):
-    """How a member acknowledges; null where that cannot be told. No message says it: `because` is what it is inferred from."""
+    """How a member acknowledges; null where that cannot be told. No message says it: `because` is what it is inferred
+    from."""
 
     style: Literal["explicit", "implicit"] | None
     because: str
@@ -80,10 +84,12 @@ class Acknowledging(msgspec.Struct):
 class ListedMember(msgspec.Struct):
     """A member, and its client with the host's `address`.
 
-    `present`: as far as the capture shows it is in the group at the end. `joined` is its last join, null where none was seen; `last` the
-    answer to its last message, or that message where none came; `ended` how it went, null also where it was never seen to be in the
-    group. `epoch` is the member epoch, or a classic group's generation, that it was given last; `topics` what it subscribes to;
-    `assignment` what it was assigned last, at `assigned`, for which members of Streams groups, and they alone, have the key `tasks`;
+    `present`: as far as the capture shows it is in the group at the end. `joined` is its last join, null where none was
+    seen; `last` the answer to its last message, or that message where none came; `ended` how it went, null also where
+    it was never seen to be in the group. `epoch` is the member epoch, or a classic group's generation, that it was
+    given last; `topics` what it subscribes to;
+    `assignment` what it was assigned last, at `assigned`, for which members of Streams groups, and they alone, have the
+    key `tasks`;
     `rejected` counts its refused requests by error.
     """
 
@@ -111,8 +117,9 @@ class ListedMember(msgspec.Struct):
 class ListedGroup(msgspec.Struct):
     """One group: what it is at the end, and in `history` a row for each change.
 
-    `protocol_type` is a classic group's (`consumer`, `connect`), `assignor` as described, or as a classic group chose it. `operations` are
-    administrative ones, in the order of their requests. Changes, members and operations that are no longer held are counted in
+    `protocol_type` is a classic group's (`consumer`, `connect`), `assignor` as described, or as a classic group chose
+    it. `operations` are administrative ones, in the order of their requests. Changes, members and operations that are
+    no longer held are counted in
     `history_left_out`, `members_left_out` and `operations_left_out`. `cluster_id`: where Metadata told it.
     `not_captured`: what is missing of a share group, and what is not known for that.
     """

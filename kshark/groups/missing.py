@@ -1,4 +1,5 @@
-"""What of a share group the capture does not hold: a broker, a listener, a beginning. What depends on it is not known."""
+"""What of a share group the capture does not hold: a broker, a listener, a beginning. What depends on it is not
+known."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ def missing_of(group: Group, sight: Sight) -> Iterator[str]:
         yield f"heartbeats: its coordinator{where} was not captured, so who is in the group is not known"
     if unheard := sight.missing():
         others = sight.unnamed()
-        unless = f", unless {_few(others)} {'is one' if len(others) == 1 else 'are'} of them under another address" if others else ""
+        unless = (
+            f", unless {_few(others)} {'is one' if len(others) == 1 else 'are'} of them under another address"
+            if others
+            else ""
+        )
         yield f"brokers {_few(unheard)}{unless}: what members do with partitions that are led there is not known"
     if group.begun:
         many = f"{len(group.begun)} of {len(group.members) + group.members_left_out} members"

@@ -9,7 +9,8 @@ from kshark.model import Exchange
 
 
 class Sight:
-    """Brokers of a cluster: those that Metadata names by address, and those that spoke. Names of hosts are resolved elsewhere."""
+    """Brokers of a cluster: those that Metadata names by address, and those that spoke. Names of hosts are resolved
+    elsewhere."""
 
     def __init__(self) -> None:
         self._named: dict[str, None] = {}
@@ -31,12 +32,13 @@ class Sight:
         return [address for address in self._named if address not in self._heard]
 
     def unnamed(self) -> list[str]:
-        """Addresses at which brokers spoke, and by which none is named: they were rewritten on the way, or stand behind names of hosts."""
+        """Addresses at which brokers spoke, and by which none is named: they were rewritten on the way, or stand behind
+        names of hosts."""
         return [address for address in self._heard if address not in self._named]
 
     def may_be(self, host: str | None, broker: str | None) -> bool:
-        """Whether a broker that is named so may have that address: its name is resolved, or its address rewritten (NAT, a load balancer),
-        where nobody speaks at the one and nobody is named by the other."""
+        """Whether a broker that is named so may have that address: its name is resolved, or its address rewritten (NAT,
+        a load balancer), where nobody speaks at the one and nobody is named by the other."""
         if host is None or broker is None or host == broker:
             return True
         if address_of(host) is None:

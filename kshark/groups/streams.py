@@ -1,4 +1,5 @@
-"""What only members of Streams groups have (KIP-1071): tasks in place of partitions, and a topology in place of topics."""
+"""What only members of Streams groups have (KIP-1071): tasks in place of partitions, and a topology in place of
+topics."""
 
 from __future__ import annotations
 

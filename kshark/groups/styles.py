@@ -1,9 +1,9 @@
 """How a member of a share group acknowledges. No message says it: it is inferred from what is acknowledged, when.
 
-An implicit member accepts all that it fetched with its next request, and says GAP where offsets have no record; only an explicit one
-chooses: it releases, rejects and renews, or acknowledges later records before earlier ones. (An implicit member releases a record that
-cannot be deserialized, and rejects a batch whose checksum is wrong: seldom enough.) Source: KIP-932; Kafka: ShareConsumeRequestManager.
-"""
+An implicit member accepts all that it fetched with its next request, and says GAP where offsets have no record; only an
+explicit one chooses: it releases, rejects and renews, or acknowledges later records before earlier ones. (An implicit
+member releases a record that cannot be deserialized, and rejects a batch whose checksum is wrong: seldom enough.)
+Source: KIP-932; Kafka: ShareConsumeRequestManager."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from kshark.groups.listed import Acknowledging
 
 _FINAL: Final = -1
 _CHOSEN: Final = (AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
-_WORDS: Final = {AcknowledgeType.RELEASE: "released", AcknowledgeType.REJECT: "rejected", AcknowledgeType.RENEW: "renewed"}
+_WORDS: Final = {
+    AcknowledgeType.RELEASE: "released",
+    AcknowledgeType.REJECT: "rejected",
+    AcknowledgeType.RENEW: "renewed",
+}
 
 Partition = tuple[str, int]
 

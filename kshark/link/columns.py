@@ -1,8 +1,8 @@
-"""The ordinary TCP packets of a batch, all at once: IP without options or extension headers, not fragmented, its headers captured.
+"""The ordinary TCP packets of a batch, all at once: IP without options or extension headers, not fragmented, its
+headers captured.
 
-The same inside VXLAN, Geneve and GRE, with which clouds and switches mirror. kshark.link.layers reads what is left over, and says the same
-of every packet read here.
-"""
+The same inside VXLAN, Geneve and GRE, with which clouds and switches mirror. kshark.link.layers reads what is left
+over, and says the same of every packet read here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
     Words = NDArray[np.uint64]
 
-#: An endpoint key as 64-bit words: source, source, target, target, ports and IP version (kshark.link.layers.Segment.key).
+#: An endpoint key as 64-bit words: source, source, target, target, ports and IP version
+#: (kshark.link.layers.Segment.key).
 KEY_WORDS: Final = 5
 
 
@@ -62,7 +63,19 @@ TUNNELS: Final = 2
 #: IP and TCP header in one, where IP has no options; addresses and ports as words, in whatever order the bytes are.
 HEADERS_4: Final = np.dtype(
     {
-        "names": ["total", "fragment", "protocol", "source", "target", "ports", "seq", "ack", "data_offset", "flags", "window"],
+        "names": [
+            "total",
+            "fragment",
+            "protocol",
+            "source",
+            "target",
+            "ports",
+            "seq",
+            "ack",
+            "data_offset",
+            "flags",
+            "window",
+        ],
         "formats": [">u2", ">u2", "u1", "<u4", "<u4", "<u4", ">u4", ">u4", "u1", "u1", ">u2"],
         "offsets": [2, 6, 9, 12, 16, 20, 24, 28, 32, 33, 34],
         "itemsize": 40,
@@ -70,7 +83,20 @@ HEADERS_4: Final = np.dtype(
 )
 HEADERS_6: Final = np.dtype(
     {
-        "names": ["total", "protocol", "source", "source_2", "target", "target_2", "ports", "seq", "ack", "data_offset", "flags", "window"],
+        "names": [
+            "total",
+            "protocol",
+            "source",
+            "source_2",
+            "target",
+            "target_2",
+            "ports",
+            "seq",
+            "ack",
+            "data_offset",
+            "flags",
+            "window",
+        ],
         "formats": [">u2", "u1", "<u8", "<u8", "<u8", "<u8", "<u4", ">u4", ">u4", "u1", "u1", ">u2"],
         "offsets": [4, 6, 8, 16, 24, 32, 40, 44, 48, 52, 53, 54],
         "itemsize": 60,
@@ -79,7 +105,8 @@ HEADERS_6: Final = np.dtype(
 
 
 class Columns(Struct):
-    """TCP segments by row of their batch, in no order; `key` has KEY_WORDS rows. `offset` to `missing` as in model.Segments."""
+    """TCP segments by row of their batch, in no order; `key` has KEY_WORDS rows. `offset` to `missing` as in
+    model.Segments."""
 
     row: Int64s
     key: Words
@@ -93,7 +120,8 @@ class Columns(Struct):
 
 
 class Others(NamedTuple):
-    """Rows of packets that are no TCP, and their IP protocol numbers; UDP among them is nothing that more can be said of."""
+    """Rows of packets that are no TCP, and their IP protocol numbers; UDP among them is nothing that more can be said
+    of."""
 
     row: Int64s
     protocol: Bytes
@@ -159,7 +187,11 @@ def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, ND
     if header.ethertype_at is not None:
         ethertype = uint16(view, begin + header.ethertype_at)
         for _ in range(TAGS):
-            tagged = np.isin(ethertype, list(VLAN_TAGS)) if int(ethertype.max(initial=0)) >= min(VLAN_TAGS) else np.zeros(1, bool)
+            tagged = (
+                np.isin(ethertype, list(VLAN_TAGS))
+                if int(ethertype.max(initial=0)) >= min(VLAN_TAGS)
+                else np.zeros(1, bool)
+            )
             if not tagged.any():
                 break
             start = start + 4 * tagged
@@ -210,7 +242,9 @@ def _carried(view: Bytes, rows: Rows, version: int) -> tuple[Columns, Others, li
     return segments, others, tunnels
 
 
-def _beside(view: Bytes, rows: Rows, stop: Int64s, protocol: Bytes, whole: NDArray[np.bool_], ip_header: int) -> tuple[Others, list[Rows]]:
+def _beside(
+    view: Bytes, rows: Rows, stop: Int64s, protocol: Bytes, whole: NDArray[np.bool_], ip_header: int
+) -> tuple[Others, list[Rows]]:
     """Of packets without TCP: those known to have none, and the insides of tunnels."""
     sound = stop >= rows.start + ip_header
     other = OTHER_THAN_TCP[protocol] & sound
@@ -224,7 +258,11 @@ def _beside(view: Bytes, rows: Rows, stop: Int64s, protocol: Bytes, whole: NDArr
             plain, ethernet, network = inside(view, carried)
             row, kind = np.concatenate([row, plain]), np.concatenate([kind, np.full(len(plain), number, np.uint8)])
             if len(ethernet.row):
-                tunnels.append(Rows(ethernet.row, *_network(view, ethernet.start, LINK_HEADERS[1]), ethernet.end, ethernet.wire_end))
+                tunnels.append(
+                    Rows(
+                        ethernet.row, *_network(view, ethernet.start, LINK_HEADERS[1]), ethernet.end, ethernet.wire_end
+                    )
+                )
             tunnels.append(network)
     return Others(row, kind), tunnels
 

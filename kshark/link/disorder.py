@@ -1,8 +1,8 @@
-"""How far the capture's own times run backwards: several interfaces, queues or processors wrote it, each at its own pace.
+"""How far the capture's own times run backwards: several interfaces, queues or processors wrote it, each at its own
+pace.
 
-Packets of one connection have an order, their sequence numbers; packets of different connections that lie within this time of each other
-have none.
-"""
+Packets of one connection have an order, their sequence numbers; packets of different connections that lie within this
+time of each other have none."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ def _by(most_ns: int) -> str:
 
 
 def disorder_ns(weird: Weird) -> int | None:
-    """What such a weird said, None for others: packets of different connections that lie so close to each other have no order."""
+    """What such a weird said, None for others: packets of different connections that lie so close to each other have no
+    order."""
     return int(weird.detail.split()[-2].replace(".", "")) if weird.code in DISORDERS else None
 
 
 class Growth:
-    """Tells each time that something grows, at the row that shows it, and then rounded up to a power of two: that is seldom."""
+    """Tells each time that something grows, at the row that shows it, and then rounded up to a power of two: that is
+    seldom."""
 
     def __init__(self) -> None:
         self._told_ns = 1

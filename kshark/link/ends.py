@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 FORGOTTEN: Final = Ends("", "")
-#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4), others in every process: nobody can send
-#: packets that are made to share a slot.
-_SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64) ^ np.uint64(
-    (hash("kshark.link.ends") & 0xFFFFFFFFFFFF) << 1
-)
+#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4), others in every process:
+#: nobody can send packets that are made to share a slot.
+_SPREAD: Final = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64
+) ^ np.uint64((hash("kshark.link.ends") & 0xFFFFFFFFFFFF) << 1)
 #: Slots to begin with.
 _SLOTS: Final = 4096
 #: Columns with a row for each pair.
@@ -37,15 +37,15 @@ _32: Final = np.uint64(32)
 class EndsTable:
     """Numbers directed four-tuples: path >> 1 is the pair, path & 1 the side that sent; `table[pair]` are its ends.
 
-    A hash table in columns (open addressing, both directions of a pair in one slot): a lookup of a batch is a few array operations, and a
-    pair takes some 80 bytes however many there are. When twice `limit` are held, those not seen for longest are forgotten; they get a new
-    number when they return.
-    """
+    A hash table in columns (open addressing, both directions of a pair in one slot): a lookup of a batch is a few array
+    operations, and a pair takes some 80 bytes however many there are. When twice `limit` are held, those not seen for
+    longest are forgotten; they get a new number when they return."""
 
     def __init__(self, limit: int = PAIRS) -> None:
         self.forgotten = 0
         self._limit = limit
-        #: Pairs held and ever seen; by row, in the order of their numbers: key, number, when it was seen last (columns counted).
+        #: Pairs held and ever seen; by row, in the order of their numbers: key, number, when it was seen last (columns
+        #: counted).
         self._count = self._numbers = self._columns = 0
         self._key: Words = np.empty((2 * limit, KEY_WORDS), np.uint64)  # room that is not used takes no memory
         self._number: Int64s = np.empty(2 * limit, np.int64)

@@ -1,4 +1,5 @@
-"""ESP that protects integrity only, which nothing in the packet says: told by what encrypted bytes are not, but once in many millions.
+"""ESP that protects integrity only, which nothing in the packet says: told by what encrypted bytes are not, but once in
+many millions.
 
 Sources: RFC 4303 (ESP), RFC 5879 (how to tell that it is not encrypted), RFC 9293 (TCP).
 """
@@ -24,7 +25,8 @@ class InClear(NamedTuple):
 
 
 def in_clear(packet: Packet, position: int) -> InClear | None:
-    """None where it is encrypted, or cut so that nobody can tell: padding that counts, a known protocol, and its header as it must be."""
+    """None where it is encrypted, or cut so that nobody can tell: padding that counts, a known protocol, and its header
+    as it must be."""
     begin = position + _HEADER
     if packet.end < packet.wire_end:
         return None
@@ -46,4 +48,10 @@ def _is_tcp(packet: Packet, position: int) -> bool:
     """What TCP headers have in common: unused bits, flags that go together, no urgent pointer without its flag."""
     size, flags = packet.buffer[position + 12], packet.buffer[position + 13]
     urgent = packet.uint16(position + 18)
-    return size >> 4 >= 5 and size & 15 <= 1 and (flags & 0x20 != 0 or urgent == 0) and flags & 0x17 != 0 and flags & 6 != 6
+    return (
+        size >> 4 >= 5
+        and size & 15 <= 1
+        and (flags & 0x20 != 0 or urgent == 0)
+        and flags & 0x17 != 0
+        and flags & 6 != 6
+    )

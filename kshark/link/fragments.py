@@ -1,7 +1,7 @@
 """IP packets that come in fragments, put together again.
 
-Sources: RFC 791, section 3.2; RFC 8200, section 4.5; RFC 5722 (fragments that overlap); RFC 4963 (identifications that come again).
-"""
+Sources: RFC 791, section 3.2; RFC 8200, section 4.5; RFC 5722 (fragments that overlap); RFC 4963 (identifications that
+come again)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _TOO_LONG = 1 << 16
 
 
 class Lost(NamedTuple):
-    """A packet that is given up: how many fragments of it there were, their bytes, the last one's number and time, and why."""
+    """A packet that is given up: how many fragments of it there were, their bytes, the last one's number and time, and
+    why."""
 
     fragments: int
     size: int
@@ -53,10 +54,11 @@ class _Pieces:
 
 
 class Fragments:
-    """Holds pieces until their packet is whole, for a time and up to a number and size; those waiting longest are given up first.
+    """Holds pieces until their packet is whole, for a time and up to a number and size; those waiting longest are given
+    up first.
 
-    What of a whole packet comes again is a copy of its packets, as where a capture has everything twice: it is left out.
-    """
+    What of a whole packet comes again is a copy of its packets, as where a capture has everything twice: it is left
+    out."""
 
     def __init__(self) -> None:
         self._waiting: dict[Datagram, _Pieces] = {}
@@ -65,8 +67,11 @@ class Fragments:
         self._whole: dict[Datagram, set[tuple[int, int, int]]] = {}
         self._known = 0
 
-    def add(self, piece: Fragment, data: bytes, number: int, time_ns: int, clock_ns: int) -> tuple[Whole | None, list[Lost]]:
-        """The packet, if this completes it, and those given up; `data` is what was captured, `clock_ns` the latest time so far."""
+    def add(
+        self, piece: Fragment, data: bytes, number: int, time_ns: int, clock_ns: int
+    ) -> tuple[Whole | None, list[Lost]]:
+        """The packet, if this completes it, and those given up; `data` is what was captured, `clock_ns` the latest time
+        so far."""
         lost = [*self._old(clock_ns)]
         if (piece.at, piece.size, crc32(data)) in self._whole.get(piece.datagram, ()):
             return None, lost

@@ -36,7 +36,8 @@ _TELLING_WORDS: Final = (1, 2, 3, 4, int.from_bytes(VXLAN_BEGINS, "little"))
 
 
 class Inside(NamedTuple):
-    """Rows that are nothing known; packets that continue with an Ethernet header; packets that continue as their ethertype says."""
+    """Rows that are nothing known; packets that continue with an Ethernet header; packets that continue as their
+    ethertype says."""
 
     plain: Int64s
     ethernet: Rows
@@ -49,7 +50,9 @@ def inside_udp(view: Bytes, rows: Rows) -> Inside:
     source, target = uint16(view, rows.start), uint16(view, rows.start + 2)
     start = rows.start + _UDP_HEADER
     word = view[start].astype(np.int64) | (view[start + 1].astype(np.int64) | view[start + 2] | view[start + 3]) << 8
-    plain = ~_TELLING[source] & ~_TELLING[target] & ~np.isin(word, _TELLING_WORDS) & (uint16(view, start + 2) != ETHERNET)
+    plain = (
+        ~_TELLING[source] & ~_TELLING[target] & ~np.isin(word, _TELLING_WORDS) & (uint16(view, start + 2) != ETHERNET)
+    )
     room = rows.end - start >= _VXLAN_HEADER
     first = view[start]
     vxlan = np.isin(target, list(VXLAN_PORTS)) & room & (first & 8 != 0)
@@ -70,7 +73,9 @@ def inside_gre(view: Bytes, rows: Rows) -> Inside:
     behind = rows.start + size
     word = uint16(view, behind + 10)
     third, second = protocol == ERSPAN_III, protocol == ERSPAN
-    behind = behind + np.where(second & (flags & 0x10 != 0), 8, 0) + np.where(third, 12 + 8 * (word & 1).astype(np.int64), 0)
+    behind = (
+        behind + np.where(second & (flags & 0x10 != 0), 8, 0) + np.where(third, 12 + 8 * (word & 1).astype(np.int64), 0)
+    )
     inside = (size > 0) & (version & 7 == 0) & ~(third & (word >> 10 & 31 == 2))
     protocol[second | third] = ETHERNET
     return Inside(rows.row[:0], *_continued(rows, inside, behind, protocol))

@@ -54,10 +54,14 @@ def ipv4(packet: Packet, position: int) -> Step | Found:
     if total < header:
         return Fault("HEADER_INVALID", f"IPv4 length {total}, its header {header}")
     protocol, field = buffer[position + 9], packet.uint16(position + 6)
-    addresses = buffer[position + 12 : position + 16].ljust(16, b"\0") + buffer[position + 16 : position + 20].ljust(16, b"\0")
+    addresses = buffer[position + 12 : position + 16].ljust(16, b"\0") + buffer[position + 16 : position + 20].ljust(
+        16, b"\0"
+    )
     if field & 0x3FFF:
         datagram = Datagram(4, addresses, packet.uint16(position + 4), protocol)
-        return _fragment(packet, datagram, field << 3 & 0xFFFF, bool(field & 0x2000), position + header, position + total)
+        return _fragment(
+            packet, datagram, field << 3 & 0xFFFF, bool(field & 0x2000), position + header, position + total
+        )
     return carried(packet, protocol, position + header, position + total, addresses, 4)
 
 
@@ -113,7 +117,8 @@ def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: i
 
 
 def _tcp(packet: Packet, position: int, end: int, addresses: bytes, version: int) -> Segment | Fault:
-    """`end` is where the IP header says that the packet ends: Ethernet's padding lies behind, what the snap length cut off before it."""
+    """`end` is where the IP header says that the packet ends: Ethernet's padding lies behind, what the snap length cut
+    off before it."""
     if position + 20 > end:
         return Fault("HEADER_INVALID", f"IP leaves {end - position} bytes for a TCP header")
     packet.need(position, 20, "a TCP header")

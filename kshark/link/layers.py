@@ -1,7 +1,7 @@
 """One packet, exactly: from the link layer to the TCP payload, step by step, with every length checked.
 
-The ordinary frames are read as columns (kshark.link.columns); this reads whatever they leave, and is what they are compared with.
-"""
+The ordinary frames are read as columns (kshark.link.columns); this reads whatever they leave, and is what they are
+compared with."""
 
 from __future__ import annotations
 

@@ -1,16 +1,31 @@
-"""The header in front of all others, by the capture's link type: gives the ethertype of what follows, and where that begins.
+"""The header in front of all others, by the capture's link type: gives the ethertype of what follows, and where that
+begins.
 
-Sources: tcpdump.org/linktypes; RFC 1547 and 1661 (HDLC, PPP), RFC 2427 (Frame Relay), RFC 2684 (ATM), RFC 4391 (IP over InfiniBand), RFC
-2625 (IP over Fibre Channel), IEEE 802.5, FDDI (ANSI X3T9.5), IEEE 802.3br, CableLabs' DOCSIS MAC; Linux' NFLOG, Apple's PKTAP, OpenBSD's
-pflog and Juniper's headers as tcpdump and Wireshark read them.
-"""
+Sources: tcpdump.org/linktypes; RFC 1547 and 1661 (HDLC, PPP), RFC 2427 (Frame Relay), RFC 2684 (ATM), RFC 4391 (IP over
+InfiniBand), RFC 2625 (IP over Fibre Channel), IEEE 802.5, FDDI (ANSI X3T9.5), IEEE 802.3br, CableLabs' DOCSIS MAC;
+Linux' NFLOG, Apple's PKTAP, OpenBSD's pflog and Juniper's headers as tcpdump and Wireshark read them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from kshark.link.packet import ANY_IP, ETHERNET, IPV4, IPV6, LLC, MPLS, PPP, Fault, Found, Layer, Other, Packet, Step, sealed
+from kshark.link.packet import (
+    ANY_IP,
+    ETHERNET,
+    IPV4,
+    IPV6,
+    LLC,
+    MPLS,
+    PPP,
+    Fault,
+    Found,
+    Layer,
+    Other,
+    Packet,
+    Step,
+    sealed,
+)
 from kshark.link.shims import typed
 from kshark.link.wireless import ieee_802_11, prism, radiotap
 
@@ -29,7 +44,8 @@ _NAMES: Final = {
 _NLPID: Final = {0xCC: IPV4, 0x8E: IPV6}
 _NFLOG_PAYLOAD: Final = 9
 _JUNIPER_MAGIC: Final = b"MGC"
-#: Starts of a frame on the wire, behind the preamble: of a whole one, and of one that may be interrupted (IEEE 802.3br).
+#: Starts of a frame on the wire, behind the preamble: of a whole one, and of one that may be interrupted (IEEE
+#: 802.3br).
 _FRAME_BEGINS: Final = frozenset((0xD5, 0xE6, 0x4C, 0x7F, 0xB3))
 
 
@@ -160,7 +176,9 @@ def _netfilter_log(packet: Packet, position: int) -> Step | Found:
 def _packet_tap(packet: Packet, position: int) -> Step | Found:
     """Apple's PKTAP: its length, its kind, and the link type of what follows."""
     packet.need(position, 12, "a PKTAP header")
-    size, kind, link_type = (int.from_bytes(packet.buffer[at : at + 4], "little") for at in range(position, position + 12, 4))
+    size, kind, link_type = (
+        int.from_bytes(packet.buffer[at : at + 4], "little") for at in range(position, position + 12, 4)
+    )
     if size < 12 or kind != 1:
         return Fault("HEADER_INVALID", f"a PKTAP header of {size} bytes, kind {kind}")
     return _inner(packet, position + size, link_type)
@@ -187,7 +205,8 @@ def _inner(packet: Packet, position: int, link_type: int) -> Step | Found:
 
 
 def _juniper(follows: Layer) -> Layer:
-    """Juniper's header: a magic number, flags, perhaps extensions; without a link layer four bytes with IP's family instead."""
+    """Juniper's header: a magic number, flags, perhaps extensions; without a link layer four bytes with IP's family
+    instead."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
         packet.need(position, 6, "a Juniper header")

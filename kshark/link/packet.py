@@ -23,7 +23,8 @@ NEXT_PROTOCOLS: Final = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: NSH, 5: MPLS}
 
 
 class Segment(NamedTuple):
-    """A TCP segment. `key` is source address (16 bytes, IPv4 in the first four), target address, both ports, IP version as 4 bytes.
+    """A TCP segment. `key` is source address (16 bytes, IPv4 in the first four), target address, both ports, IP version
+    as 4 bytes.
 
     `offset` and `length` are the payload's in the buffer, `missing` its bytes that were not captured, of which
     `short` were not on the wire either.
@@ -41,7 +42,8 @@ class Segment(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A packet in which no TCP was found. `kind` is `LAYER: what` or the layer alone, `code` tells whether there may be some inside."""
+    """A packet in which no TCP was found. `kind` is `LAYER: what` or the layer alone, `code` tells whether there may be
+    some inside."""
 
     kind: str
     code: str = "NOT_TCP"
@@ -64,7 +66,8 @@ class Datagram(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A piece of an IP packet: `size` bytes from `at` of its payload, `length` of them captured from `offset` in the buffer."""
+    """A piece of an IP packet: `size` bytes from `at` of its payload, `length` of them captured from `offset` in the
+    buffer."""
 
     datagram: Datagram
     at: int
@@ -92,7 +95,8 @@ class Settled(Exception):
 
 
 class Packet:
-    """The buffer, where the captured bytes end, and where the packet ended on the wire; each IP header may bring both nearer."""
+    """The buffer, where the captured bytes end, and where the packet ended on the wire; each IP header may bring both
+    nearer."""
 
     __slots__ = ("buffer", "end", "left", "wire_end")
 

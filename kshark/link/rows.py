@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """By row of the batch: where the next header starts, its ethertype, where the captured bytes end and where the packet ended."""
+    """By row of the batch: where the next header starts, its ethertype, where the captured bytes end and where the
+    packet ended."""
 
     row: Int64s
     start: Int64s

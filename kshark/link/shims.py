@@ -1,8 +1,8 @@
 """What may stand between a link layer and IP: 802.2, VLAN tags, MPLS with pseudowires, PPP, MACsec, metadata.
 
-Sources: IEEE 802.1Q, 802.1ah, 802.1AE, 802.1BR, 802.1CB, 802.2, RFC 1042 (SNAP), RFC 1661 (PPP), RFC 2516 (PPPoE), RFC 3032 (MPLS),
-RFC 4385 (the pseudowire's control word), RFC 8300 (NSH), Cisco's TrustSec and VN-Tag as Wireshark reads them.
-"""
+Sources: IEEE 802.1Q, 802.1ah, 802.1AE, 802.1BR, 802.1CB, 802.2, RFC 1042 (SNAP), RFC 1661 (PPP), RFC 2516 (PPPoE), RFC
+3032 (MPLS), RFC 4385 (the pseudowire's control word), RFC 8300 (NSH), Cisco's TrustSec and VN-Tag as Wireshark reads
+them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,11 @@ def _network_service(packet: Packet, position: int) -> Step | Found:
     if size < 8:
         return Fault("HEADER_INVALID", f"an NSH header of {size} bytes")
     follows = packet.buffer[position + 3]
-    return Step(NEXT_PROTOCOLS[follows], position + size) if follows in NEXT_PROTOCOLS else sealed("NSH", f"protocol {follows}")
+    return (
+        Step(NEXT_PROTOCOLS[follows], position + size)
+        if follows in NEXT_PROTOCOLS
+        else sealed("NSH", f"protocol {follows}")
+    )
 
 
 def _metadata(packet: Packet, position: int) -> Step | Found:
@@ -136,7 +140,8 @@ def _metadata(packet: Packet, position: int) -> Step | Found:
 
 
 def _macsec(packet: Packet, position: int) -> Step | Found:
-    """Integrity without encryption leaves the frame in clear. Devices differ in what they say of that, so the bytes themselves decide."""
+    """Integrity without encryption leaves the frame in clear. Devices differ in what they say of that, so the bytes
+    themselves decide."""
     packet.need(position, 6, "a MACsec header")
     for begin in (position + 14, position + 6) if packet.buffer[position] & 0x20 else (position + 6, position + 14):
         if begin + 2 > packet.end:
@@ -144,7 +149,12 @@ def _macsec(packet: Packet, position: int) -> Step | Found:
         ethertype = packet.uint16(begin)
         if ethertype in (IPV4, IPV6) and packet.is_ip(begin + 2):
             return Step(ethertype, begin + 2)
-        if ethertype in VLAN_TAGS and begin + 6 <= packet.end and packet.uint16(begin + 4) in (IPV4, IPV6) and packet.is_ip(begin + 6):
+        if (
+            ethertype in VLAN_TAGS
+            and begin + 6 <= packet.end
+            and packet.uint16(begin + 4) in (IPV4, IPV6)
+            and packet.is_ip(begin + 6)
+        ):
             return Step(ethertype, begin + 2)
     return sealed("Ethernet", "MACsec")
 

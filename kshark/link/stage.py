@@ -33,10 +33,11 @@ FRAGMENTS_IN_FRAGMENTS: Final = 4
 class Link:
     """The stage between capture and reassembly. Segments come in capture order, those without payload included.
 
-    `packets` counts all, `tcp` those that became segments, `fragments` those that wait for the rest of their IP packet or went into one,
-    `other` those without TCP by kind, `unread` those with a fault by its code: the last four add up to the first. `exact`: no packet counts
-    as ordinary, each is read by itself. `begin`: where the packets begin, of one range of a capture; `end` is the last one so far.
-    """
+    `packets` counts all, `tcp` those that became segments, `fragments` those that wait for the rest of their IP packet
+    or went into one,
+    `other` those without TCP by kind, `unread` those with a fault by its code: the last four add up to the first.
+    `exact`: no packet counts as ordinary, each is read by itself. `begin`: where the packets begin, of one range of a
+    capture; `end` is the last one so far."""
 
     def __init__(self, *, exact: bool = False, begin: Moment = BEGIN) -> None:
         self.end = begin
@@ -165,7 +166,8 @@ class Link:
                 yield from self._weird(batch, row, "HEADERS_LIMIT", "fragments in fragments", int(batch.length[row]))
 
     def _lost(self, lost: Iterable[Lost]) -> None:
-        """Packets whose fragments were given up: which packet shows that depends on others, so they are told at the end."""
+        """Packets whose fragments were given up: which packet shows that depends on others, so they are told at the
+        end."""
         for one in lost:
             self.fragments -= one.fragments
             self.unread["IP_FRAGMENT"] += one.fragments
@@ -180,7 +182,9 @@ class Link:
         self._given_up.clear()
 
     def _weird(self, batch: PacketBatch, row: int, code: str, detail: str, size: int) -> Iterator[Weird]:
-        return self._ration.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
+        return self._ration.take(
+            Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size)
+        )
 
     def _snapped(self, segments: Segments) -> Iterator[Weird]:
         """The first packet by itself, those behind it together."""
@@ -191,12 +195,15 @@ class Link:
                 packet, time_ns = int(segments.packet[part[-1]]), int(segments.time_ns[part[-1]])
                 detail = f"{int(segments.missing[part[-1]])} bytes of its payload"
                 first = int(segments.packet[part[0]])
-                weird = Weird("SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size, times=len(part))
+                weird = Weird(
+                    "SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size, times=len(part)
+                )
                 yield from self._ration.take(weird)
 
 
 class _OneByOne:
-    """Rows of a batch that are read one by one: what was found, and the buffer, to which packets put together are added."""
+    """Rows of a batch that are read one by one: what was found, and the buffer, to which packets put together are
+    added."""
 
     def __init__(self, batch: PacketBatch, clock: Int64s) -> None:
         self.batch = batch

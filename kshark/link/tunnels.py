@@ -1,9 +1,8 @@
 """What may lie between an IP header and another one: GRE and what it carries, tunnels over UDP, ESP.
 
 Sources: RFC 2784, 2890 and 2637 (GRE), RFC 7637 (NVGRE), draft-foschiano-erspan (ERSPAN), RFC 7348 (VXLAN),
-draft-ietf-nvo3-vxlan-gpe, RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U), RFC 2661 (L2TP), RFC 8086 (GRE in UDP), RFC 7510 (MPLS in UDP),
-RFC 3378 (EtherIP), RFC 3948 (ESP in UDP), wireguard.com/protocol.
-"""
+draft-ietf-nvo3-vxlan-gpe, RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U), RFC 2661 (L2TP), RFC 8086 (GRE in UDP), RFC 7510
+(MPLS in UDP), RFC 3378 (EtherIP), RFC 3948 (ESP in UDP), wireguard.com/protocol."""
 
 from __future__ import annotations
 
@@ -89,7 +88,8 @@ _UDP: Final = Other("UDP")
 
 
 def _told_by_its_bytes(packet: Packet, position: int) -> int | None:
-    """Where Ethernet begins in VXLAN or Geneve on a port of somebody's own: unused bits, then a frame with a well-known type."""
+    """Where Ethernet begins in VXLAN or Geneve on a port of somebody's own: unused bits, then a frame with a well-known
+    type."""
     if position + 8 > packet.end or packet.buffer[position + 7]:
         return None
     if packet.starts(VXLAN_BEGINS, position):
@@ -115,7 +115,11 @@ def _vxlan(packet: Packet, position: int) -> Step | Found:
 def _vxlan_gpe(packet: Packet, position: int) -> Step | Found:
     packet.need(position, 8, "a VXLAN-GPE header")
     follows = packet.buffer[position + 3] if packet.buffer[position] & 4 else 3
-    return Step(NEXT_PROTOCOLS[follows], position + 8) if follows in NEXT_PROTOCOLS else sealed("VXLAN-GPE", f"protocol {follows}")
+    return (
+        Step(NEXT_PROTOCOLS[follows], position + 8)
+        if follows in NEXT_PROTOCOLS
+        else sealed("VXLAN-GPE", f"protocol {follows}")
+    )
 
 
 def _geneve(packet: Packet, position: int) -> Step | Found:

@@ -31,7 +31,9 @@ class Unread:
     def __init__(self) -> None:
         self._kinds: dict[Other, _Kind] = {}
 
-    def add(self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None) -> None:
+    def add(
+        self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None
+    ) -> None:
         """So many packets, the last of which was `packet`; those of one batch come in no order."""
         if other not in self._kinds and len(self._kinds) >= PACKET_KINDS:
             other = _FURTHER
@@ -51,11 +53,22 @@ class Unread:
         """One for each kind, in the order of their first packets."""
         for other, kind in sorted(self._kinds.items(), key=lambda pair: (pair[1].first_packet, pair[0])):
             first = kind.first_packet if kind.times > 1 else None
-            yield Weird(other.code, "link", kind.packet, kind.time_ns, other.kind, first_packet=first, size=kind.size, times=kind.times)
+            yield Weird(
+                other.code,
+                "link",
+                kind.packet,
+                kind.time_ns,
+                other.kind,
+                first_packet=first,
+                size=kind.size,
+                times=kind.times,
+            )
 
     def join(self, weird: Weird) -> bool:
         """Takes what `close` told of another range of the capture; False if it is something else."""
         if weird.code not in _CODES:
             return False
-        self.add(Other(weird.detail, weird.code), weird.packet, weird.time_ns, weird.times, weird.size, weird.first_packet)
+        self.add(
+            Other(weird.detail, weird.code), weird.packet, weird.time_ns, weird.times, weird.size, weird.first_packet
+        )
         return True

@@ -1,8 +1,7 @@
 """Since when there were records to be had: a fetch that waits for them is not slow.
 
-Records come to be there when a producer's batch is appended, or when a member gives them back or its lock runs out. What the capture does
-not tell was there all along, so that nothing is taken for waiting that may be work.
-"""
+Records come to be there when a producer's batch is appended, or when a member gives them back or its lock runs out.
+What the capture does not tell was there all along, so that nothing is taken for waiting that may be work."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ _Topic = tuple[str, int]
 class Arrivals:
     """`produced` and `given_back` say what came to be there; `since` is asked of records that an answer hands out.
 
-    Topics go by their names where producers use those; `names` are those of topic ids, as far as they are known by then.
-    """
+    Topics go by their names where producers use those; `names` are those of topic ids, as far as they are known by
+    then."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names

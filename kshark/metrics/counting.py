@@ -1,4 +1,5 @@
-"""Events in, counts out: share requests, heartbeats and what share coordinators are asked, beside what the analysis makes of them."""
+"""Events in, counts out: share requests, heartbeats and what share coordinators are asked, beside what the analysis
+makes of them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ _Answer = dict[PartitionId, Any]
 
 
 class ShareCounting:
-    """`page` takes events in the order of the time line; then `close` gives what was counted. `names` learns the names of topics.
+    """`page` takes events in the order of the time line; then `close` gives what was counted. `names` learns the names
+    of topics.
 
     `counts` says whether an event, or a time, is one that is counted: the others tell what sessions and records are in.
     """
@@ -115,7 +117,9 @@ class ShareCounting:
 
     def _partitions(self, group_id: str | None, partition: PartitionId) -> Iterator[PartitionCounts]:
         """Of a topic, whose id is of one cluster."""
-        found = (self._to.partitions.get((GroupKey(group_id, number), partition)) for number in self._clusters.ids or (0,))
+        found = (
+            self._to.partitions.get((GroupKey(group_id, number), partition)) for number in self._clusters.ids or (0,)
+        )
         return (counts for counts in found if counts is not None)
 
     # -- what the analysis tells
@@ -167,7 +171,9 @@ class ShareCounting:
             return
         told = response.body
         answered = _by_partition(told.responses)
-        self._acknowledged(member, request, listed, told.error_code, {key: one.acknowledge_error_code for key, one in answered.items()})
+        self._acknowledged(
+            member, request, listed, told.error_code, {key: one.acknowledge_error_code for key, one in answered.items()}
+        )
         self._outcome(member, request, response, answered)
 
     def _outcome(self, member: MemberCounts, request: Message, response: Message, answered: _Answer) -> None:
@@ -177,8 +183,20 @@ class ShareCounting:
         failed = {key: one.error_code for key, one in answered.items() if one.error_code}
         for key, code in failed.items():
             self._to.partition(self._group(asked.group_id, request.broker), key).failed[code] += 1
-        since = [self._acquired(member, request, key, held) for key, one in answered.items() for held in one.acquired_records or ()]
-        came = RECORDS if since else FAILED if told.error_code or failed else IDLE if waited_in_full(asked, latency_ns) else EMPTY
+        since = [
+            self._acquired(member, request, key, held)
+            for key, one in answered.items()
+            for held in one.acquired_records or ()
+        ]
+        came = (
+            RECORDS
+            if since
+            else FAILED
+            if told.error_code or failed
+            else IDLE
+            if waited_in_full(asked, latency_ns)
+            else EMPTY
+        )
         member.fetches[came] += 1
         member.latency.add(latency_ns)
         member.throttled.add(max(0, told.throttle_time_ms))
@@ -188,7 +206,11 @@ class ShareCounting:
             member.idle.add(waited_ns)
             member.bytes.add(sum(one.records.size for one in answered.values() if one.records))
             member.records.add(
-                sum(max(0, held.last_offset - held.first_offset + 1) for one in answered.values() for held in one.acquired_records or ())
+                sum(
+                    max(0, held.last_offset - held.first_offset + 1)
+                    for one in answered.values()
+                    for held in one.acquired_records or ()
+                )
             )
             member.drought.rain(response.time_ns)
         else:
@@ -221,9 +243,15 @@ class ShareCounting:
         self._acknowledged(member, request, listed, response.body.error_code, errors)
 
     def _acknowledged(
-        self, member: MemberCounts, request: Message, listed: _Answer, error: int | None, errors: Mapping[PartitionId, int]
+        self,
+        member: MemberCounts,
+        request: Message,
+        listed: _Answer,
+        error: int | None,
+        errors: Mapping[PartitionId, int],
     ) -> None:
-        """What a request acknowledges; `error` is the answer's own code, None where there is no answer, `errors` those of partitions."""
+        """What a request acknowledges; `error` is the answer's own code, None where there is no answer, `errors` those
+        of partitions."""
         acknowledges = failed = False
         for key, one in listed.items():
             records = Counter[int]()
@@ -263,7 +291,9 @@ class ShareCounting:
             self._to.group(self._group(asked.group_id, request.broker)).epochs.add(lowest, told.member_epoch)
         if told.assignment is not None:
             assigned = {
-                PartitionId(topic.topic_id, one) for topic in told.assignment.topic_partitions or () for one in topic.partitions or ()
+                PartitionId(topic.topic_id, one)
+                for topic in told.assignment.topic_partitions or ()
+                for one in topic.partitions or ()
             }
             member.rebalances += assigned != (member.assigned.value or set())
             member.assigned.put(response.time_ns, assigned)
@@ -286,4 +316,8 @@ class ShareCounting:
 
 def _by_partition(topics: Any) -> dict[PartitionId, Any]:
     """The structures of partitions; of entries that repeat each other brokers take the last."""
-    return {PartitionId(topic.topic_id, one.partition_index): one for topic in topics or () for one in topic.partitions or ()}
+    return {
+        PartitionId(topic.topic_id, one.partition_index): one
+        for topic in topics or ()
+        for one in topic.partitions or ()
+    }

@@ -18,8 +18,9 @@ from kshark.analysis.observed.statistics import Percentiles
 K = TypeVar("K")
 C = TypeVar("C")
 
-#: What came of a fetch. RECORDS: it brought some; FAILED: refused, or a partition could not be fetched from; IDLE: it waited as long as it
-#: allowed the broker to, and nothing came; EMPTY: nothing came, sooner; UNANSWERED; UNREAD: the capture does not hold the whole answer.
+#: What came of a fetch. RECORDS: it brought some; FAILED: refused, or a partition could not be fetched from; IDLE: it
+#: waited as long as it allowed the broker to, and nothing came; EMPTY: nothing came, sooner; UNANSWERED; UNREAD: the
+#: capture does not hold the whole answer.
 RECORDS: Final = "records"
 FAILED: Final = "failed"
 IDLE: Final = "idle"
@@ -108,9 +109,8 @@ def taken(acknowledged: Acknowledged, kind: int | None = None) -> int:
 class MemberCounts(Summed):
     """What a member did; of several members it is what they did together.
 
-    `latency` is from a fetch's last byte to its answer's first, by outcome; `work` the part of it in which there were records to be had, of
-    those that brought records or failed; `idle` the rest, in which there was nothing.
-    """
+    `latency` is from a fetch's last byte to its answer's first, by outcome; `work` the part of it in which there were
+    records to be had, of those that brought records or failed; `idle` the rest, in which there was nothing."""
 
     fetches: Counter[str] = field(default_factory=Counter)
     latency: Percentiles = field(default_factory=Percentiles)
@@ -120,7 +120,8 @@ class MemberCounts(Summed):
     failed: Counter[int] = field(default_factory=Counter)
     #: Fetches that the broker may still be waiting with at the end of the capture.
     waiting: int = 0
-    #: Of answers that brought records: how many, and the bytes of their records fields; of all answers: the throttle time in ms.
+    #: Of answers that brought records: how many, and the bytes of their records fields; of all answers: the throttle
+    #: time in ms.
     records: Percentiles = field(default_factory=Percentiles)
     bytes: Percentiles = field(default_factory=Percentiles)
     throttled: Percentiles = field(default_factory=Percentiles)
@@ -155,10 +156,10 @@ class MemberCounts(Summed):
 class PartitionCounts(Summed):
     """What happened to records of a share partition.
 
-    `ranges` are the sizes of ranges that were delivered for the first time; `failed` counts fetches that could not fetch from it, by error.
-    `start` and `end` are the offsets between which records are in flight at the end of the capture, `held` how many records which member
-    has acquired then.
-    """
+    `ranges` are the sizes of ranges that were delivered for the first time; `failed` counts fetches that could not
+    fetch from it, by error.
+    `start` and `end` are the offsets between which records are in flight at the end of the capture, `held` how many
+    records which member has acquired then."""
 
     acquired: Counter[int] = field(default_factory=Counter)
     acknowledged: Acknowledged = field(default_factory=Counter)

@@ -1,4 +1,5 @@
-"""What is told of share groups: these structs, with their fields in this order, are the JSON of `kshark stats --share -T json`."""
+"""What is told of share groups: these structs, with their fields in this order, are the JSON of `kshark stats --share
+-T json`."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ Metrics = dict[str, Number | None]
 class ListedMember(msgspec.Struct):
     """A member; `trouble` says why it gets no records, null where it does, or need not.
 
-    `fetches` counts its fetches by what came of them (records, failed, idle, empty, unanswered, unread); of `work_ms` and `idle_ms`, each
-    with p50, p95, p99 and max, the first is what they took where there were records or an error, the second what they waited for records.
-    `errors` counts those that failed by error, `heartbeat_errors` its refused heartbeats, `sessions` its share sessions by how they ended.
-    """
+    `fetches` counts its fetches by what came of them (records, failed, idle, empty, unanswered, unread); of `work_ms`
+    and `idle_ms`, each with p50, p95, p99 and max, the first is what they took where there were records or an error,
+    the second what they waited for records.
+    `errors` counts those that failed by error, `heartbeat_errors` its refused heartbeats, `sessions` its share sessions
+    by how they ended."""
 
     member_id: str | None
     client_id: str | None
@@ -41,9 +43,9 @@ class ListedMember(msgspec.Struct):
 
 
 class ListedPartition(msgspec.Struct):
-    """A share partition; `start_offset` and `end_offset` (exclusive) are those of records in flight at the end, null where the capture
-    does not tell them; `held` says how many records which member has acquired then. `errors` counts fetches that could not read it.
-    """
+    """A share partition; `start_offset` and `end_offset` (exclusive) are those of records in flight at the end, null
+    where the capture does not tell them; `held` says how many records which member has acquired then. `errors` counts
+    fetches that could not read it."""
 
     topic_id: str
     topic: str | None
@@ -56,7 +58,8 @@ class ListedPartition(msgspec.Struct):
 
 
 class ListedGroup(msgspec.Struct):
-    """A share group; `members_metrics` are the members' metrics of all of them together, `cluster_id` where Metadata told it."""
+    """A share group; `members_metrics` are the members' metrics of all of them together, `cluster_id` where Metadata
+    told it."""
 
     group_id: str | None
     metrics: Metrics
@@ -90,7 +93,10 @@ def listed(counted: Counted, names: Mapping[str, str]) -> ListedMetrics:
     ]
     stable = sum(any(member.present for member in group.members) for group in groups)
     return ListedMetrics(
-        counted.span.first_ns, counted.span.last_ns, _metrics(ALL, AllTotals(stable, len(groups) - stable), counted.span), groups
+        counted.span.first_ns,
+        counted.span.last_ns,
+        _metrics(ALL, AllTotals(stable, len(groups) - stable), counted.span),
+        groups,
     )
 
 

@@ -23,10 +23,10 @@ _PERIODS: Final = {"/s": 1, "/h": 3600}
 class Metric(Generic[C]):
     """One metric of one thing: a member, a share partition, a group, or all groups.
 
-    `kind` is the type of its MBean, empty where no KIP names it. `unit`: ms, bytes, /s, /h, "s ago", or none for what is counted. `told`:
-    the messages that it comes from, or why none shows it; then there is no `value`. What `value` gives of a rate is the count that becomes
-    one, of what is so long ago the last time of it. `same_as` names the metric that says the same, as a count or for another KIP.
-    """
+    `kind` is the type of its MBean, empty where no KIP names it. `unit`: ms, bytes, /s, /h, "s ago", or none for what
+    is counted. `told`: the messages that it comes from, or why none shows it; then there is no `value`. What `value`
+    gives of a rate is the count that becomes one, of what is so long ago the last time of it. `same_as` names the
+    metric that says the same, as a count or for another KIP."""
 
     name: str
     kip: str
@@ -48,13 +48,22 @@ class Metric(Generic[C]):
 
 
 def counted(
-    name: str, rate: str, kip: str, kind: str, told: str, value: Callable[[C], Number | None], unit: str = "", per: str = "/s"
+    name: str,
+    rate: str,
+    kip: str,
+    kind: str,
+    told: str,
+    value: Callable[[C], Number | None],
+    unit: str = "",
+    per: str = "/s",
 ) -> tuple[Metric[C], Metric[C]]:
     """What is counted, and the rate of it."""
     return Metric(name, kip, kind, unit, told, value), again(rate, kip, kind, per, name, value)
 
 
-def rate_alone(name: str, rate: str, kip: str, kind: str, told: str, value: Callable[[C], Number | None]) -> tuple[Metric[C], Metric[C]]:
+def rate_alone(
+    name: str, rate: str, kip: str, kind: str, told: str, value: Callable[[C], Number | None]
+) -> tuple[Metric[C], Metric[C]]:
     """A rate whose count has no name in the KIP."""
     return Metric(name, OURS, "", "", told, value), again(rate, kip, kind, "/s", name, value)
 

@@ -1,8 +1,8 @@
-"""Every metric of KIP-932 and KIP-1103, a row each: what the wire tells of it. `kshark stats --share` computes no other ones.
+"""Every metric of KIP-932 and KIP-1103, a row each: what the wire tells of it. `kshark stats --share` computes no other
+ones.
 
-Sources: KIP-932 "Metrics", KIP-1103; Kafka: ShareFetchMetricsManager, ShareRebalanceMetricsManager, KafkaShareConsumerMetrics,
-ShareGroupMetrics, SharePartitionMetrics, ShareSessionCache, ShareCoordinatorMetrics.
-"""
+Sources: KIP-932 "Metrics", KIP-1103; Kafka: ShareFetchMetricsManager, ShareRebalanceMetricsManager,
+KafkaShareConsumerMetrics, ShareGroupMetrics, SharePartitionMetrics, ShareSessionCache, ShareCoordinatorMetrics."""
 
 from __future__ import annotations
 
@@ -105,27 +105,42 @@ def _rebalances(group: GroupTotals) -> int | None:
 _FETCHES = "consumer-share-fetch-manager-metrics"
 _COORDINATOR = "consumer-share-coordinator-metrics"
 _POLLS = "consumer-share-metrics"
-_POLL = "poll() is a call inside the client, no message; clients that push their metrics say it themselves (PushTelemetry, KIP-714)"
+_POLL = (
+    "poll() is a call inside the client, no message; clients that push their metrics say it themselves "
+    "(PushTelemetry, KIP-714)"
+)
 _LATENCY = "ShareFetch: from the request's last byte to the answer's first, with what it waited for records"
 _WORK = (
-    "ShareFetch whose answer has records or an error: the part of its latency in which the records were there, which Produce, releases and "
+    "ShareFetch whose answer has records or an error: the part of its latency in which the records were there, which "
+    "Produce, releases and "
     "lock timeouts tell; else all of it"
 )
 _BATCHES = "ShareFetch answers with records: bytes of the records fields as they travel, compressed"
-_ACQUIRED = "ShareFetch answers: offsets of acquired_records, with those that hold no record (clients acknowledge them as gaps)"
+_ACQUIRED = (
+    "ShareFetch answers: offsets of acquired_records, with those that hold no record (clients acknowledge them as gaps)"
+)
 _AGAIN = "ShareFetch answers: offsets of acquired_records with a delivery_count above 1"
 _SENT = "ShareFetch and ShareAcknowledge: offsets of acknowledgement_batches"
 _REFUSED = f"{_SENT}, where the answer has an error for the request or the partition"
 _TOOK = f"{_SENT}, where the answer has no error"
 _LOCKS = "ShareFetch, ShareAcknowledge: records not acknowledged within acquisition_lock_timeout_ms"
-_ENDS = "ShareFetch, ShareAcknowledge, ends of connections: records that were certainly held when their share session ended"
+_ENDS = (
+    "ShareFetch, ShareAcknowledge, ends of connections: records that were certainly held when their share session ended"
+)
 _BEATS = "ShareGroupHeartbeat"
 
 _GROUPS = "group-coordinator-metrics"
 #: By type: what the broker took, of a member, a partition or a group. Gaps are no records, and brokers count none.
 _TYPES: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 ACKNOWLEDGED: Final[tuple[Metric[Any], ...]] = tuple(
-    Metric(f"record-acknowledgement-count{{ack-type={kind.name.lower()}}}", KIP_932, _GROUPS, "", _TOOK, partial(_taken, kind))
+    Metric(
+        f"record-acknowledgement-count{{ack-type={kind.name.lower()}}}",
+        KIP_932,
+        _GROUPS,
+        "",
+        _TOOK,
+        partial(_taken, kind),
+    )
     for kind in _TYPES
 )
 
@@ -133,33 +148,106 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
     *counted("fetch-total", "fetch-rate", KIP_932, _FETCHES, "ShareFetch answers", lambda m: m.latency.count),
     Metric("fetch-latency-avg", KIP_932, _FETCHES, "ms", _LATENCY, lambda m: _ms(m.latency)),
     Metric("fetch-latency-max", KIP_932, _FETCHES, "ms", _LATENCY, lambda m: _most_ms(m.latency)),
-    Metric("fetches-with-records", OURS, "", "", "ShareFetch: the answer has acquired_records", partial(_came, RECORDS)),
-    Metric("fetches-failed", OURS, "", "", "ShareFetch: the answer has an error and no records", partial(_came, FAILED)),
-    Metric("fetches-idle", OURS, "", "", "ShareFetch: nothing came in all of max_wait_ms, the long poll ran out", partial(_came, IDLE)),
-    Metric("fetches-empty", OURS, "", "", "ShareFetch: nothing came, and the answer did not wait for it", partial(_came, EMPTY)),
+    Metric(
+        "fetches-with-records", OURS, "", "", "ShareFetch: the answer has acquired_records", partial(_came, RECORDS)
+    ),
+    Metric(
+        "fetches-failed", OURS, "", "", "ShareFetch: the answer has an error and no records", partial(_came, FAILED)
+    ),
+    Metric(
+        "fetches-idle",
+        OURS,
+        "",
+        "",
+        "ShareFetch: nothing came in all of max_wait_ms, the long poll ran out",
+        partial(_came, IDLE),
+    ),
+    Metric(
+        "fetches-empty",
+        OURS,
+        "",
+        "",
+        "ShareFetch: nothing came, and the answer did not wait for it",
+        partial(_came, EMPTY),
+    ),
     Metric("fetches-unanswered", OURS, "", "", "ShareFetch without an answer", partial(_came, UNANSWERED)),
     Metric("fetch-work-avg", OURS, "", "ms", _WORK, lambda m: _ms(m.work)),
     Metric("fetch-work-p99", OURS, "", "ms", _WORK, lambda m: _percentile_ms(m.work, 99)),
     Metric("fetch-work-max", OURS, "", "ms", _WORK, lambda m: _most_ms(m.work)),
-    Metric("fetch-idle-time", OURS, "", "ms", "ShareFetch: the rest of all latencies, nothing being there", lambda m: m.idle.total / 1e6),
-    Metric("fetch-throttle-time-avg", KIP_932, _FETCHES, "ms", "ShareFetch answers: throttle_time_ms", lambda m: m.throttled.average),
-    Metric("fetch-throttle-time-max", KIP_932, _FETCHES, "ms", "ShareFetch answers: throttle_time_ms", lambda m: _most(m.throttled)),
-    *counted("records-fetched-total", "records-fetched-rate", KIP_932, _FETCHES, _ACQUIRED, lambda m: m.acquired.total()),
+    Metric(
+        "fetch-idle-time",
+        OURS,
+        "",
+        "ms",
+        "ShareFetch: the rest of all latencies, nothing being there",
+        lambda m: m.idle.total / 1e6,
+    ),
+    Metric(
+        "fetch-throttle-time-avg",
+        KIP_932,
+        _FETCHES,
+        "ms",
+        "ShareFetch answers: throttle_time_ms",
+        lambda m: m.throttled.average,
+    ),
+    Metric(
+        "fetch-throttle-time-max",
+        KIP_932,
+        _FETCHES,
+        "ms",
+        "ShareFetch answers: throttle_time_ms",
+        lambda m: _most(m.throttled),
+    ),
+    *counted(
+        "records-fetched-total", "records-fetched-rate", KIP_932, _FETCHES, _ACQUIRED, lambda m: m.acquired.total()
+    ),
     Metric("records-redelivered", OURS, "", "", _AGAIN, _redelivered),
     Metric("delivery-count-max", OURS, "", "", "ShareFetch answers: delivery_count", _deliveries),
-    Metric("records-per-request-avg", KIP_932, _FETCHES, "", f"{_ACQUIRED}, by answer that has some", lambda m: m.records.average),
+    Metric(
+        "records-per-request-avg",
+        KIP_932,
+        _FETCHES,
+        "",
+        f"{_ACQUIRED}, by answer that has some",
+        lambda m: m.records.average,
+    ),
     Metric("records-per-request-max", KIP_932, _FETCHES, "", f"{_ACQUIRED}, by answer", lambda m: _most(m.records)),
-    *counted("bytes-consumed-total", "bytes-consumed-rate", KIP_932, _FETCHES, _BATCHES, lambda m: m.bytes.total, "bytes"),
+    *counted(
+        "bytes-consumed-total", "bytes-consumed-rate", KIP_932, _FETCHES, _BATCHES, lambda m: m.bytes.total, "bytes"
+    ),
     Metric("fetch-size-avg", KIP_932, _FETCHES, "bytes", _BATCHES, lambda m: m.bytes.average),
     Metric("fetch-size-max", KIP_932, _FETCHES, "bytes", _BATCHES, lambda m: _most(m.bytes)),
-    *counted("acknowledgements-send-total", "acknowledgements-send-rate", KIP_932, _FETCHES, _SENT, lambda m: m.acknowledged.total()),
-    *counted("acknowledgements-error-total", "acknowledgements-error-rate", KIP_932, _FETCHES, _REFUSED, lambda m: _refused(m)),
+    *counted(
+        "acknowledgements-send-total",
+        "acknowledgements-send-rate",
+        KIP_932,
+        _FETCHES,
+        _SENT,
+        lambda m: m.acknowledged.total(),
+    ),
+    *counted(
+        "acknowledgements-error-total",
+        "acknowledgements-error-rate",
+        KIP_932,
+        _FETCHES,
+        _REFUSED,
+        lambda m: _refused(m),
+    ),
     *ACKNOWLEDGED,
     Metric("lock-timeouts", OURS, "", "", _LOCKS, partial(_lost, "lock_timeout")),
     Metric("session-releases", OURS, "", "", _ENDS, partial(_lost, "session_released")),
-    *counted("heartbeat-total", "heartbeat-rate", KIP_932, _COORDINATOR, f"{_BEATS} answers", lambda m: m.heartbeats.count),
+    *counted(
+        "heartbeat-total", "heartbeat-rate", KIP_932, _COORDINATOR, f"{_BEATS} answers", lambda m: m.heartbeats.count
+    ),
     Metric("heartbeat-response-time-max", KIP_932, _COORDINATOR, "ms", _BEATS, lambda m: _most_ms(m.heartbeats)),
-    Metric("last-heartbeat-seconds-ago", KIP_932, _COORDINATOR, "s ago", f"{_BEATS}: the last in the capture", lambda m: m.last_heartbeat),
+    Metric(
+        "last-heartbeat-seconds-ago",
+        KIP_932,
+        _COORDINATOR,
+        "s ago",
+        f"{_BEATS}: the last in the capture",
+        lambda m: m.last_heartbeat,
+    ),
     *counted(
         "rebalance-total",
         "rebalance-rate-per-hour",
@@ -178,21 +266,34 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
 _PARTITIONS = "SharePartitionMetrics"
 _LOCK = "how long a broker locks a share partition to fetch from it is its own affair: no message shows it"
 _RANGES = "ShareFetch answers: ranges of acquired_records with a delivery_count of 1"
-_BETWEEN = "ShareFetch, ShareAcknowledge, and the state that leaders store: from the start to the end offset, at the capture's end"
+_BETWEEN = (
+    "ShareFetch, ShareAcknowledge, and the state that leaders store: from the start to the end offset, at the "
+    "capture's end"
+)
 PARTITION: Final[tuple[Metric[PartitionCounts], ...]] = (
     Metric("records-acquired", OURS, "", "", _ACQUIRED, lambda p: p.acquired.total()),
     Metric("records-redelivered", OURS, "", "", _AGAIN, _redelivered),
     Metric("delivery-count-max", OURS, "", "", "ShareFetch answers: delivery_count", _deliveries),
     *ACKNOWLEDGED,
     Metric("acknowledgements-refused", OURS, "", "", _REFUSED, _refused),
-    Metric("fetches-failed", OURS, "", "", "ShareFetch answers: an error_code of the partition", lambda p: p.failed.total()),
-    *rate_alone("lock-timeouts", "AcquisitionLockTimeoutPerSec", KIP_1103, _PARTITIONS, _LOCKS, partial(_lost, "lock_timeout")),
+    Metric(
+        "fetches-failed", OURS, "", "", "ShareFetch answers: an error_code of the partition", lambda p: p.failed.total()
+    ),
+    *rate_alone(
+        "lock-timeouts", "AcquisitionLockTimeoutPerSec", KIP_1103, _PARTITIONS, _LOCKS, partial(_lost, "lock_timeout")
+    ),
     Metric("session-releases", OURS, "", "", _ENDS, partial(_lost, "session_released")),
     Metric("InFlightMessageCount", KIP_1103, _PARTITIONS, "", _BETWEEN, _in_flight),
     Metric("records-held", OURS, "", "", f"{_BETWEEN}: those that members have acquired", lambda p: p.held.total()),
     Metric("InFlightBatchMessageCount.Mean", KIP_1103, _PARTITIONS, "", _RANGES, lambda p: p.ranges.average),
     Metric("InFlightBatchMessageCount.Max", KIP_1103, _PARTITIONS, "", _RANGES, lambda p: _most(p.ranges)),
-    Metric("InFlightBatchCount", KIP_1103, _PARTITIONS, "", "which records a broker keeps together is its own affair: no message shows it"),
+    Metric(
+        "InFlightBatchCount",
+        KIP_1103,
+        _PARTITIONS,
+        "",
+        "which records a broker keeps together is its own affair: no message shows it",
+    ),
     Metric("FetchLockTimeMs", KIP_1103, _PARTITIONS, "ms", _LOCK),
     Metric("FetchLockRatio", KIP_1103, _PARTITIONS, "", _LOCK),
 )
@@ -211,28 +312,81 @@ _THREAD = "what a share coordinator's thread does, no message shows"
 _OPEN = "share sessions that were opened and have not ended, as kshark sessions tells them"
 GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
     *counted("rebalance-count", "rebalance-rate", KIP_932, _GROUPS, _EPOCHS, _rebalances),
-    Metric("num-partitions", KIP_932, _GROUPS, "", "share partitions in ShareFetch and ShareAcknowledge", lambda g: g.partitions),
-    *counted("share-acknowledgement-count", "share-acknowledgement-rate", KIP_932, _GROUPS, f"{_TOOK}; no gaps", partial(_taken, None)),
+    Metric(
+        "num-partitions",
+        KIP_932,
+        _GROUPS,
+        "",
+        "share partitions in ShareFetch and ShareAcknowledge",
+        lambda g: g.partitions,
+    ),
+    *counted(
+        "share-acknowledgement-count",
+        "share-acknowledgement-rate",
+        KIP_932,
+        _GROUPS,
+        f"{_TOOK}; no gaps",
+        partial(_taken, None),
+    ),
     *ACKNOWLEDGED,
     *(
-        again(f"record-acknowledgement-rate{{ack-type={kind.name.lower()}}}", KIP_932, _GROUPS, "/s", of.name, partial(_taken, kind))
+        again(
+            f"record-acknowledgement-rate{{ack-type={kind.name.lower()}}}",
+            KIP_932,
+            _GROUPS,
+            "/s",
+            of.name,
+            partial(_taken, kind),
+        )
         for kind, of in zip(_TYPES, ACKNOWLEDGED, strict=True)
     ),
     *(
-        again(f"RecordAcknowledgementsPerSec{{ackType={kind.name.capitalize()}}}", KIP_1103, _SHARES, "/s", of.name, partial(_taken, kind))
+        again(
+            f"RecordAcknowledgementsPerSec{{ackType={kind.name.capitalize()}}}",
+            KIP_1103,
+            _SHARES,
+            "/s",
+            of.name,
+            partial(_taken, kind),
+        )
         for kind, of in zip(_TYPES, ACKNOWLEDGED, strict=True)
     ),
     Metric("partition-load-time-avg", KIP_932, _GROUPS, "ms", _LOADS, lambda g: _ms(g.counts.loads)),
     Metric("partition-load-time-max", KIP_932, _GROUPS, "ms", _LOADS, lambda g: _most_ms(g.counts.loads)),
-    again("PartitionLoadTimeMs.Mean", KIP_1103, _SHARES, "ms", "partition-load-time-avg", lambda g: _ms(g.counts.loads)),
-    again("PartitionLoadTimeMs.Max", KIP_1103, _SHARES, "ms", "partition-load-time-max", lambda g: _most_ms(g.counts.loads)),
+    again(
+        "PartitionLoadTimeMs.Mean", KIP_1103, _SHARES, "ms", "partition-load-time-avg", lambda g: _ms(g.counts.loads)
+    ),
+    again(
+        "PartitionLoadTimeMs.Max",
+        KIP_1103,
+        _SHARES,
+        "ms",
+        "partition-load-time-max",
+        lambda g: _most_ms(g.counts.loads),
+    ),
     *counted("write-total", "write-rate", KIP_932, _STORE, _WRITES, lambda g: g.counts.writes.count),
     Metric("write-latency-avg", KIP_932, _STORE, "ms", f"{_WRITES}: there and back", lambda g: _ms(g.counts.writes)),
-    Metric("write-latency-max", KIP_932, _STORE, "ms", f"{_WRITES}: there and back", lambda g: _most_ms(g.counts.writes)),
-    *rate_alone("fetch-requests", "TotalShareFetchRequestsPerSec", KIP_1103, _TOPICS, "ShareFetch", lambda g: g.members.fetches.total()),
-    again("FailedShareFetchRequestsPerSec", KIP_1103, _TOPICS, "/s", "fetches-failed", lambda g: g.members.fetches[FAILED]),
+    Metric(
+        "write-latency-max", KIP_932, _STORE, "ms", f"{_WRITES}: there and back", lambda g: _most_ms(g.counts.writes)
+    ),
     *rate_alone(
-        "acknowledgement-requests", "TotalShareAcknowledgementRequestsPerSec", KIP_1103, _TOPICS, _ACKS, lambda g: g.members.acknowledging
+        "fetch-requests",
+        "TotalShareFetchRequestsPerSec",
+        KIP_1103,
+        _TOPICS,
+        "ShareFetch",
+        lambda g: g.members.fetches.total(),
+    ),
+    again(
+        "FailedShareFetchRequestsPerSec", KIP_1103, _TOPICS, "/s", "fetches-failed", lambda g: g.members.fetches[FAILED]
+    ),
+    *rate_alone(
+        "acknowledgement-requests",
+        "TotalShareAcknowledgementRequestsPerSec",
+        KIP_1103,
+        _TOPICS,
+        _ACKS,
+        lambda g: g.members.acknowledging,
     ),
     *rate_alone(
         "acknowledgement-requests-failed",
@@ -242,7 +396,9 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         f"{_ACKS}, where the answer has an error for it",
         lambda g: g.members.acknowledging_failed,
     ),
-    again("ExpiresPerSec", KIP_1103, "DelayedShareFetchMetrics", "/s", "fetches-idle", lambda g: g.members.fetches[IDLE]),
+    again(
+        "ExpiresPerSec", KIP_1103, "DelayedShareFetchMetrics", "/s", "fetches-idle", lambda g: g.members.fetches[IDLE]
+    ),
     Metric(
         "NumDelayedOperations{delayedOperation=ShareFetch}",
         KIP_1103,
@@ -252,7 +408,14 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         lambda g: g.members.waiting,
     ),
     Metric("ShareSessionsCount", KIP_1103, _CACHE, "", _OPEN, lambda g: g.members.sessions["open"]),
-    Metric("SharePartitionsCount", KIP_1103, _CACHE, "", f"{_OPEN}: their partitions", lambda g: g.members.session_partitions),
+    Metric(
+        "SharePartitionsCount",
+        KIP_1103,
+        _CACHE,
+        "",
+        f"{_OPEN}: their partitions",
+        lambda g: g.members.session_partitions,
+    ),
     *rate_alone(
         "session-evictions",
         "ShareSessionEvictionsPerSec",
@@ -268,7 +431,13 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         "",
         "counts a fetch once for each thing that it waits for, and some that are over: no message shows that",
     ),
-    Metric("RequestTopicPartitionsFetchRatio", KIP_1103, _SHARES, "", f"{_LOCK}, nor for how many of a request's it gets the lock"),
+    Metric(
+        "RequestTopicPartitionsFetchRatio",
+        KIP_1103,
+        _SHARES,
+        "",
+        f"{_LOCK}, nor for how many of a request's it gets the lock",
+    ),
     Metric("TopicPartitionsAcquireTimeMs", KIP_1103, _SHARES, "ms", f"{_LOCK}, nor how long it waits for the lock"),
     Metric("thread-idle-ratio-min", KIP_932, _STORE, "", _THREAD),
     Metric("thread-idle-ratio-avg", KIP_932, _STORE, "", _THREAD),
@@ -278,11 +447,29 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
 
 _STATES = f"{_BEATS} answers: whether a member is in the group at the capture's end"
 ALL: Final[tuple[Metric[AllTotals], ...]] = (
-    Metric("group-count", KIP_932, _GROUPS, "", f"groups of {_BEATS}, ShareFetch and ShareAcknowledge", lambda a: a.stable + a.empty),
+    Metric(
+        "group-count",
+        KIP_932,
+        _GROUPS,
+        "",
+        f"groups of {_BEATS}, ShareFetch and ShareAcknowledge",
+        lambda a: a.stable + a.empty,
+    ),
     Metric("group-count{state=stable}", KIP_932, _GROUPS, "", _STATES, lambda a: a.stable),
     Metric("group-count{state=empty}", KIP_932, _GROUPS, "", _STATES, lambda a: a.empty),
-    Metric("group-count{state=dead}", KIP_932, _GROUPS, "", "a dead group is forgotten at once (kshark groups tells which were deleted)"),
+    Metric(
+        "group-count{state=dead}",
+        KIP_932,
+        _GROUPS,
+        "",
+        "a dead group is forgotten at once (kshark groups tells which were deleted)",
+    ),
 )
 
 #: What the rows are of, and the rows.
-METRICS: Final[dict[str, tuple[Metric[Any], ...]]] = {"member": MEMBER, "share partition": PARTITION, "group": GROUP, "all groups": ALL}
+METRICS: Final[dict[str, tuple[Metric[Any], ...]]] = {
+    "member": MEMBER,
+    "share partition": PARTITION,
+    "group": GROUP,
+    "all groups": ALL,
+}

@@ -33,7 +33,8 @@ def trouble_of(
     members: Mapping[str | None, MemberCounts],
     names: Mapping[str, str],
 ) -> str | None:
-    """A sentence without its full stop; None for a member that gets records, or of which nothing is known that keeps it from getting some.
+    """A sentence without its full stop; None for a member that gets records, or of which nothing is known that keeps it
+    from getting some.
 
     `partitions` and `members` are those of its group, `names` of topic ids.
     """
@@ -103,7 +104,9 @@ def _held(
     for one, holder, records in islice(holders, _NAMED):
         client = members[holder].client.value if holder in members else None
         name = "itself" if holder == member_id else client[0] if client and client[0] else holder or "nobody known"
-        told.append(f"{records:,} records of {names.get(one.topic_id, one.topic_id)}[{one.partition}] are acquired by {name}")
+        told.append(
+            f"{records:,} records of {names.get(one.topic_id, one.topic_id)}[{one.partition}] are acquired by {name}"
+        )
     more = sum(len(partitions[one].held) for one in asked) - len(told)
     return f"{', '.join(told)}{f' and {more:,} more' if more else ''}" if told else None
 
@@ -113,7 +116,11 @@ def _elsewhere(counts: MemberCounts, partitions: Mapping[PartitionId, PartitionC
     if not counts.asked_for:
         return "and none names a partition"
     handed = sum(partitions[one].acquired.total() for one in counts.asked_for if one in partitions)
-    return f"others acquired {handed:,} of its partitions and hold none now" if handed else "and nobody acquired any of its partitions"
+    return (
+        f"others acquired {handed:,} of its partitions and hold none now"
+        if handed
+        else "and nobody acquired any of its partitions"
+    )
 
 
 def errors(codes: Counter[int]) -> str:

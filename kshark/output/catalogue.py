@@ -32,7 +32,8 @@ def number_of(entry: Entry | Rule) -> int | None:
 
 
 def group_of(entry: Entry | Rule) -> str:
-    """What it is about: the stage that sees it, or the machine whose rule it is; `exchange` where one by itself is enough for the rule."""
+    """What it is about: the stage that sees it, or the machine whose rule it is; `exchange` where one by itself is
+    enough for the rule."""
     if isinstance(entry, Entry):
         return entry.group
     if entry.weird:

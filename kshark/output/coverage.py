@@ -1,4 +1,5 @@
-"""How often rules were put to the test, as a report for people: what was broken, what was right, and what never was tried."""
+"""How often rules were put to the test, as a report for people: what was broken, what was right, and what never was
+tried."""
 
 from __future__ import annotations
 
@@ -32,17 +33,22 @@ _ORDER: Final = ("never broken", "broken", "not decided")
 
 
 def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
-    """A row for each rule that was put to the test, by what came of it; how each side did; what never was put to the test."""
+    """A row for each rule that was put to the test, by what came of it; how each side did; what never was put to the
+    test."""
     tested = [rule for rule in rules if rule.tested]
     if tested:
         yield from _by_outcome(tested, width)
     sides = {_side(rule): None for rule in rules}
     if tested and len(sides) > 1:
-        yield from table(_OF_SIDES, [_of_side(side, [rule for rule in rules if _side(rule) == side]) for side in sides], width)
+        yield from table(
+            _OF_SIDES, [_of_side(side, [rule for rule in rules if _side(rule) == side]) for side in sides], width
+        )
         yield []
     came_to = _came_to(tested)
     counts = ", ".join(f"{came_to[came]} {came}" for came in _ORDER)
-    yield from folded([(f"{came_to.total()} of {counted(_numbers(rules), 'rule')} put to the test: {counts}", PLAIN)], width, 2)
+    yield from folded(
+        [(f"{came_to.total()} of {counted(_numbers(rules), 'rule')} put to the test: {counts}", PLAIN)], width, 2
+    )
     numbers = {rule.rule for rule in tested}
     yield from _untested([rule for rule in rules if rule.rule not in numbers], min(width or _WIDTH, _WIDTH))
     yield []
@@ -76,7 +82,11 @@ def _untested(rules: Sequence[RuleCoverage], width: int) -> Iterator[Line]:
 
 
 def _of(rules: Sequence[RuleCoverage], came: str) -> list[RuleCoverage]:
-    return [rule for rule in rules if ("broken" if rule.broken else "not decided" if rule.unknown else "never broken") == came]
+    return [
+        rule
+        for rule in rules
+        if ("broken" if rule.broken else "not decided" if rule.unknown else "never broken") == came
+    ]
 
 
 def _numbers(rules: Sequence[RuleCoverage]) -> int:

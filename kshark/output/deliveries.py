@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _Place = tuple[str | None, str, int]
 #: Events and states that stand out.
 _STYLES: Final = {
-    "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN, "lock_timeout": ERROR,
+    "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN,
+    "lock_timeout": ERROR,
     "session_released": WARN, "leader_changed": WARN, "offset_reset": WARN, "archived": WARN, "unknown": DIM,
 }  # fmt: skip
 #: Of a change: what stands below the other columns in a narrow terminal.
@@ -70,7 +71,8 @@ def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset:
 
 
 def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
-    """The rows as a table; where it is too wide for that, what is in flight stands below each row, and whose records these are."""
+    """The rows as a table; where it is too wide for that, what is in flight stands below each row, and whose records
+    these are."""
     whole = [*table(_CHANGES, rows, width)]
     if width is None or len(whole) == 1 + len(rows):
         yield from whole
@@ -82,7 +84,9 @@ def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
         yield line
         if at < len(rows):
             place, in_flight = (rows[at][_CHANGES.index(column)] for column in _BELOW)
-            yield cropped([(f"{' ' * _INDENT}{place}", VALUE), *([("  ", PLAIN), *in_flight] if in_flight else [])], width)
+            yield cropped(
+                [(f"{' ' * _INDENT}{place}", VALUE), *([("  ", PLAIN), *in_flight] if in_flight else [])], width
+            )
 
 
 def moment_line(now_ns: int, *, at_end: bool) -> Line:
@@ -96,7 +100,13 @@ def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], widt
     for state in states:
         start, end = _number(state.start_offset), _number(state.end_offset)
         yield []
-        yield [(places[_key(state)], VALUE), ("  start offset ", LABEL), (start, VALUE), ("  end offset ", LABEL), (end, VALUE)]
+        yield [
+            (places[_key(state)], VALUE),
+            ("  start offset ", LABEL),
+            (start, VALUE),
+            ("  end offset ", LABEL),
+            (end, VALUE),
+        ]
         if state.ranges:
             yield from table(_RANGES, [_state(one, names) for one in state.ranges], width, indent=2)
     if not states:
@@ -109,7 +119,9 @@ def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> I
         yield [("nobody holds a record, as far as the capture tells", PLAIN)]
         return
     names, places = _names(holders), _places(holders)
-    yield from table(_HOLDERS, [_holder(one, names, places, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width)
+    yield from table(
+        _HOLDERS, [_holder(one, names, places, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width
+    )
 
 
 def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
@@ -118,7 +130,11 @@ def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> 
         yield [(f"offset {offset}: its Produce is not in the capture", DIM)]
     for one in born:
         batch = f"in the batch of offsets {_offsets([(one.base_offset, one.last_offset)])}"
-        producer = "" if one.producer_id < 0 else f", producer {one.producer_id} epoch {one.producer_epoch} sequence {one.base_sequence}"
+        producer = (
+            ""
+            if one.producer_id < 0
+            else f", producer {one.producer_id} epoch {one.producer_epoch} sequence {one.base_sequence}"
+        )
         where = f"{safe(one.topic or one.topic_id or '?')}[{one.partition}]"
         yield [
             (f"offset {offset} of {where} produced by ", PLAIN),
@@ -182,7 +198,11 @@ def _span(one: InFlightRange, names: dict[str | None, str], before: str) -> Line
     count = "" if one.delivery_count is None else f" ×{one.delivery_count}"
     by = _by(one.member_id, names)
     state = _styled(one.state)
-    return [(f"{before}{_offsets([(one.first_offset, one.last_offset)])} ", PLAIN), state, (f"{count} {by}".rstrip(), DIM)]
+    return [
+        (f"{before}{_offsets([(one.first_offset, one.last_offset)])} ", PLAIN),
+        state,
+        (f"{count} {by}".rstrip(), DIM),
+    ]
 
 
 def _state(one: InFlightRange, names: dict[str | None, str]) -> list[Cell]:

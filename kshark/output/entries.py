@@ -39,7 +39,8 @@ _LEGEND: Final = {
 #: What a filter may say of a field.
 _TESTS: Final = {
     "kafka.member_id": "it is there, and not null",
-    "kafka.error_code == INVALID_SHARE_SESSION_EPOCH": "some occurrence is equal; errors, APIs and the like by number or name",
+    "kafka.error_code == INVALID_SHARE_SESSION_EPOCH": "some occurrence is equal; errors, APIs and the like by number "
+    "or name",
     "kafka.share_session_epoch >= 1": "some occurrence is; also < <= >",
     "kafka.error_code != 0": "there is one, and none is equal",
     "kafka.error_code any_ne 0": "some occurrence differs; all_eq: none does",
@@ -69,7 +70,9 @@ def _weird_facts(entry: Entry) -> Iterator[Line]:
     yield from _facts(("advice", entry.advice if judged is None else judged.advice))
     yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
     yield from _facts(
-        ("blame", " or ".join(entry.blame)), ("judged as", "" if judged is None else judged.code), ("reference", entry.reference)
+        ("blame", " or ".join(entry.blame)),
+        ("judged as", "" if judged is None else judged.code),
+        ("reference", entry.reference),
     )
 
 
@@ -106,7 +109,8 @@ def _when(rule: Rule, broken: Condition) -> str:
 
 
 def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:
-    """A title and lines each, with the style of the title: side by side, or one below the other where they are too wide for that."""
+    """A title and lines each, with the style of the title: side by side, or one below the other where they are too wide
+    for that."""
     width = max(len(line) for _, lines, _ in columns[:-1] for line in lines) + 6
     if width + max(map(len, columns[-1][1])) > _WIDTH:
         for index, (title, lines, style) in enumerate(columns):
@@ -141,7 +145,9 @@ def _verdicts(rule: Rule) -> str:
 def _unexplained(rule: Rule) -> list[str]:
     """What stands at a refusal where the capture does not prove that this rule explains it."""
     if rule.machine is SESSION:
-        return [other.code for reply, other in UNEXPLAINED.items() if any(reply in check.replies for check in rule.checks)]
+        return [
+            other.code for reply, other in UNEXPLAINED.items() if any(reply in check.replies for check in rule.checks)
+        ]
     return [other.code for other in RULES if other.verdicts == ("unknown",) and other.machine is rule.machine]
 
 
@@ -172,7 +178,10 @@ def error_lines(error: ErrorCode) -> Iterator[Line]:
         yield []
         yield [(f"{api}, {level}", API)]
         for each in causes:
-            yield from ([(("  - " if index == 0 else "    ") + line[0][0], PLAIN)] for index, line in enumerate(_wrapped(each.cause)))
+            yield from (
+                [(("  - " if index == 0 else "    ") + line[0][0], PLAIN)]
+                for index, line in enumerate(_wrapped(each.cause))
+            )
     if error in REMEDY:
         yield []
         yield [("what a client does then  ", LABEL), (REMEDY[error], PLAIN)]
@@ -200,7 +209,13 @@ def catalogue_lines(width: int | None) -> Iterator[Line]:
     yield [("rules", API)]
     yield from rule_lines(width)
     yield []
-    yield [("also: kshark explain ShareFetch (an API's fields), 123 (an error), tables, fields, metrics, rules (these alone)", DIM)]
+    yield [
+        (
+            "also: kshark explain ShareFetch (an API's fields), 123 (an error), tables, fields, metrics, rules (these "
+            "alone)",
+            DIM,
+        )
+    ]
 
 
 def table_lines() -> Iterator[Line]:
@@ -225,13 +240,19 @@ def field_lines() -> Iterator[Line]:
         yield [("  " + name.ljust(width), LABEL), (field.about, PLAIN)]
     yield []
     yield from _wrapped(
-        'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its path, as in '
-        "kafka.share_session_epoch; the end alone means every field of a message that ends so, kafka.error_code every error code at "
-        "any depth. kshark explain ShareFetch shows an API's fields. An answer has the group_id and member_id of its request, where it "
+        'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its '
+        "path, as in "
+        "kafka.share_session_epoch; the end alone means every field of a message that ends so, kafka.error_code every "
+        "error code at "
+        "any depth. kshark explain ShareFetch shows an API's fields. An answer has the group_id and member_id of its "
+        "request, where it "
         "names none itself."
     )
     yield []
-    yield [("filters", API), ("  -Y 'kafka.api == ShareFetch && (kafka.error_code > 0 || kafka.latency_ms > 500)'", DIM)]
+    yield [
+        ("filters", API),
+        ("  -Y 'kafka.api == ShareFetch && (kafka.error_code > 0 || kafka.latency_ms > 500)'", DIM),
+    ]
     width = max(map(len, _TESTS)) + 2
     for test, about in _TESTS.items():
         yield [("  " + test.ljust(width), LABEL), (about, PLAIN)]

@@ -8,7 +8,8 @@ from kshark.schema import Field
 
 
 def named(value: Any, field: Field | None) -> str:
-    """`123 INVALID_SHARE_SESSION_EPOCH`; a set of bits with all its names, `264 READ, DESCRIBE`; the number alone if it has no name."""
+    """`123 INVALID_SHARE_SESSION_EPOCH`; a set of bits with all its names, `264 READ, DESCRIBE`; the number alone if it
+    has no name."""
     name = name_of(value, field)
     return f"{value} {name}" if name else str(value)
 

@@ -4,11 +4,10 @@
         parts = [...]  # tasks write them, with export.attempt (kshark.output.parquet_part)
         export.commit(parts)
 
-DIR/manifest.json, replaced by one rename, says which files are the tables: readers see all of a commit or nothing. Files wait in
-DIR/.kshark-ATTEMPT, which globs, Spark and DuckDB do not look into, and are moved to DIR/TABLE/part-NUMBER-ATTEMPT.parquet just before
-the manifest names them. What a task that was tried twice wrote besides, and what an export left that was killed, is taken away; no file
-that kshark did not write ever is.
-"""
+DIR/manifest.json, replaced by one rename, says which files are the tables: readers see all of a commit or nothing.
+Files wait in DIR/.kshark-ATTEMPT, which globs, Spark and DuckDB do not look into, and are moved to
+DIR/TABLE/part-NUMBER-ATTEMPT.parquet just before the manifest names them. What a task that was tried twice wrote
+besides, and what an export left that was killed, is taken away; no file that kshark did not write ever is."""
 
 from __future__ import annotations
 
@@ -27,13 +26,24 @@ from kshark import __version__
 from kshark.errors import UsageError
 from kshark.output.folder_lock import FolderLock
 from kshark.output.local_folder import local_folder
-from kshark.output.manifest import FORMAT, MANIFEST, STAGING, Capture, Content, Manifest, Stored, need_columns, read_manifest
+from kshark.output.manifest import (
+    FORMAT,
+    MANIFEST,
+    STAGING,
+    Capture,
+    Content,
+    Manifest,
+    Stored,
+    need_columns,
+    read_manifest,
+)
 from kshark.output.parquet_files import PartFile, empty_file
 from kshark.output.parquet_part import Attempt, Part
 from kshark.tables import TABLES
 from kshark.tables.captures import capture_names
 
-#: An export replaces the one before, or adds to it; resuming, it leaves out captures that are there with the same options.
+#: An export replaces the one before, or adds to it; resuming, it leaves out captures that are there with the same
+#: options.
 Mode = Literal["replace", "append", "resume"]
 
 #: In the staging folder: the manifest that is about to be, and the one that it replaces.
@@ -44,9 +54,9 @@ _REPLACED: Final = "replaced.json"
 class Export:
     """One export: a context, at whose end nothing is left of what was not committed.
 
-    `options`: those that decide which rows captures have; `partition_by`: kshark.output.parquet_partitions.BY, None as the folder has it.
-    Raises kshark.UsageError for a folder that holds anything else, or that another export writes into.
-    """
+    `options`: those that decide which rows captures have; `partition_by`: kshark.output.parquet_partitions.BY, None as
+    the folder has it. Raises kshark.UsageError for a folder that holds anything else, or that another export writes
+    into."""
 
     def __init__(
         self,
@@ -65,7 +75,11 @@ class Export:
             for left in self.folder.glob(f"{STAGING}*"):
                 _discard(self.folder, left)
             _only_ours(self.folder, found)
-            by = list(partition_by or ()) if found is None or mode == "replace" else _same_partitions(self.folder, found, partition_by)
+            by = (
+                list(partition_by or ())
+                if found is None or mode == "replace"
+                else _same_partitions(self.folder, found, partition_by)
+            )
         except BaseException:
             self._release()
             raise
@@ -94,7 +108,11 @@ class Export:
         parts = list(parts)
         files = [file for part in parts for file in part.files]
         absent = {*self._wanted} - {*self._manifest.tables} - {file.table for file in files}
-        files += [empty_file(self.attempt.staging, TABLES[name], self.attempt.partition_by) for name in TABLES if name in absent]
+        files += [
+            empty_file(self.attempt.staging, TABLES[name], self.attempt.partition_by)
+            for name in TABLES
+            if name in absent
+        ]
         moves = {file.path: self._path(file) for file in files}
         following = self._following([capture for part in parts for capture in part.captures], files, moves)
         staging, replaced = self.attempt.staging, self._replaced
@@ -137,7 +155,9 @@ class Export:
     def __enter__(self) -> Export:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _discard(self.folder, self.attempt.staging)
         self._release()
 
@@ -160,14 +180,20 @@ def _only_ours(folder: Path, manifest: Manifest | None) -> None:
         foreign = [path.name for path in folder.iterdir() if not path.name.startswith(".kshark")]
         why = f"and no {MANIFEST}: it is no folder of tables; name an empty folder with -o"
     else:
-        held = [str(path.relative_to(folder)) for name in TABLES for path in (folder / name).rglob("*") if not path.is_dir()]
-        foreign, why = [path for path in held if path not in manifest.paths], "which is no table of kshark's; name another folder with -o"
+        held = [
+            str(path.relative_to(folder)) for name in TABLES for path in (folder / name).rglob("*") if not path.is_dir()
+        ]
+        foreign, why = (
+            [path for path in held if path not in manifest.paths],
+            "which is no table of kshark's; name another folder with -o",
+        )
     if foreign:
         raise UsageError(f"{folder} holds {min(foreign)}, {why}")
 
 
 def _same_partitions(folder: Path, manifest: Manifest, by: Sequence[str] | None) -> list[str]:
-    """The partitions of a folder that is added to. Raises kshark.UsageError for others, or where its columns were others."""
+    """The partitions of a folder that is added to. Raises kshark.UsageError for others, or where its columns were
+    others."""
     if by is not None and list(by) != manifest.partition_by:
         has = f"has partitions by {','.join(manifest.partition_by)}" if manifest.partition_by else "has no partitions"
         raise UsageError(f"{folder} {has}; leave out --partition-by, or name another folder with -o")
@@ -176,7 +202,8 @@ def _same_partitions(folder: Path, manifest: Manifest, by: Sequence[str] | None)
 
 
 def _discard(folder: Path, staging: Path) -> None:
-    """Takes away what an attempt left: files out of sight, and any it had moved, or replaced, that the manifest does not list."""
+    """Takes away what an attempt left: files out of sight, and any it had moved, or replaced, that the manifest does
+    not list."""
     listed = read_manifest(folder).paths if (folder / MANIFEST).exists() else set()
     for plan in (staging / _NEXT, staging / _REPLACED):
         try:

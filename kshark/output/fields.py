@@ -18,7 +18,8 @@ from kshark.output.units import safe
 
 
 def fields_lines(readers: Sequence[Values]) -> Callable[[Sequence[Message]], str]:
-    """tshark's `-T fields`: a tab between fields, a comma between occurrences, nothing for an absent or null one; a line per message."""
+    """tshark's `-T fields`: a tab between fields, a comma between occurrences, nothing for an absent or null one; a
+    line per message."""
     attributes = [reader.name for reader in readers if isinstance(reader, Attribute)]
     if len(attributes) == len(readers):
         return partial(_attribute_lines, attributes)
@@ -32,7 +33,9 @@ def _attribute_lines(names: Sequence[str], messages: Sequence[Message]) -> str:
 
 
 def _line(found: Iterable[list[Any]]) -> str:
-    return "\t".join([_text(occurrences[0]) if len(occurrences) == 1 else ",".join(map(_text, occurrences)) for occurrences in found])
+    return "\t".join(
+        [_text(occurrences[0]) if len(occurrences) == 1 else ",".join(map(_text, occurrences)) for occurrences in found]
+    )
 
 
 _ESCAPES: Final = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}

@@ -50,17 +50,26 @@ def alike(findings: Iterable[Finding]) -> list[Alike]:
     for finding in findings:
         sort = sort_of(finding)
         same = told.get(sort)
-        told[sort] = Alike(finding, 1, finding.time_ns) if same is None else Alike(same.first, same.times + 1, finding.time_ns)
+        told[sort] = (
+            Alike(finding, 1, finding.time_ns) if same is None else Alike(same.first, same.times + 1, finding.time_ns)
+        )
     return sorted(told.values(), key=lambda one: ([*_STYLES].index(one.first.verdict), -one.times))
 
 
-def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str], like: Alike | None = None) -> Iterator[Line]:
+def finding_lines(
+    finding: Finding, width: int | None, topics: Mapping[str, str], like: Alike | None = None
+) -> Iterator[Line]:
     """Four to six lines, wrapped to the terminal; an empty one at the end.
 
     `topics`: names by id, as far as they are known. `like`: those that it stands for.
     """
     style = _STYLES[finding.verdict]
-    headline = [(clock(finding.time_ns, 3) + "  ", DIM), (finding.code, style), ("  ", PLAIN), *_headline(finding, style)]
+    headline = [
+        (clock(finding.time_ns, 3) + "  ", DIM),
+        (finding.code, style),
+        ("  ", PLAIN),
+        *_headline(finding, style),
+    ]
     if like is not None and like.times > 1:
         headline.append((f" · the first of {number(like.times)}, until {clock(like.last_ns, 3)}", PLAIN))
     yield from folded(headline, None if width is None else max(width, _LEAST), _INDENT)
@@ -95,7 +104,11 @@ def _headline(finding: Finding, style: str) -> Line:
 def _where(finding: Finding, topics: Mapping[str, str]) -> str:
     """Client, group, member, partition, broker, as far as they are known."""
     more = f", {finding.software}" if finding.software else ""
-    parts = [f"client {finding.client_id} ({finding.client}{more})" if finding.client_id else f"client {finding.client}{more}"]
+    parts = [
+        f"client {finding.client_id} ({finding.client}{more})"
+        if finding.client_id
+        else f"client {finding.client}{more}"
+    ]
     if finding.group_id is not None:
         parts.append(f"group {finding.group_id or '(empty)'}")
     if finding.member_id is not None:
@@ -109,7 +122,8 @@ def _where(finding: Finding, topics: Mapping[str, str]) -> str:
 
 def _next_step(finding: Finding) -> str:
     packets = sorted(
-        {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {finding.packet}
+        {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None}
+        | {finding.packet}
     )
     shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
     more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
@@ -119,7 +133,10 @@ def _next_step(finding: Finding) -> str:
         frames.setdefault(place.file, set()).add(place.frame)
     for file, found in frames.items():
         named = " ".join(map(str, sorted(found)[:_PACKETS]))
-        step += f" · {safe(file)}: {'frame' if len(found) == 1 else 'frames'} {named}{' …' if len(found) > _PACKETS else ''}"
+        step += (
+            f" · {safe(file)}: {'frame' if len(found) == 1 else 'frames'} "
+            f"{named}{' …' if len(found) > _PACKETS else ''}"
+        )
     return step
 
 
@@ -138,7 +155,8 @@ class Tally:
             self.reasons[finding.unknown_because or "unknown"] += 1
 
     def summary(self, observed: Observed, rules: Sequence[int]) -> dict[str, Any]:
-        """The last JSON line: what was seen, what was found, and what no finding explains. `rules`: numbers of those that were checked."""
+        """The last JSON line: what was seen, what was found, and what no finding explains. `rules`: numbers of those
+        that were checked."""
         return {
             "summary": {
                 "sessions": observed.sessions,
@@ -156,12 +174,13 @@ class Tally:
         }
 
     def lines(self, observed: Observed, rules: Sequence[int], width: int | None = None) -> Iterator[Line]:
-        """Each code's share; `2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`; what that rests on, and
-        what is left to be explained.
-        """
+        """Each code's share; `2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`; what that
+        rests on, and what is left to be explained."""
         violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
         if violations + unknown + self.verdicts["note"] > 1:
-            yield from folded([(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)], width)
+            yield from folded(
+                [(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)], width
+            )
         style = ERROR if violations else WARN if unknown else GOOD if observed.judged else PLAIN
         because = ", ".join(f"{reason} {number(count)}" for reason, count in self.reasons.most_common())
         line = [
@@ -184,13 +203,18 @@ class Tally:
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:
-    """`36 rules looked at 98 of 113 exchanges with 10.0.1.5:9092 · 2026-11-21 14:03:07.412 to 14:20:11.020 UTC (17 min 3 s)`.
+    """`36 rules looked at 98 of 113 exchanges with 10.0.1.5:9092 · 2026-11-21 14:03:07.412 to 14:20:11.020 UTC (17 min
+    3 s)`.
 
     Behind it stands what was not read.
     """
     head, judged = _head(observed, rules)
     brokers = sorted(observed.brokers)
-    line = f" with {', '.join(brokers) if len(brokers) <= _BROKERS else counted(len(brokers), 'broker')}" if brokers and judged else ""
+    line = (
+        f" with {', '.join(brokers) if len(brokers) <= _BROKERS else counted(len(brokers), 'broker')}"
+        if brokers and judged
+        else ""
+    )
     if observed.since_ns is not None and observed.until_ns is not None:
         took = duration(observed.until_ns - observed.since_ns)
         since, until = moment(observed.since_ns), moment(observed.until_ns)
@@ -226,11 +250,15 @@ def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:
     if not observed.exchanges:
         return [("nothing was judged: ", WARN), ("there is no exchange of Kafka", PLAIN)], False
     what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")
-    return [(f"{what} judged: ", WARN), (f"none of {exchanges} is of an API that {others}rules are about", PLAIN)], False
+    return [
+        (f"{what} judged: ", WARN),
+        (f"none of {exchanges} is of an API that {others}rules are about", PLAIN),
+    ], False
 
 
 def _may_be_asked_again(row: Mapping[str, Any]) -> bool:
-    """Whether it is of every day, while brokers start and leaders move; never among share sessions, whose refusals have causes."""
+    """Whether it is of every day, while brokers start and leaders move; never among share sessions, whose refusals have
+    causes."""
     return row["error_code"] in RETRIABLE and row["api"] not in ("ShareFetch", "ShareAcknowledge")
 
 

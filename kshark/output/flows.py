@@ -79,7 +79,10 @@ def flow_lines(flows: Sequence[ListedFlow], found: Network, width: int | None, *
         return
     yield []
     if every_side:
-        note = "bytes: framed + gap + skipped + unfinished + foreign + TLS · ack ms: from data to their acknowledgement, least/median/most"
+        note = (
+            "bytes: framed + gap + skipped + unfinished + foreign + TLS · ack ms: from data to their acknowledgement, "
+            "least/median/most"
+        )
         yield from folded([("directions", API), (f"  the worst first · {note}", DIM)], width, 2)
         yield from table(_SIDES, [row for flow in flows for row in _directions(flow)], width, indent=2)
         return
@@ -87,12 +90,18 @@ def flow_lines(flows: Sequence[ListedFlow], found: Network, width: int | None, *
     yield from folded([("connections", API), (f"  {note}", DIM)], width, 2)
     yield from table(_FLOWS, [_row(flow) for flow in flows[:_SHOWN]], width, indent=2)
     if len(flows) > _SHOWN:
-        yield [(f"  {counted(len(flows) - _SHOWN, 'connection')} more: -V, with a row for each direction, or -T json", DIM)]
+        yield [
+            (f"  {counted(len(flows) - _SHOWN, 'connection')} more: -V, with a row for each direction, or -T json", DIM)
+        ]
 
 
 def _head(found: Network) -> Line:
     said, style = _VERDICTS[found.verdict]
-    share = f" ({100 * found.retransmissions / found.data_packets:.2g} %)" if found.retransmissions and found.data_packets else ""
+    share = (
+        f" ({100 * found.retransmissions / found.data_packets:.2g} %)"
+        if found.retransmissions and found.data_packets
+        else ""
+    )
     told = f"{number(found.retransmissions)} of {counted(found.data_packets, 'packet')} with data sent again{share}"
     if found.retransmissions:
         told += f", on {number(found.retransmitting)} of {counted(found.connections, 'connection')}"
@@ -116,7 +125,13 @@ def _evidence(found: Network) -> Iterator[Line]:
         yield [("a round trip takes ", PLAIN), (times, VALUE), *_answers(found)]
     if found.zero_windows:
         told = f"{counted(found.zero_windows, 'zero window')} on {counted(found.stalled, 'connection')}"
-        yield [(told, WARN), (f", {duration(found.zero_window_ns)} in all: a host did not read what came, which is not the network", PLAIN)]
+        yield [
+            (told, WARN),
+            (
+                f", {duration(found.zero_window_ns)} in all: a host did not read what came, which is not the network",
+                PLAIN,
+            ),
+        ]
     if found.unanswered:
         told = f"{counted(found.unanswered, 'connection')} whose SYN nobody answered"
         yield [(told, WARN), (": no way there, a firewall, or nobody there", PLAIN)]
@@ -124,7 +139,10 @@ def _evidence(found: Network) -> Iterator[Line]:
         told = f"{counted(found.refused, 'connection')} refused"
         yield [(told, WARN), (": the host answers and nobody listens there, which is not the network", PLAIN)]
     if found.tail_probes:
-        yield [(counted(found.tail_probes, "tail loss probe"), VALUE), (": the last packet was lost, or its acknowledgement late", PLAIN)]
+        yield [
+            (counted(found.tail_probes, "tail loss probe"), VALUE),
+            (": the last packet was lost, or its acknowledgement late", PLAIN),
+        ]
     if found.spurious:
         told = f"{counted(found.spurious, 'packet')} sent again though already acknowledged"
         yield [(told, WARN), (": the acknowledgement was lost or late, or the packet doubled", PLAIN)]
@@ -134,8 +152,14 @@ def _evidence(found: Network) -> Iterator[Line]:
         told = f"{size(found.gap_bytes)} are not in the capture, on {counted(found.gapped, 'connection')}"
         yield [(told, WARN), (": the capture lost them, which says nothing of the network", PLAIN)]
     if found.captured_twice:
-        told = f"{counted(found.captured_twice, 'connection')} with packets that came again sooner than they can be sent again"
-        yield [(told, WARN), (": captured twice, or doubled on the way; what was sent again there cannot be told from copies", PLAIN)]
+        told = (
+            f"{counted(found.captured_twice, 'connection')} with packets that came again sooner than they can be sent "
+            f"again"
+        )
+        yield [
+            (told, WARN),
+            (": captured twice, or doubled on the way; what was sent again there cannot be told from copies", PLAIN),
+        ]
     if found.not_listed:
         yield [(f"{counted(found.not_listed, 'connection')} more, neither measured nor listed", WARN)]
 
@@ -157,7 +181,9 @@ def _row(flow: ListedFlow) -> list[Cell]:
         str(flow.flow),
         flow.client,
         flow.broker,
-        safe(flow.server_name) if flow.server_name and flow.service == "tls" else flow.service + (" in TLS" if _is_opened(flow) else ""),
+        safe(flow.server_name)
+        if flow.server_name and flow.service == "tls"
+        else flow.service + (" in TLS" if _is_opened(flow) else ""),
         number(sum(side.packets for side in sides)),
         size(sum(side.bytes for side in sides)),
         _some(sum(side.messages for side in sides), VALUE),

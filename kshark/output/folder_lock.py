@@ -10,7 +10,8 @@ from kshark.errors import UsageError
 
 
 class FolderLock:
-    """Held from its making to `release`, or to the end of the process, whatever ends it. Raises kshark.UsageError where another has it."""
+    """Held from its making to `release`, or to the end of the process, whatever ends it. Raises kshark.UsageError where
+    another has it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ".kshark.lock"
@@ -20,7 +21,9 @@ class FolderLock:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(self._file)
-                raise UsageError(f"another export into {folder} has not ended; wait for it, or name another folder with -o") from None
+                raise UsageError(
+                    f"another export into {folder} has not ended; wait for it, or name another folder with -o"
+                ) from None
             if self._is_there():
                 return
             os.close(self._file)  # the other one released it, and took the file away, since it was opened

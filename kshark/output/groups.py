@@ -61,7 +61,11 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
     yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
-    left = ("change", group.history_left_out), ("member", group.members_left_out), ("operation", group.operations_left_out)
+    left = (
+        ("change", group.history_left_out),
+        ("member", group.members_left_out),
+        ("operation", group.operations_left_out),
+    )
     left_out = [counted(count, what) for what, count in left if count]
     if left_out:
         yield [(f"  {' and '.join(left_out)} before these are no longer held", WARN)]
@@ -153,7 +157,11 @@ def _member(member: ListedMember) -> list[Cell]:
         safe(" ".join(part for part in (member.software, member.software_version) if part)),
         member.address or "",
         safe(member.rack_id or ""),
-        clock(member.joined.time_ns, 3) if member.joined is not None else [("earlier", DIM)] if member.present or ended else "",
+        clock(member.joined.time_ns, 3)
+        if member.joined is not None
+        else [("earlier", DIM)]
+        if member.present or ended
+        else "",
         "" if member.last is None else clock(member.last.time_ns, 3),
         _ended(member),
         "" if member.epoch is None else str(member.epoch),
@@ -172,6 +180,9 @@ def _ended(member: ListedMember) -> Line:
 def _assignment(member: ListedMember) -> Cell:
     """`orders:0,1 payments:2`, nearly as Kafka's own tools write it; of Streams, subtopologies: `0:0,1 standby 1:2`."""
     given = [(one.topic or one.topic_id or "", one.partitions) for one in member.assignment or ()]
-    given += [(one.subtopology if one.role == "active" else f"{one.role} {one.subtopology}", one.partitions) for one in member.tasks or ()]
+    given += [
+        (one.subtopology if one.role == "active" else f"{one.role} {one.subtopology}", one.partitions)
+        for one in member.tasks or ()
+    ]
     parts = [f"{name}:{','.join(map(str, partitions))}" for name, partitions in given if partitions]
     return safe(" ".join(parts)) if parts or member.assigned is None else [("none", DIM)]

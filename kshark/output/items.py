@@ -1,4 +1,5 @@
-"""Parts of a body's one-line summary: errors by name, values, topics with their partitions, counts. Each is built once per layout."""
+"""Parts of a body's one-line summary: errors by name, values, topics with their partitions, counts. Each is built once
+per layout."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ _VALUES: Final = 64
 
 
 class Item(NamedTuple):
-    """One part of the summary: `text` gives it with a space and its label in front; empty if the body has nothing to say there."""
+    """One part of the summary: `text` gives it with a space and its label in front; empty if the body has nothing to
+    say there."""
 
     label: str
     style: str
@@ -116,7 +118,14 @@ def whole(path: Path) -> Item:
     held = (*path.names[:-1], path.names[-1] + DECODED)
 
     def text(body: Any) -> str:
-        return next((f" {each['api']} v{each['version']}" for each in values(body, held) if isinstance(each, dict) and "api" in each), "")
+        return next(
+            (
+                f" {each['api']} v{each['version']}"
+                for each in values(body, held)
+                if isinstance(each, dict) and "api" in each
+            ),
+            "",
+        )
 
     return Item("", VALUE, text)
 
@@ -219,7 +228,8 @@ def is_partitions(path: Path) -> bool:
 
 
 def topics(reach: Reach, path: Path, shown: Named) -> Item | None:
-    """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None if the elements are no topics."""
+    """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None if the elements are no
+    topics."""
     inner = [field.name for field in path.type.in_wire_order(reach.version)]
     names = [name for name in _TOPIC if name in inner]
     holder = next((name for name in _PARTITIONS if name in inner), None)

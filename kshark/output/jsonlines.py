@@ -1,8 +1,7 @@
 """Objects as JSON lines, a page of them in one C call.
 
-Strings of a capture may contain anything: what a terminal obeys, or what turns the direction of writing, is escaped, as JSON allows; the
-values stay the same.
-"""
+Strings of a capture may contain anything: what a terminal obeys, or what turns the direction of writing, is escaped, as
+JSON allows; the values stay the same."""
 
 from __future__ import annotations
 

@@ -138,7 +138,8 @@ def _narrower(inner: Versions, outer: Versions) -> Versions:
 
 
 def _within(inner: Versions, outer: Versions) -> str:
-    """The versions as far as they differ from those around; empty if they are the same. `2+` if they reach to the last one."""
+    """The versions as far as they differ from those around; empty if they are the same. `2+` if they reach to the last
+    one."""
     low, high = max(inner.low, outer.low), min(inner.high, outer.high)
     if (low, high) == (outer.low, outer.high):
         return ""

@@ -1,7 +1,7 @@
 """A message in one line: `kshark read`.
 
-Three widths: without limit in a pipe; with both addresses on a wide terminal; with the flow's number instead of them on a narrow one.
-"""
+Three widths: without limit in a pipe; with both addresses on a wide terminal; with the flow's number instead of them on
+a narrow one."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ class MessageLines:
             said = f"{said} {','.join(weird)}"
         elif body is None:
             said = f"{said} {size(message.size)}"
-        return f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} {ends}{api}{message.correlation_id}{said}\n"
+        return (
+            f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} "
+            f"{ends}{api}{message.correlation_id}{said}\n"
+        )
 
     def _begin(self, message: Message) -> tuple[str, Begun]:
         """Addresses and API, padded to the width their columns have from this message on, and the items of its body."""
@@ -132,7 +135,9 @@ class MessageLines:
     def _said(self, message: Message) -> Line:
         self._summaries.packet = message.packet
         said = line_of(self._summaries.items(message), message.body)
-        return said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
+        return (
+            said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
+        )
 
     def _odd(self, message: Message) -> Line:
         return [(",".join(message.weird), WARN)] if isinstance(message.weird, list) else []

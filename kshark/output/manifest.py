@@ -1,4 +1,5 @@
-"""DIR/manifest.json: which files are a folder's tables, and which captures they hold. A file that it does not list is no part of them."""
+"""DIR/manifest.json: which files are a folder's tables, and which captures they hold. A file that it does not list is
+no part of them."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def is_tables(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder of tables. Raises kshark.UsageError where there is none, or another version of kshark wrote it."""
+    """The manifest of a folder of tables. Raises kshark.UsageError where there is none, or another version of kshark
+    wrote it."""
     path = folder / MANIFEST
     if not path.is_file():
         raise UsageError(f"{folder} holds no {MANIFEST}: it is no folder of tables, or its export was not finished")
@@ -100,20 +102,29 @@ def read_manifest(folder: Path) -> Manifest:
     except msgspec.MsgspecError:
         raise UsageError(f"{path} is no manifest of kshark") from None
     if written.format < FORMAT:
-        raise UsageError(f"{path} was written by an earlier kshark ({written.kshark}); export the captures again, into another folder")
-    if manifest is None or any(name not in TABLES or table.version > TABLES[name].version for name, table in manifest.tables.items()):
-        raise UsageError(f"{path} was written by kshark {written.kshark}, whose tables this version does not know; upgrade kshark")
+        raise UsageError(
+            f"{path} was written by an earlier kshark ({written.kshark}); export the captures again, into another "
+            f"folder"
+        )
+    if manifest is None or any(
+        name not in TABLES or table.version > TABLES[name].version for name, table in manifest.tables.items()
+    ):
+        raise UsageError(
+            f"{path} was written by kshark {written.kshark}, whose tables this version does not know; upgrade kshark"
+        )
     return manifest
 
 
 def whole_captures(folder: Path) -> Manifest:
-    """The same, of a folder by which a check can judge. Raises kshark.UsageError where only some exchanges have rows, or columns lack."""
+    """The same, of a folder by which a check can judge. Raises kshark.UsageError where only some exchanges have rows,
+    or columns lack."""
     manifest = read_manifest(folder)
     need_columns(folder, manifest)
     for capture in manifest.captures:
         if "filter" in capture.options:
             raise UsageError(
-                f"{folder} holds only what passed -Y '{capture.options['filter']}', by which nobody can be judged; export it without -Y"
+                f"{folder} holds only what passed -Y '{capture.options['filter']}', by which nobody can be judged; "
+                f"export it without -Y"
             )
     return manifest
 
@@ -121,7 +132,10 @@ def whole_captures(folder: Path) -> Manifest:
 def need_columns(folder: Path, manifest: Manifest) -> None:
     """Raises kshark.UsageError where an earlier version's tables had other columns."""
     if any(table.version != TABLES[name].version for name, table in manifest.tables.items()):
-        raise UsageError(f"{folder} was written by kshark {manifest.kshark}, whose tables had other columns; export its captures again")
+        raise UsageError(
+            f"{folder} was written by kshark {manifest.kshark}, whose tables had other columns; export its captures "
+            f"again"
+        )
 
 
 def capture_of(name: str, files: Sequence[str], options: dict[str, Any]) -> Capture:

@@ -1,4 +1,5 @@
-"""`kshark explain metrics`, and of one metric: the rows that `kshark stats --share` computes, and those that no message shows."""
+"""`kshark explain metrics`, and of one metric: the rows that `kshark stats --share` computes, and those that no message
+shows."""
 
 from __future__ import annotations
 
@@ -31,14 +32,25 @@ def metrics_lines() -> Iterator[Line]:
 def metric_named(name: str) -> list[tuple[str, Metric[Any]]]:
     """Metrics with that name, upper or lower case, with or without what stands in braces, each with what it is of."""
     wanted = name.lower()
-    return [(of, one) for of, metrics in METRICS.items() for one in metrics if wanted in (one.name.lower(), one.name.lower().split("{")[0])]
+    return [
+        (of, one)
+        for of, metrics in METRICS.items()
+        for one in metrics
+        if wanted in (one.name.lower(), one.name.lower().split("{")[0])
+    ]
 
 
 def named_lines(found: list[tuple[str, Metric[Any]]]) -> Iterator[Line]:
     """What is said of them."""
     for of, metric in found:
-        yield [(metric.name, CODE), (f"  of a {of} · {' · '.join(filter(None, (*_shelf(metric)[1:], metric.unit)))}", DIM)]
-        yield from ([("  " + line, PLAIN if metric.value is not None else WARN)] for line in textwrap.wrap(metric.told, _WIDTH - 2))
+        yield [
+            (metric.name, CODE),
+            (f"  of a {of} · {' · '.join(filter(None, (*_shelf(metric)[1:], metric.unit)))}", DIM),
+        ]
+        yield from (
+            [("  " + line, PLAIN if metric.value is not None else WARN)]
+            for line in textwrap.wrap(metric.told, _WIDTH - 2)
+        )
 
 
 def _shelf(metric: Metric[Any]) -> tuple[bool, str, str]:

@@ -1,4 +1,5 @@
-"""`kshark stats --share` for a person: who gets nothing and why, then the metrics of each group, its members and its partitions."""
+"""`kshark stats --share` for a person: who gets nothing and why, then the metrics of each group, its members and its
+partitions."""
 
 from __future__ import annotations
 
@@ -56,10 +57,14 @@ def _group(group: ListedGroup, width: int | None, clusters: bool) -> Iterator[Li
         if member.trouble is not None:
             yield from folded([("  ", PLAIN), (name, CODE), (f" {safe(member.trouble)}", WARN)], width, 4)
     shown = {metric.name for metric in METRICS["member"]}
-    yield from _table("group", "group", [("", {name: one for name, one in group.metrics.items() if name not in shown})], width)
+    yield from _table(
+        "group", "group", [("", {name: one for name, one in group.metrics.items() if name not in shown})], width
+    )
     together = [("all", group.members_metrics)] if len(named) > 1 else []
     yield from _table("members", "member", [*together, *((name, one.metrics) for name, one in named)], width)
-    yield from _table("share partitions", "share partition", [(_partition(one), one.metrics) for one in group.partitions], width)
+    yield from _table(
+        "share partitions", "share partition", [(_partition(one), one.metrics) for one in group.partitions], width
+    )
 
 
 def _rank(member: ListedMember) -> tuple[bool, bool]:
@@ -102,11 +107,17 @@ def _table(title: str, of: str, columns: Sequence[tuple[str, Values]], width: in
 
     Left out are metrics that no thing has, and those that another one shows already.
     """
-    shown = [one for one in METRICS[of] if one.value is not None and not one.same_as and any(values.get(one.name) for _, values in columns)]
+    shown = [
+        one
+        for one in METRICS[of]
+        if one.value is not None and not one.same_as and any(values.get(one.name) for _, values in columns)
+    ]
     if not shown:
         return
     texts = {metric.name: [_shown(metric, values.get(metric.name)) for _, values in columns] for metric in shown}
-    widths = [max(len(name), *(len(texts[metric.name][at]) for metric in shown)) for at, (name, _) in enumerate(columns)]
+    widths = [
+        max(len(name), *(len(texts[metric.name][at]) for metric in shown)) for at, (name, _) in enumerate(columns)
+    ]
     room = _fitting(widths, max(len(_title(metric)) for metric in shown), width)
     yield []
     rows: list[list[Cell]] = []

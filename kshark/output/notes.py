@@ -1,4 +1,5 @@
-"""What was weird about a capture, in one short block: how much was not Kafka, and each weird with its count and bytes."""
+"""What was weird about a capture, in one short block: how much was not Kafka, and each weird with its count and
+bytes."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ class Notes(Struct):
             self._earliest(code, (event.packet, _example(event)))
 
     def _earliest(self, code: str, first: tuple[int, str]) -> None:
-        """Of those with one packet, as of all connections that end with the capture, the words tell: no order of counting does."""
+        """Of those with one packet, as of all connections that end with the capture, the words tell: no order of
+        counting does."""
         self._first[code] = min(first, self._first.get(code, first))
 
     def join(self, other: Notes) -> None:
@@ -125,7 +127,8 @@ class Notes(Struct):
             yield self._line(code)
 
     def _instead(self) -> Iterator[str]:
-        """What there is besides connections, where there is no Kafka; that there are none is said only if nothing was left unread."""
+        """What there is besides connections, where there is no Kafka; that there are none is said only if nothing was
+        left unread."""
         unread = self._kinds(*_UNREAD)
         rest = self._kinds(_NOT_TCP) if not self.flows else ""
         if unread or rest:
@@ -139,7 +142,9 @@ class Notes(Struct):
         kinds = [(count, kind) for (code, kind), count in self._packets.items() if code in codes]
         kinds.sort(key=lambda pair: (-pair[0], pair[1]))
         rest = sum(count for count, _ in kinds[_KINDS:])
-        return ", ".join([*(_packets(*pair) for pair in kinds[:_KINDS]), *([f"{counted(rest, 'other packet')}"] if rest else [])])
+        return ", ".join(
+            [*(_packets(*pair) for pair in kinds[:_KINDS]), *([f"{counted(rest, 'other packet')}"] if rest else [])]
+        )
 
     def _line(self, code: str) -> Line:
         entry = CATALOGUE.get(code)
@@ -163,8 +168,13 @@ class Notes(Struct):
     def _connections(self) -> str:
         """The TLS connections that were not decrypted, those with most bytes first."""
         ranked = sorted(self._tls.items(), key=lambda each: (-each[1][1], each[0]))
-        told = [f"{counted(times, 'connection')}, {size(total)}: {safe(detail)}" for detail, (times, total) in ranked[:_TLS_SHOWN]]
-        return "; ".join(told) + (f"; and {number(len(ranked) - _TLS_SHOWN)} more sorts" if len(ranked) > _TLS_SHOWN else "")
+        told = [
+            f"{counted(times, 'connection')}, {size(total)}: {safe(detail)}"
+            for detail, (times, total) in ranked[:_TLS_SHOWN]
+        ]
+        return "; ".join(told) + (
+            f"; and {number(len(ranked) - _TLS_SHOWN)} more sorts" if len(ranked) > _TLS_SHOWN else ""
+        )
 
 
 def _example(event: Message | Weird) -> str:

@@ -55,10 +55,17 @@ def _layouts(registry: Registry) -> Iterator[tuple[str, str, Layout]]:
 def field_lines(name: str, found: list[Occurrence]) -> Iterator[Line]:
     """The occurrences as a table, and how to ask for them."""
     yield [(found[0].names[-1], API), (f"  in {counted(len({each.owner for each in found}), 'structure')}", PLAIN)]
-    rows = [(each.owner, each.where, str(each.versions), ".".join(each.names), type_of(each.field), _notes(each)) for each in found]
+    rows = [
+        (each.owner, each.where, str(each.versions), ".".join(each.names), type_of(each.field), _notes(each))
+        for each in found
+    ]
     widths = [max(len(row[column]) for row in rows) + 2 for column in range(5)]
     for owner, where, versions, path, kind, about in rows:
-        line: Line = [("  " + owner.ljust(widths[0]), LABEL), (where.ljust(widths[1]), DIM), (versions.ljust(widths[2]), PLAIN)]
+        line: Line = [
+            ("  " + owner.ljust(widths[0]), LABEL),
+            (where.ljust(widths[1]), DIM),
+            (versions.ljust(widths[2]), PLAIN),
+        ]
         yield [*line, (path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
     if any(each.where != "inside bytes" for each in found):
         end = found[0].names[-(name.removeprefix(PREFIX).count(".") + 1) :]

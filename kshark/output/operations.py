@@ -16,7 +16,11 @@ from kshark.output.units import clock, counted, duration, safe
 _DONE: Final[dict[Kind, str]] = {"list": "listed", "describe": "described", "describe_offsets": "offsets described"}
 _STYLES: Final = {"done": GOOD, "refused": ERROR, "partly": ERROR, "unfinished": ERROR}
 #: What share coordinators did.
-_DID: Final = {"InitializeShareGroupState": "initialized", "DeleteShareGroupState": "deleted", "ReadShareGroupStateSummary": "read"}
+_DID: Final = {
+    "InitializeShareGroupState": "initialized",
+    "DeleteShareGroupState": "deleted",
+    "ReadShareGroupStateSummary": "read",
+}
 _LACKS: Final = {
     "not_told": "the answer says nothing of",
     "not_asked": "its share coordinator was not asked for",
@@ -38,7 +42,9 @@ _OPERATIONS: Final = (
 )
 
 
-def operation_lines(operations: Sequence[Operation], width: int | None, *, verbose: bool = False, indent: int = 0) -> Iterator[Line]:
+def operation_lines(
+    operations: Sequence[Operation], width: int | None, *, verbose: bool = False, indent: int = 0
+) -> Iterator[Line]:
     """The operations of one group in their order; `verbose`: also those that read only."""
     shown = [one for one in operations if verbose or one.operation not in READS or one.outcome != "done"]
     if shown:

@@ -45,19 +45,25 @@ def arrow_type(type: Type) -> pa.DataType:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """A table's schema, equal to what Spark makes of its DDL, with each column's description; the metadata says who wrote it."""
-    fields = [pa.field(column.name, arrow_type(parse_type(column.type)), metadata={"comment": column.about}) for column in table.columns]
+    """A table's schema, equal to what Spark makes of its DDL, with each column's description; the metadata says who
+    wrote it."""
+    fields = [
+        pa.field(column.name, arrow_type(parse_type(column.type)), metadata={"comment": column.about})
+        for column in table.columns
+    ]
     about = {"kshark": __version__, "kshark.table": table.name, "kshark.table_version": str(table.version)}
     return pa.schema(fields, metadata={**about, SPARK_SCHEMA: spark_schema(table)})
 
 
 def stored_schema(table: Table) -> dict[str, bytes]:
-    """Metadata of a Parquet file whose reader is Arrow, as Arrow itself would store them: the columns are plain, with descriptions."""
+    """Metadata of a Parquet file whose reader is Arrow, as Arrow itself would store them: the columns are plain, with
+    descriptions."""
     return {"ARROW:schema": b64encode(arrow_schema(table).serialize().to_pybytes())}
 
 
 def coded(schema: pa.Schema) -> pa.Schema:
-    """The schema with connections' names as dictionary codes: Parquet stores them so, and need not search for equal names."""
+    """The schema with connections' names as dictionary codes: Parquet stores them so, and need not search for equal
+    names."""
     return pa.schema([field.with_type(_CODED) if field.name in _NAMES else field for field in schema])
 
 
@@ -65,8 +71,14 @@ def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
     """A block of the table's rows in Arrow; the schema is `coded` or plain."""
     common = _common(block)
     arrays = [common[column.name] for column in COMMON]
-    arrays = [array if array.type == field.type else array.dictionary_decode() for array, field in zip(arrays, schema, strict=False)]
-    arrays += [_column(cells, field.type, len(block)) for cells, field in zip(block.own, list(schema)[len(COMMON) :], strict=True)]
+    arrays = [
+        array if array.type == field.type else array.dictionary_decode()
+        for array, field in zip(arrays, schema, strict=False)
+    ]
+    arrays += [
+        _column(cells, field.type, len(block))
+        for cells, field in zip(block.own, list(schema)[len(COMMON) :], strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -107,7 +119,10 @@ def _column(cells: Cells, type: pa.DataType, length: int) -> pa.Array:
         return _structs(cells, type)
     try:
         return pa.array(cells, type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # an UNSET; they are rare, and to look for them takes as long as the conversion
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+    ):  # an UNSET; they are rare, and to look for them takes as long as the conversion
         return pa.array([None if cell is UNSET else cell for cell in cells], type)
 
 
@@ -128,9 +143,12 @@ def _structs(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
 
 
 def _texts(texts: Texts) -> pa.Array:
-    """A column of strings without copying their bytes: a list of bytes first, from whose beginnings Arrow makes offsets and nulls."""
+    """A column of strings without copying their bytes: a list of bytes first, from whose beginnings Arrow makes offsets
+    and nulls."""
     data = pa.py_buffer(texts.data)
-    lists = pa.ListArray.from_arrays(pa.array(texts.begins, pa.int32()), pa.UInt8Array.from_buffers(pa.uint8(), data.size, [None, data]))
+    lists = pa.ListArray.from_arrays(
+        pa.array(texts.begins, pa.int32()), pa.UInt8Array.from_buffers(pa.uint8(), data.size, [None, data])
+    )
     nulls, offsets = lists.buffers()[:2]
     return pa.StringArray.from_buffers(len(lists), offsets, data, nulls, lists.null_count)
 

@@ -33,7 +33,8 @@ _INTEGERS: Final = ("smallint", "int", "bigint", "timestamp")
 
 
 class PartFile(msgspec.Struct, frozen=True):
-    """A complete file: its table, its partition (`date=2026-11-22/`, mostly empty), and where it waits, below the staging folder."""
+    """A complete file: its table, its partition (`date=2026-11-22/`, mostly empty), and where it waits, below the
+    staging folder."""
 
     table: str
     partition: str
@@ -57,17 +58,24 @@ class OpenFile:
             self.schema,
             compression="zstd",
             compression_level=3,
-            use_dictionary=[column.name for column in table.columns if column.type == "string" and not _is_wide(column)],
-            column_encoding={column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _INTEGERS},
+            use_dictionary=[
+                column.name for column in table.columns if column.type == "string" and not _is_wide(column)
+            ],
+            column_encoding={
+                column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _INTEGERS
+            },
             data_page_size=PAGE_BYTES,
             write_page_index=True,
-            store_schema=False,  # it would say that names of connections are not strings; close() says what the columns are
+            store_schema=False,
+            # it would say that names of connections are not strings; close() says what the columns are
         )
 
     def write(self, chunks: list[pa.RecordBatch]) -> None:
         """The chunks become a row group."""
         self._rows += sum(map(len, chunks))
-        self._writer.write_table(pa.Table.from_batches(chunks, self.schema).unify_dictionaries(), row_group_size=GROUP_ROWS)
+        self._writer.write_table(
+            pa.Table.from_batches(chunks, self.schema).unify_dictionaries(), row_group_size=GROUP_ROWS
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -110,7 +118,8 @@ def _is_wide(column: Column) -> bool:
 
 
 class TableFiles:
-    """The files of one table: rows wait for their row group; a file that is full is followed by another; each partition has its own."""
+    """The files of one table: rows wait for their row group; a file that is full is followed by another; each partition
+    has its own."""
 
     def __init__(self, staging: Path, table: Table, partitions: Partitions) -> None:
         self._staging, self._table, self._partitions = staging, table, partitions
@@ -166,7 +175,8 @@ class PartFiles:
         self._tables = {name: TableFiles(staging, table, partitions) for name, table in TABLES.items()}
 
     def add(self, page: Iterable[tuple[str, Block]], names: Names | None = None) -> None:
-        """Blocks of rows as kshark.tables.Rows gives them; `names`, its names, tell clusters where there is a partition for each."""
+        """Blocks of rows as kshark.tables.Rows gives them; `names`, its names, tell clusters where there is a partition
+        for each."""
         for name, block in page:
             self._tables[name].add(block, names)
             while sum([table.held_bytes for table in self._tables.values()]) > HELD_BYTES:

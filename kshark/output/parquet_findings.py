@@ -19,7 +19,8 @@ _TABLE: Final = TABLES["findings"]
 
 
 class FindingRows:
-    """The rows of one capture's findings: takes its pages, which tell where connections begin; at the end its findings, in their order."""
+    """The rows of one capture's findings: takes its pages, which tell where connections begin; at the end its findings,
+    in their order."""
 
     def __init__(self, capture: str) -> None:
         self._schema = arrow_schema(_TABLE)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a task is told of the export that it works for; can be pickled. `there`: captures that are not exported again."""
+    """What a task is told of the export that it works for; can be pickled. `there`: captures that are not exported
+    again."""
 
     staging: Path
     options: dict[str, Any]
@@ -49,7 +50,8 @@ class Attempt:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Complete files, the captures that were read, and what was said of others: small and plain, to be sent to whoever commits it."""
+    """Complete files, the captures that were read, and what was said of others: small and plain, to be sent to whoever
+    commits it."""
 
     files: list[PartFile] = []
     captures: list[Capture] = []
@@ -59,8 +61,8 @@ class Part(msgspec.Struct, frozen=True):
 class PartWriter:
     """Events and what the analysis tells, of one capture after the other, into files of a part.
 
-    `wanted`: a filter by which exchanges have rows. `asking`: only some of a capture's connections come here; see `names`.
-    """
+    `wanted`: a filter by which exchanges have rows. `asking`: only some of a capture's connections come here; see
+    `names`."""
 
     def __init__(self, attempt: Attempt, wanted: Filter | None = None, *, asking: bool = False) -> None:
         pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
@@ -73,7 +75,9 @@ class PartWriter:
 
     def begin(self, capture: Capture) -> None:
         """That capture's events follow."""
-        if "cluster" in self._attempt.partition_by:  # else captures share blocks, which makes a fifth less work of many small ones
+        if (
+            "cluster" in self._attempt.partition_by
+        ):  # else captures share blocks, which makes a fifth less work of many small ones
             self._files.add(self._rows.rest(), self._rows.names)
         self._captures.append(capture)
         self._rows.begin(capture.name)
@@ -82,7 +86,8 @@ class PartWriter:
         self._files.add(self._rows.page(events), self._rows.names)
 
     def fault(self, name: str, error: UnreadableInput) -> None:
-        """That capture cannot be read, or not to its end: what has come of it is left out, and a row in `faults` says so."""
+        """That capture cannot be read, or not to its end: what has come of it is left out, and a row in `faults` says
+        so."""
         self._faults[name] = str(error)
         self._captures = [capture for capture in self._captures if capture.name != name]
         self._rows.fault(name, error)

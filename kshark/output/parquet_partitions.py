@@ -1,4 +1,5 @@
-"""Partitions: a table's rows in folders by day and by cluster, as Hive names them (`date=2026-11-22/cluster=5L6g3nShT-eMCtK--X86sw/`)."""
+"""Partitions: a table's rows in folders by day and by cluster, as Hive names them
+(`date=2026-11-22/cluster=5L6g3nShT-eMCtK--X86sw/`)."""
 
 from __future__ import annotations
 
@@ -25,12 +26,15 @@ def partitions_by(text: str | None) -> list[str]:
     named = [] if text is None else [name.strip() for name in text.split(",")]
     wrong = [name for name in named if name not in BY]
     if wrong:
-        raise UsageError(f'tables have no partitions by "{wrong[0]}"; write --partition-by {",".join(BY)}, or one of them')
+        raise UsageError(
+            f'tables have no partitions by "{wrong[0]}"; write --partition-by {",".join(BY)}, or one of them'
+        )
     return [name for name in BY if name in named]
 
 
 class Partitions:
-    """Shares out rows: `date` is the day of a row's time (UTC), `cluster` the id of its broker's cluster; null where nobody told it."""
+    """Shares out rows: `date` is the day of a row's time (UTC), `cluster` the id of its broker's cluster; null where
+    nobody told it."""
 
     def __init__(self, by: Sequence[str]) -> None:
         self._by = by

@@ -1,4 +1,5 @@
-"""`kshark explain`: which releases of Kafka speak which versions of an API, and its place in the life of a share group."""
+"""`kshark explain`: which releases of Kafka speak which versions of an API, and its place in the life of a share
+group."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ def release_lines(key: int) -> Iterator[Line]:
         return
     yield []
     yield [("releases", API), ("  of Kafka, and the versions that they speak", DIM)]
-    runs = [(versions, [name for name, _ in run]) for versions, run in groupby(zip(RELEASES, SPOKEN[key], strict=True), itemgetter(1))]
+    runs = [
+        (versions, [name for name, _ in run])
+        for versions, run in groupby(zip(RELEASES, SPOKEN[key], strict=True), itemgetter(1))
+    ]
     spans = [(names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}", versions) for versions, names in runs]
     width = max(len(span) for span, _ in spans)
     for span, versions in spans:
@@ -29,7 +33,11 @@ def release_lines(key: int) -> Iterator[Line]:
         if not versions:
             yield [*line, ("not spoken", DIM)]
         elif versions.endswith(_UNSTABLE):
-            yield [*line, (versions.removesuffix(_UNSTABLE), VALUE), (f"  {_last(versions)} where unstable versions are switched on", DIM)]
+            yield [
+                *line,
+                (versions.removesuffix(_UNSTABLE), VALUE),
+                (f"  {_last(versions)} where unstable versions are switched on", DIM),
+            ]
         else:
             yield [*line, (versions, VALUE)]
 
@@ -47,7 +55,9 @@ def life_lines(key: int, registry: Registry) -> Iterator[Line]:
     yield [("in a share group's life", API), ("  kshark explain life shows all of it", DIM)]
     for at in places:
         yield _step(at, LIFE[at])
-        around = [(word, LIFE[there]) for word, there in (("after", at - 1), ("before", at + 1)) if 0 <= there < len(LIFE)]
+        around = [
+            (word, LIFE[there]) for word, there in (("after", at - 1), ("before", at + 1)) if 0 <= there < len(LIFE)
+        ]
         yield [("      " + ", ".join(f"{word} {_apis(step, registry)}" for word, step in around), DIM)]
 
 

@@ -27,7 +27,8 @@ def numbers_without_row() -> list[int]:
 
 
 def rule_lines(width: int | None) -> Iterator[Line]:
-    """A row for each rule in the order of their numbers, those outside the catalogue last, and a legend; `width` None: no limit."""
+    """A row for each rule in the order of their numbers, those outside the catalogue last, and a legend; `width` None:
+    no limit."""
     titles, *rows = table(_COLUMNS, [_row(rule) for rule in RULES], None)
     beside = len(plain(titles)) + len(_BETWEEN)
     below = width is not None and width - beside < _BESIDE

@@ -16,7 +16,14 @@ from kshark.output.units import clock, counted, duration, number, safe
 
 #: How a session's end is shown: those that nobody asked for stand out.
 _ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}
-_OUTCOMES: Final = {"not found": ERROR, "wrong epoch": ERROR, "overtaken": ERROR, "refused": ERROR, "unanswered": WARN, "reopened": WARN}
+_OUTCOMES: Final = {
+    "not found": ERROR,
+    "wrong epoch": ERROR,
+    "overtaken": ERROR,
+    "refused": ERROR,
+    "unanswered": WARN,
+    "reopened": WARN,
+}
 
 _COLUMNS: Final = (
     Column("group", elastic=12),

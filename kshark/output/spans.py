@@ -1,4 +1,5 @@
-"""Text with meaning: a line is a list of (text, style) spans; a style says what the text is, output/text.py how that looks."""
+"""Text with meaning: a line is a list of (text, style) spans; a style says what the text is, output/text.py how that
+looks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`kshark explain tables --sql`: views and queries. DuckDB and Spark take the same text; only how files become views differs."""
+"""`kshark explain tables --sql`: views and queries. DuckDB and Spark take the same text; only how files become views
+differs."""
 
 from __future__ import annotations
 
@@ -24,11 +25,16 @@ ENGINES: Final = {
 
 def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
     """A script to be run in a folder of tables: a view for each, views with Kafka's names, and the queries."""
-    yield from _about("The tables, as DIR's own folders: start the engine in DIR. With kshark export --records, records is one more.")
+    yield from _about(
+        "The tables, as DIR's own folders: start the engine in DIR. With kshark export --records, records is one more."
+    )
     yield from ([(ENGINES[engine].format(name), PLAIN)] for name in TABLES if name != "records")
     yield from _view("Errors by their numbers.", "errors", "error_code, error, retriable", _errors())
     yield from _view("APIs by their numbers.", "apis", "api_key, api, about", _apis(registry))
-    about = "Releases, oldest first, and the versions they speak; unstable: the highest only where unstable versions are switched on."
+    about = (
+        "Releases, oldest first, and the versions they speak; unstable: the highest only where unstable versions are "
+        "switched on."
+    )
     yield from _view(about, "releases", "api_key, number, release, lowest, highest, unstable", _releases())
     for query in QUERIES:
         yield from _about(query.about)

@@ -17,10 +17,28 @@ def print_statistics(found: Mapping[str, Any], packets: int, sink: Sink) -> None
     """A head of one line, then each table that has rows."""
     sink.lines(folded(_head(found, packets), sink.width, 2))
     _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in found["flows"]])
-    _table(sink, "APIs", _APIS, [_api(row) for row in found["apis"]], "latency in ms, from the request's last byte to the answer's first")
-    _table(sink, "errors", _ERRORS, [_error(row) for row in found["errors"]], "every error code of every answer, at any depth")
+    _table(
+        sink,
+        "APIs",
+        _APIS,
+        [_api(row) for row in found["apis"]],
+        "latency in ms, from the request's last byte to the answer's first",
+    )
+    _table(
+        sink,
+        "errors",
+        _ERRORS,
+        [_error(row) for row in found["errors"]],
+        "every error code of every answer, at any depth",
+    )
     _table(sink, "clients", _CLIENTS, [_client(row) for row in found["clients"]])
-    _table(sink, "share groups", _GROUPS, [_group(row) for row in found["share_groups"]], "acquired to redelivered count records")
+    _table(
+        sink,
+        "share groups",
+        _GROUPS,
+        [_group(row) for row in found["share_groups"]],
+        "acquired to redelivered count records",
+    )
 
 
 def _head(found: Mapping[str, Any], packets: int) -> Line:
@@ -41,7 +59,12 @@ def _table(sink: Sink, title: str, columns: Sequence[Column], rows: Sequence[Seq
         sink.lines(table(columns, rows, sink.width, indent=2))
 
 
-_CONNECTIONS = (Column("service"), Column("connections", right=True), Column("bytes", right=True), Column("gaps", right=True))
+_CONNECTIONS = (
+    Column("service"),
+    Column("connections", right=True),
+    Column("bytes", right=True),
+    Column("gaps", right=True),
+)
 
 
 def _connection(row: Mapping[str, Any]) -> list[Cell]:
@@ -65,7 +88,14 @@ def _api(row: Mapping[str, Any]) -> list[Cell]:
     latency = row["latency_ms"] or {}
     times: list[Cell] = [milliseconds(latency[name] * 1e6) if latency else "" for name in ("p50", "p95", "p99", "max")]
     name = row["api"] or f"api {row['api_key']}"
-    return [name, str(row["version"]), number(row["requests"]), _warned(row["unanswered"]), *times, _codes(row["errors"])]
+    return [
+        name,
+        str(row["version"]),
+        number(row["requests"]),
+        _warned(row["unanswered"]),
+        *times,
+        _codes(row["errors"]),
+    ]
 
 
 def _codes(errors: Rows) -> Line:
@@ -92,7 +122,13 @@ _CLIENTS = (
 
 def _client(row: Mapping[str, Any]) -> list[Cell]:
     software = " ".join(part for part in (row["software"], row["software_version"]) if part)
-    return [_nullable(row["client_id"]), safe(software), row["address"], number(row["connections"]), number(row["requests"])]
+    return [
+        _nullable(row["client_id"]),
+        safe(software),
+        row["address"],
+        number(row["connections"]),
+        number(row["requests"]),
+    ]
 
 
 _GROUPS = (

@@ -1,7 +1,7 @@
 """What a body says, in one line: errors by name, ids and epochs, topics and partitions, counts of everything else.
 
-It is made from the schema alone, for any API: which fields deserve the room follows from their names and types, and is decided once.
-"""
+It is made from the schema alone, for any API: which fields deserve the room follows from their names and types, and is
+decided once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _NOT_SCALAR: Final = ("struct", "array", "records", "bytes")
 
 
 class Summaries:
-    """One line about a message's body; longer strings than `length` are cut, topics are shown by name if `names` has it."""
+    """One line about a message's body; longer strings than `length` are cut, topics are shown by name if `names` has
+    it."""
 
     def __init__(self, registry: Registry, length: int = 24, names: TopicNames | None = None) -> None:
         self._registry = registry

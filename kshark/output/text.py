@@ -40,4 +40,9 @@ class Terminal:
             line = cropped(line, self.width)
         if self._colours is None:
             return plain(line)
-        return "".join([self._styles[style].render(text, color_system=self._colours) if style and text else text for text, style in line])
+        return "".join(
+            [
+                self._styles[style].render(text, color_system=self._colours) if style and text else text
+                for text, style in line
+            ]
+        )

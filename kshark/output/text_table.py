@@ -1,4 +1,5 @@
-"""Tables as lines of spans: columns under their titles, as wide as they need, the elastic ones shortened to fit the terminal."""
+"""Tables as lines of spans: columns under their titles, as wide as they need, the elastic ones shortened to fit the
+terminal."""
 
 from __future__ import annotations
 
@@ -28,8 +29,11 @@ class Column:
     drop: int = 0
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None, indent: int = 0) -> Iterator[Line]:
-    """The titles, then the rows, which are gone through twice. A column with nothing in it is left out; `width` None: no limit.
+def table(
+    columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None, indent: int = 0
+) -> Iterator[Line]:
+    """The titles, then the rows, which are gone through twice. A column with nothing in it is left out; `width` None:
+    no limit.
 
     Columns for which there is no room are named in a last line.
     """
@@ -46,7 +50,11 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int 
         yield _row([_line(row[at]) for at in widths], shown, sizes, indent)
     missing = ", ".join(columns[at].title for at in kept if at not in widths)
     if missing:
-        yield from folded([(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)], width, indent + 2)
+        yield from folded(
+            [(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)],
+            width,
+            indent + 2,
+        )
 
 
 def _line(cell: Cell) -> Line:

@@ -24,7 +24,8 @@ _SHOWN: Final = 200
 
 
 class Trees:
-    """Lines of a message and its body; names come from the schema, values from the body: everything that was read is shown.
+    """Lines of a message and its body; names come from the schema, values from the body: everything that was read is
+    shown.
 
     `names`: topic names, shown next to topic ids.
     """
@@ -60,7 +61,13 @@ def _head(message: Message) -> Iterator[Line]:
         (f"{message.client} {arrow} {message.broker}  {counted(message.size, 'byte')}", DIM),
     ]
     style = RESPONSE if message.kind == "response" else REQUEST
-    name = message.api if isinstance(message.api, str) else f"api {message.api_key}" if message.api_key is not UNSET else "frame"
+    name = (
+        message.api
+        if isinstance(message.api, str)
+        else f"api {message.api_key}"
+        if message.api_key is not UNSET
+        else "frame"
+    )
     line: Line = [(name, API)]
     if message.version is not UNSET:
         line.append((f" v{message.version}", PLAIN))
@@ -78,7 +85,10 @@ def _head(message: Message) -> Iterator[Line]:
             line += [(f"  {name.removesuffix('_id')} ", LABEL), _quoted(told)]
     yield line
     if isinstance(message.weird, list):
-        yield [(_STEP + ", ".join(message.weird), WARN), (f"  {safe(message.detail)}" if isinstance(message.detail, str) else "", DIM)]
+        yield [
+            (_STEP + ", ".join(message.weird), WARN),
+            (f"  {safe(message.detail)}" if isinstance(message.detail, str) else "", DIM),
+        ]
 
 
 def _quoted(text: str | None) -> Span:

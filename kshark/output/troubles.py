@@ -1,4 +1,5 @@
-"""Who is in trouble: a paragraph for each member whose rules were broken, how often, since when, and what a client should do about it."""
+"""Who is in trouble: a paragraph for each member whose rules were broken, how often, since when, and what a client
+should do about it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from kshark.output.catalogue import CODES, parties
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, number, safe, shortened
 
-#: At most so many paragraphs, members of a group before they are told together, rules with their advice, names in a row; and names kept.
+#: At most so many paragraphs, members of a group before they are told together, rules with their advice, names in a
+#: row; and names kept.
 _SHOWN: Final = 5
 _MEMBERS: Final = 3
 _RULES: Final = 3
@@ -32,7 +34,8 @@ class Who(NamedTuple):
 
 
 class Trouble(Struct):
-    """What was found of somebody: how often each rule was broken, and by whom, or may have been; the first packet of that, and the last."""
+    """What was found of somebody: how often each rule was broken, and by whom, or may have been; the first packet of
+    that, and the last."""
 
     broken: Counter[tuple[str, str]] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -113,7 +116,8 @@ class Troubles:
 
 
 def _paragraph(who: Who, trouble: Trouble, width: int | None) -> Iterator[Line]:
-    """`group g · client A: 29 violations of 14 rules, 03:37:45.393 to 03:37:48.243`; where that was; the rules, with advice."""
+    """`group g · client A: 29 violations of 14 rules, 03:37:45.393 to 03:37:48.243`; where that was; the rules, with
+    advice."""
     broken = Counter[str]()
     for (code, _), count in trouble.broken.items():
         broken[code] += count
@@ -122,7 +126,11 @@ def _paragraph(who: Who, trouble: Trouble, width: int | None) -> Iterator[Line]:
     what = f"{counted(broken.total(), 'violation')} of {counted(len(broken), 'rule')}"
     if not broken:
         what = f"{counted(trouble.unknown.total(), 'finding')} that the capture does not prove"
-    yield from folded([(_name_of(who, trouble), CODE), (": ", PLAIN), (what, ERROR if broken else WARN), (f", {when}", PLAIN)], width, 2)
+    yield from folded(
+        [(_name_of(who, trouble), CODE), (": ", PLAIN), (what, ERROR if broken else WARN), (f", {when}", PLAIN)],
+        width,
+        2,
+    )
     packets = f"packet {first}" if first == last else f"packets {first} to {last}"
     member = f"member {shortened(who.member_id, 40)} · " if who.member_id else ""
     yield from folded([(f"  {member}broker {_few(trouble.brokers)} · {packets}", DIM)], width, 2)
@@ -138,7 +146,9 @@ def _rule(code: str, count: int, blamed: Iterable[str], width: int | None) -> It
     named = sorted({party for blame in blamed for party in parties(code, blame)})
     by = f" (by the {' or '.join(named)})" if named not in ([], ["client"]) else ""
     yield from folded(
-        [(f"  {number(count)} × ", PLAIN), (code, ERROR), (f"{by}  {entry.text if entry is not None else ''}", PLAIN)], width, 6
+        [(f"  {number(count)} × ", PLAIN), (code, ERROR), (f"{by}  {entry.text if entry is not None else ''}", PLAIN)],
+        width,
+        6,
     )
     if advice := getattr(entry, "advice", ""):
         yield from folded([("      → ", DIM), (advice, VALUE)], width, 8)
@@ -148,7 +158,15 @@ def _rest(groups: Iterable[tuple[str, list[tuple[str, int]]]], width: int | None
     for title, codes in groups:
         if codes:
             yield from folded(
-                [(f"  {title}" + ", ".join(code if count == 1 else f"{code} {number(count)}" for code, count in codes), DIM)], width, 6
+                [
+                    (
+                        f"  {title}"
+                        + ", ".join(code if count == 1 else f"{code} {number(count)}" for code, count in codes),
+                        DIM,
+                    )
+                ],
+                width,
+                6,
             )
 
 
@@ -157,7 +175,9 @@ def _name_of(who: Who, trouble: Trouble) -> str:
     if who.group_id is None:
         return clients if who.client is not None else f"all others, {clients}"
     group = f"group {shortened(who.group_id, 40) or '(empty)'}"
-    return f"{group} · {counted(trouble.members, 'member')}, {clients}" if trouble.members > 1 else f"{group} · {clients}"
+    return (
+        f"{group} · {counted(trouble.members, 'member')}, {clients}" if trouble.members > 1 else f"{group} · {clients}"
+    )
 
 
 def _name(names: dict[str, None], name: str) -> None:

@@ -16,7 +16,8 @@ def clock(time_ns: int, digits: int = 6) -> str:
 
 
 def moment(time_ns: int) -> str:
-    """Date and time of day in UTC, milliseconds: `2026-11-21 14:03:07.412`; a time that no calendar holds as plain seconds."""
+    """Date and time of day in UTC, milliseconds: `2026-11-21 14:03:07.412`; a time that no calendar holds as plain
+    seconds."""
     try:
         day = datetime.fromtimestamp(time_ns // _SECOND, UTC)
     except (OverflowError, ValueError, OSError):
@@ -65,7 +66,8 @@ def counted(count: int, noun: str, many: str = "") -> str:
 
 
 def safe(text: str) -> str:
-    """Strings of a capture may contain anything, also a terminal's control sequences: unprintable characters are escaped."""
+    """Strings of a capture may contain anything, also a terminal's control sequences: unprintable characters are
+    escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -25,7 +25,8 @@ _TOGETHER: Final = 2 * limits.BATCH_BYTES
 
 
 class Beside(Protocol):
-    """Who else takes the pages of a share, told from the start what others taught; `taught` and `asked`: see kshark.pipeline.Share."""
+    """Who else takes the pages of a share, told from the start what others taught; `taught` and `asked`: see
+    kshark.pipeline.Share."""
 
     def page(self, events: list[Event], /) -> object: ...
 
@@ -42,10 +43,9 @@ class Beside(Protocol):
 class Decoded(NamedTuple):
     """What a share tells when the capture is over.
 
-    `common`: pickled, see Sorter. `observed`: of all that happened; which refusals are explained, who judges tells. `names`: of topic ids,
-    as far as messages of NAMING_APIS were read. `copies`, `taught` and `asked`: see kshark.pipeline.Share. `beside`: what others made of
-    its pages.
-    """
+    `common`: pickled, see Sorter. `observed`: of all that happened; which refusals are explained, who judges tells.
+    `names`: of topic ids, as far as messages of NAMING_APIS were read. `copies`, `taught` and `asked`: see
+    kshark.pipeline.Share. `beside`: what others made of its pages."""
 
     common: bytes
     observed: Observed

@@ -1,8 +1,7 @@
 """The whole time line handed on to one other process, for commands that need all connections in one place.
 
-The first process reads and frames, the other one decodes and all that follows. There a connection stays one and the same Flow object from
-batch to batch, and is brought up to date with each.
-"""
+The first process reads and frames, the other one decodes and all that follows. There a connection stays one and the
+same Flow object from batch to batch, and is brought up to date with each."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ _THEIRS: Final = ("software_name", "software_version")
 
 
 class Forwarded(NamedTuple):
-    """A batch, and the connections that changed, as tuples of their fields; pickled already, since a Flow goes on changing."""
+    """A batch, and the connections that changed, as tuples of their fields; pickled already, since a Flow goes on
+    changing."""
 
     batch: PackedBatch
     flows: bytes
@@ -74,7 +74,8 @@ class Receiver:
 
 
 def pipelined(pool: WorkerPool, items: Iterable[Any]) -> Iterator[Any]:
-    """What the pool's one process makes of each item, in order. When making items fails, the results of those before come first."""
+    """What the pool's one process makes of each item, in order. When making items fails, the results of those before
+    come first."""
     under_way = 0
     reading = UntilFailure(items)
     for item in reading:

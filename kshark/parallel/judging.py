@@ -1,4 +1,5 @@
-"""One bucket of members through the analysis: its own exchanges, and what is common to all, in the order of the time line."""
+"""One bucket of members through the analysis: its own exchanges, and what is common to all, in the order of the time
+line."""
 
 from __future__ import annotations
 
@@ -63,14 +64,20 @@ _ROWS = msgspec.msgpack.Decoder(list[_Row])
 
 
 class Judging:
-    """Takes packed exchanges in the order of `since`; gives what the analysis tells. `common`: see kshark.parallel.sorting.numbered.
+    """Takes packed exchanges in the order of `since`; gives what the analysis tells. `common`: see
+    kshark.parallel.sorting.numbered.
 
-    `first`: of the buckets, it is the one that looks at what is common: each refusal is to be explained once. `coverage`: whether that is
-    counted.
-    """
+    `first`: of the buckets, it is the one that looks at what is common: each refusal is to be explained once.
+    `coverage`: whether that is counted."""
 
     def __init__(
-        self, common: Sequence[Placed], registry: Registry, *, first: bool = True, listed: bool = False, coverage: bool = False
+        self,
+        common: Sequence[Placed],
+        registry: Registry,
+        *,
+        first: bool = True,
+        listed: bool = False,
+        coverage: bool = False,
     ) -> None:
         self._analyzer = Analyzer(sessions=listed, steps=listed, coverage=coverage)
         self._observer = Observer(registry)
@@ -80,7 +87,9 @@ class Judging:
                 self._refused(event)
         self._common = common
         self._taken = 0
-        self._flows: dict[int, Flow] = {event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)}
+        self._flows: dict[int, Flow] = {
+            event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)
+        }
         self._waiting: list[Placed] = []
         self._registry = registry
         self._known: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -99,7 +108,8 @@ class Judging:
 
     @property
     def observed(self) -> Observed:
-        """The share sessions, which refusals are explained, how often rules were put to the test; all else is counted by who decodes."""
+        """The share sessions, which refusals are explained, how often rules were put to the test; all else is counted
+        by who decodes."""
         sessions, coverage = self._analyzer.summary()["sessions"], self._analyzer.coverage
         if coverage is not None and not self._first:
             coverage = coverage.without(self._coverage_of_common())
@@ -133,16 +143,24 @@ class Judging:
     def _events(self, row: _Row) -> Iterator[Placed]:
         flow, asked = self._flows[row.first_packet], row.request
         readers = self._known.get((asked.api_key, asked.version)) or self._readers(asked.api_key, asked.version)
-        names = asked.api_key, UNSET if asked.api is None else asked.api, asked.version, asked.correlation_id, asked.client_id
+        names = (
+            asked.api_key,
+            UNSET if asked.api is None else asked.api,
+            asked.version,
+            asked.correlation_id,
+            asked.client_id,
+        )
         request = Message(
-            asked.packet, or_unset(asked.packets), asked.time_ns, flow.id, asked.client, asked.broker, "request", *names,
+            asked.packet, or_unset(asked.packets), asked.time_ns, flow.id, asked.client, asked.broker, "request",
+            *names,
             UNSET, UNSET, asked.size, readers[0](asked.body), or_unset(asked.weird), or_unset(asked.detail),
         )  # fmt: skip
         yield row.asked, request
         response, answer = None, row.response
         if answer is not None:
             response = Message(
-                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, asked.client, asked.broker, "response", *names,
+                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, asked.client, asked.broker,
+                "response", *names,
                 asked.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body), or_unset(answer.weird),
                 or_unset(answer.detail),
             )  # fmt: skip

@@ -1,9 +1,10 @@
-"""What decoding a batch needs from the batches before it, found out by the first process before any worker has decoded them.
+"""What decoding a batch needs from the batches before it, found out by the first process before any worker has decoded
+them.
 
-It is little: the requests that wait for answers, names of topic ids, widths of columns. All headers are read, since an answer cannot be
-read without its request; bodies only where they may tell a name or hold records, and records only of Kafka's own topics: 2.5 us a
-message. (Searching the bytes for the names of these topics, instead of reading bodies, took longer: 1.4 ms a MB.)
-"""
+It is little: the requests that wait for answers, names of topic ids, widths of columns. All headers are read, since an
+answer cannot be read without its request; bodies only where they may tell a name or hold records, and records only of
+Kafka's own topics: 2.5 us a message. (Searching the bytes for the names of these topics, instead of reading bodies,
+took longer: 1.4 ms a MB.)"""
 
 from __future__ import annotations
 
@@ -44,9 +45,9 @@ class Context(NamedTuple):
 class Lookahead:
     """Takes the time line batch by batch; between two of them `context` says what is known.
 
-    `options` are those of the run: names in records that the workers do not open must stay unknown here too, or the output would depend
-    on the number of processes. `measure`: how columns grow with a message, where the output has any.
-    """
+    `options` are those of the run: names in records that the workers do not open must stay unknown here too, or the
+    output would depend on the number of processes. `measure`: how columns grow with a message, where the output has
+    any."""
 
     def __init__(self, options: Options, registry: Registry, measure: Measure | None = None) -> None:
         self._registry = registry

@@ -1,4 +1,5 @@
-"""A batch of the time line as it is sent between processes: frames as columns over their bytes, connections by number."""
+"""A batch of the time line as it is sent between processes: frames as columns over their bytes, connections by
+number."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ flow_values: Final = attrgetter(*FLOW_FIELDS)
 
 
 class PackedBatch(NamedTuple):
-    """A batch of the time line. `frames` holds the bytes, the connections' numbers, by_client and the columns; () where there are none.
+    """A batch of the time line. `frames` holds the bytes, the connections' numbers, by_client and the columns; () where
+    there are none.
 
-    `others` holds all other events, each with the number of frames before it; they are pickled already, since a Flow in them goes on
-    changing.
-    """
+    `others` holds all other events, each with the number of frames before it; they are pickled already, since a Flow in
+    them goes on changing."""
 
     frames: tuple[Any, ...]
     others: bytes

@@ -1,8 +1,7 @@
 """Worker processes: started, handed items through pipes, asked for results, and ended whatever happens.
 
-Each pipe is written by a thread of its own, so that nobody computes less because somebody else reads late; large buffers go through shared
-memory (kshark.parallel.shared_memory).
-"""
+Each pipe is written by a thread of its own, so that nobody computes less because somebody else reads late; large
+buffers go through shared memory (kshark.parallel.shared_memory)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ from kshark.parallel.shared_memory import SharedRing
 
 #: Objects made before the garbage collector looks at the young ones: messages form no cycles, and a batch makes fewer.
 _YOUNG: Final = 500_000
-#: Items that may be under way before the oldest result is waited for: enough that no process waits for another's large batch.
+#: Items that may be under way before the oldest result is waited for: enough that no process waits for another's large
+#: batch.
 WINDOW: Final = 8
 #: Nothing more is to be written.
 _END: Final = object()
@@ -42,10 +42,11 @@ class WorkerLost(Error):
 
 
 class WorkerPool:
-    """`jobs` processes, each with the Handler that `make_handler` makes there; it can be pickled. Use it in a with statement.
+    """`jobs` processes, each with the Handler that `make_handler` makes there; it can be pickled. Use it in a with
+    statement.
 
-    `method`: how processes start; fork where there is one (5 ms a process instead of 300, with everything imported), else spawn.
-    """
+    `method`: how processes start; fork where there is one (5 ms a process instead of 300, with everything imported),
+    else spawn."""
 
     def __init__(self, jobs: int, make_handler: Callable[[], Handler], method: str | None = None) -> None:
         known = multiprocessing.get_all_start_methods()
@@ -76,13 +77,16 @@ class WorkerPool:
         return self._processes[worker].connection.poll()
 
     def receive(self, worker: int) -> Any:
-        """The result of the oldest item that was sent there. Raises what the process raised, WorkerLost where it is gone."""
+        """The result of the oldest item that was sent there. Raises what the process raised, WorkerLost where it is
+        gone."""
         each = self._processes[worker]
         try:
             result = each.results.load(each.connection.recv())
         except (EOFError, OSError):
             each.process.join()
-            raise WorkerLost(f"a process of this run ended unexpectedly (exit code {each.process.exitcode}); try --jobs 1") from None
+            raise WorkerLost(
+                f"a process of this run ended unexpectedly (exit code {each.process.exitcode}); try --jobs 1"
+            ) from None
         if isinstance(result, BaseException):
             raise result
         return result
@@ -117,12 +121,16 @@ class _Process:
 
 
 def _work(
-    connection: Connection, inherited: list[Connection], make_handler: Callable[[], Handler], items: SharedRing, results: SharedRing
+    connection: Connection,
+    inherited: list[Connection],
+    make_handler: Callable[[], Handler],
+    items: SharedRing,
+    results: SharedRing,
 ) -> None:
     """The life of a worker process. It ends when the pipe does, and the pipe ends with the first process.
 
-    `inherited`: the first process's ends of pipes, which a fork copies; as long as one is open here its pipe would not end.
-    """
+    `inherited`: the first process's ends of pipes, which a fork copies; as long as one is open here its pipe would not
+    end."""
     for end in inherited:
         end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others

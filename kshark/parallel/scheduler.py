@@ -19,20 +19,23 @@ from kshark.parallel.worker import Result, Task, Worker
 Where = Callable[[int], tuple[str, int] | None]
 #: Before every time.
 ALWAYS: Final = -(1 << 62)
-#: Batches in every worker's queue from which on the first process decodes one itself: the workers stay busy for longer than that takes.
+#: Batches in every worker's queue from which on the first process decodes one itself: the workers stay busy for longer
+#: than that takes.
 DEPTH: Final = 4
 
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """A batch whose turn in the output has not come: who decodes it (None: the first process), and the result once it is there."""
+    """A batch whose turn in the output has not come: who decodes it (None: the first process), and the result once it
+    is there."""
 
     worker: int | None
     result: Result | None = None
 
 
 class Scheduler:
-    """One run through a capture: a batch goes to the worker with the shortest queue; where all queues are full, `own` decodes it here."""
+    """One run through a capture: a batch goes to the worker with the shortest queue; where all queues are full, `own`
+    decodes it here."""
 
     def __init__(self, pool: WorkerPool, own: Worker, lookahead: Lookahead, notes: Notes) -> None:
         self._pool = pool
@@ -45,9 +48,11 @@ class Scheduler:
         #: By worker, how many topic names it was told; the last one is `own`.
         self._names = [lookahead.names] * (pool.jobs + 1)
 
-    def run(self, batches: Iterable[list[Event]], since_ns: Callable[[], int], where: Callable[[], Where | None]) -> Iterator[Any]:
-        """The result of each batch. `since_ns` and `where` are asked once the first batch has come: only then they are known. When reading
-        fails, the results of what was read before come first."""
+    def run(
+        self, batches: Iterable[list[Event]], since_ns: Callable[[], int], where: Callable[[], Where | None]
+    ) -> Iterator[Any]:
+        """The result of each batch. `since_ns` and `where` are asked once the first batch has come: only then they are
+        known. When reading fails, the results of what was read before come first."""
         reading = UntilFailure(batches)
         for events in reading:
             if events:
@@ -66,7 +71,9 @@ class Scheduler:
         located = _located(events, where)
         entry = _Pending(None if own else worker)
         if not own:
-            self._pool.send(worker, Task(pack(events), [flow_values(flow) for flow in flows.values()], context, located, since_ns))
+            self._pool.send(
+                worker, Task(pack(events), [flow_values(flow) for flow in flows.values()], context, located, since_ns)
+            )
             self._sent[worker].append(entry)
         self._lookahead.read(events, since_ns)
         if own:

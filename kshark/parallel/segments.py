@@ -1,8 +1,8 @@
-"""Segments on their way to those who put streams together: shared out by their ends, packed into bytes, one piece a share and batch.
+"""Segments on their way to those who put streams together: shared out by their ends, packed into bytes, one piece a
+share and batch.
 
-What lies between the same two ends goes to the same share, so that a reused port, a late segment and a copy meet the connection they
-belong to.
-"""
+What lies between the same two ends goes to the same share, so that a reused port, a late segment and a copy meet the
+connection they belong to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from kshark.link.columns import Words
     from kshark.model import Int64s
 
-#: Columns of a piece that have a value for each segment, in the order in which they are packed; sequence numbers have 32 bits.
+#: Columns of a piece that have a value for each segment, in the order in which they are packed; sequence numbers have
+#: 32 bits.
 _COLUMNS: Final = (
     ("packet", "<i8"), ("time_ns", "<i8"), ("seq", "<u4"), ("ack", "<u4"), ("flags", "u1"), ("length", "<u4"),
 )  # fmt: skip
@@ -54,7 +55,10 @@ def _share(keys: Words, shares: int) -> Int64s:
     """By both hosts and ports, the same for both directions."""
     ports = keys[4] & _PORT, keys[4] >> _SHIFTS[4] & _PORT
     with np.errstate(over="ignore"):
-        ends = (_mixed(keys[at] + (_mixed(keys[at + 1] + port) << _SHIFTS[3])) for at, port in zip((0, 2), ports, strict=True))
+        ends = (
+            _mixed(keys[at] + (_mixed(keys[at + 1] + port) << _SHIFTS[3]))
+            for at, port in zip((0, 2), ports, strict=True)
+        )
         number: Int64s = (_mixed(next(ends) + next(ends)) % np.uint64(shares)).astype(np.int64)
     return number
 

@@ -30,7 +30,9 @@ class Unopened(RecordsField):
 class LazyReader(RecordsReader):
     """Opens no records until `open` is called for a message."""
 
-    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False) -> RecordsField:
+    def __call__(
+        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False
+    ) -> RecordsField:
         return Unopened(end - start, UNSET, UNSET, UNSET, buffer, start, end, aligned)
 
     def open(self, message: Message, fields: Iterable[Any]) -> None:
@@ -44,13 +46,16 @@ class LazyReader(RecordsReader):
 
 
 class SelectiveDecoders(Decoders):
-    """Reads a body where it, or records in it, may pair a topic id with its name, or where the stages look into it themselves.
+    """Reads a body where it, or records in it, may pair a topic id with its name, or where the stages look into it
+    themselves.
 
-    How some answers' bytes are read depends on fields of their request, and whose an answer is does: of such requests only these fields
-    are kept, as a dict. `bodies`: those that others read; `names`: whether topic names are wanted; without, no body is read for them.
-    """
+    How some answers' bytes are read depends on fields of their request, and whose an answer is does: of such requests
+    only these fields are kept, as a dict. `bodies`: those that others read; `names`: whether topic names are wanted;
+    without, no body is read for them."""
 
-    def __init__(self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, names: bool) -> None:
+    def __init__(
+        self, registry: Registry, records: RecordsReader, bodies: frozenset[int] | None = None, *, names: bool
+    ) -> None:
         super().__init__(registry, records, bodies)
         self._names = names
 
@@ -84,7 +89,8 @@ class SelectiveDecoders(Decoders):
         return body
 
     def _is_read(self, key: int, kind: str) -> bool:
-        """Whether a body may pair ids with names: in its own fields, in structures inside its bytes, or in its records."""
+        """Whether a body may pair ids with names: in its own fields, in structures inside its bytes, or in its
+        records."""
         api = self._registry.api(key)
         if api is None or not self._names:
             return False
@@ -109,11 +115,16 @@ def _not_read(_: bytes, at: int, end: int) -> tuple[Any, int]:
 
 
 def _asked_by_answers(places: Iterable[Place]) -> tuple[str, ...]:
-    """The fields by which an answer's bytes are understood; its request may hold them. What records hold depends on their topic only."""
+    """The fields by which an answer's bytes are understood; its request may hold them. What records hold depends on
+    their topic only."""
     names: list[str] = []
     for place in places:
         if not _logs(place):
-            names += [*place.by, *place.call.values(), *(holding.of for holding in place.holds.values() if isinstance(holding, Whole))]
+            names += [
+                *place.by,
+                *place.call.values(),
+                *(holding.of for holding in place.holds.values() if isinstance(holding, Whole)),
+            ]
     return tuple(dict.fromkeys(names))
 
 

@@ -1,4 +1,5 @@
-"""Memory that two processes share: large buffers of what they exchange are copied there once and need not go through a pipe."""
+"""Memory that two processes share: large buffers of what they exchange are copied there once and need not go through a
+pipe."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ LEAST_BYTES: Final = 1 << 14
 
 
 class Stored(NamedTuple):
-    """An item for the pipe: pickled without its large buffers, which stand in the ring's `slot` in this order, `sizes` in bytes."""
+    """An item for the pipe: pickled without its large buffers, which stand in the ring's `slot` in this order, `sizes`
+    in bytes."""
 
     data: bytes
     slot: int
@@ -22,11 +24,11 @@ class Stored(NamedTuple):
 
 
 class SharedRing:
-    """Slots of shared memory for one direction between two processes, used in turn: a slot is overwritten `slots` items later.
+    """Slots of shared memory for one direction between two processes, used in turn: a slot is overwritten `slots` items
+    later.
 
-    With 0 slots nothing is shared and items are pickled whole. A buffer goes to a slot where it is a pickle.PickleBuffer, or pickles as
-    one, as numpy's arrays do (PEP 574: out-of-band buffers).
-    """
+    With 0 slots nothing is shared and items are pickled whole. A buffer goes to a slot where it is a
+    pickle.PickleBuffer, or pickles as one, as numpy's arrays do (PEP 574: out-of-band buffers)."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots

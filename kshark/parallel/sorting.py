@@ -1,11 +1,11 @@
 """What the analysis needs of a share, sorted: exchanges by bucket, and what verdicts in all of them depend on.
 
-What the keys of all machines that have rules have in common tells the bucket (by member, or by group), which is judged apart from the
-others. What lies in no bucket is common to all: beginnings and ends of connections, holes, what brokers say of themselves, requests of
-which nobody can read whom they concern, weirds that rules are about and, without their bodies, messages with codes that they are about.
-Of all else only signs are kept, messages without body that show that a connection was alive: its first and last request, its first
-answer, and the last request before an answer to none. kshark.analysis.analyzer lists what verdicts depend on.
-"""
+What the keys of all machines that have rules have in common tells the bucket (by member, or by group), which is judged
+apart from the others. What lies in no bucket is common to all: beginnings and ends of connections, holes, what brokers
+say of themselves, requests of which nobody can read whom they concern, weirds that rules are about and, without their
+bodies, messages with codes that they are about. Of all else only signs are kept, messages without body that show that a
+connection was alive: its first and last request, its first answer, and the last request before an answer to none.
+kshark.analysis.analyzer lists what verdicts depend on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _LIST: Final = b"\xdd"
 #: Weirds that verdicts depend on.
 _ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS
 _asked: Final = attrgetter(
-    "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id", "size", "weird",
+    "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id",
+    "size", "weird",
     "detail", "body",
 )  # fmt: skip
 _answered: Final = attrgetter("packet", "packets", "time_ns", "latency_ns", "size", "weird", "detail", "body")
@@ -129,7 +130,8 @@ class News:
 class Sorter:
     """Takes a share's pages. `common` is what goes to every bucket; its connections have the share's own numbers.
 
-    The last number of a place is how many events of the share came before: shares that were decoded apart are put in order again by it.
+    The last number of a place is how many events of the share came before: shares that were decoded apart are put in
+    order again by it.
 
     `opened`: record batches may be open in bodies. The analysis reads none, and they stay here.
     """
@@ -242,7 +244,8 @@ class Sorter:
 
 
 def of_all(asked: Place | None, place: Place, exchange: Exchange) -> list[Placed] | None:
-    """What every bucket is told of an exchange; None: it concerns its own bucket alone. `asked`: where a request stands that is read."""
+    """What every bucket is told of an exchange; None: it concerns its own bucket alone. `asked`: where a request stands
+    that is read."""
     request, response = exchange.request, exchange.response
     odd: list[Placed] = [(place, _of(exchange, _bare(request), _bare(response)))] if _is_odd(exchange) else []
     if request is None:
@@ -308,7 +311,9 @@ def _bare(message: Message | None) -> Any:
 
 def _sign(message: Message | None) -> Any:
     """A message of which only is told that it was there."""
-    return message and replace(message, api_key=UNSET, api=UNSET, version=UNSET, client_id=UNSET, body=None, weird=UNSET, detail=UNSET)
+    return message and replace(
+        message, api_key=UNSET, api=UNSET, version=UNSET, client_id=UNSET, body=None, weird=UNSET, detail=UNSET
+    )
 
 
 def _brief(message: Any) -> Message:
@@ -367,10 +372,13 @@ def _goes_with(event: Event, end: Closed | HalfClosed) -> bool:
 
 
 def numbered(shares: list[list[Placed]], weirds: Iterable[Weird]) -> list[Placed]:
-    """What is common of all shares and what belongs to no connection, in the order of the time line, connections numbered in the order of
-    their first packets."""
+    """What is common of all shares and what belongs to no connection, in the order of the time line, connections
+    numbered in the order of their first packets."""
     flows = [{event.flow.id: event.flow for _, event in common if isinstance(event, Opened)} for common in shares]
-    numbers = {first: number for number, first in enumerate(sorted(flow.first_packet for known in flows for flow in known.values()))}
+    numbers = {
+        first: number
+        for number, first in enumerate(sorted(flow.first_packet for known in flows for flow in known.values()))
+    }
     for common, known in zip(shares, flows, strict=True):
         of_share = {own: numbers[flow.first_packet] for own, flow in known.items()}
         for _, event in common:

@@ -13,11 +13,11 @@ from kshark.pipeline import Back
 
 
 class Task(NamedTuple):
-    """A batch with all that it takes to decode it: its connections as tuples of their fields, and the context from earlier batches.
+    """A batch with all that it takes to decode it: its connections as tuples of their fields, and the context from
+    earlier batches.
 
-    `where`: the file and the frame number there of each row, where there are several files. Messages before `since_ns` are decoded and
-    not shown.
-    """
+    `where`: the file and the frame number there of each row, where there are several files. Messages before `since_ns`
+    are decoded and not shown."""
 
     batch: PackedBatch
     flows: list[tuple[Any, ...]]
@@ -89,7 +89,8 @@ class Worker:
 
 
 def _locate(page: list[Event], where: list[tuple[str, int] | None], row: int) -> int:
-    """Writes file and frame into the page's messages, the first of which is row `row` of the batch; returns the row after its last."""
+    """Writes file and frame into the page's messages, the first of which is row `row` of the batch; returns the row
+    after its last."""
     for event in page:
         if isinstance(event, Message):
             place = where[row]

@@ -1,10 +1,11 @@
-"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. What is plainly in order need not come here (fast_path).
+"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. What is plainly in order need not come
+here (fast_path).
 
-Bytes come out in order, each piece with the packet that carried it and the packet with which it was ready: the same one, or, behind a
-hole, the one that filled it. A hole is given up as a Gap when the peer has acknowledged past it and REORDER_SEGMENTS later segments or
-REORDER_NS have gone by, at the buffer limit, or when the connection ends: never because a batch does. A FIN, a RST or an acknowledgement
-beyond the last byte of a side shows a hole too, with nothing behind it. Source: RFC 9293.
-"""
+Bytes come out in order, each piece with the packet that carried it and the packet with which it was ready: the same
+one, or, behind a hole, the one that filled it. A hole is given up as a Gap when the peer has acknowledged past it and
+REORDER_SEGMENTS later segments or REORDER_NS have gone by, at the buffer limit, or when the connection ends: never
+because a batch does. A FIN, a RST or an acknowledgement beyond the last byte of a side shows a hole too, with nothing
+behind it. Source: RFC 9293."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ class Connection:
         here, there = self.ranges[segment.side], self.ranges[1 - segment.side]
         if segment.flags & ACK and there is not None and not there.holds(segment.ack):
             return False
-        if here is None or not (here.opens(segment.seq) if segment.flags & SYN else here.holds(segment.seq, segment.size)):
+        if here is None or not (
+            here.opens(segment.seq) if segment.flags & SYN else here.holds(segment.seq, segment.size)
+        ):
             return False
         if segment.size or segment.flags & (SYN | FIN):
             self._again(segment)
@@ -121,7 +124,8 @@ class Connection:
         return there.next is not None or (there.base is not None and (here.place > 0 or not self.flow.begun[side]))
 
     def go_on(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
-        """`feed` for all such segments at once, without their bytes: `due` is the sequence number that follows, `ack` the last one sent."""
+        """`feed` for all such segments at once, without their bytes: `due` is the sequence number that follows, `ack`
+        the last one sent."""
         flow, here = self.flow, self.sides[side]
         if packet > flow.last_packet:
             flow.last_packet, flow.last_time_ns = packet, time_ns
@@ -160,7 +164,8 @@ class Connection:
             self._come_to_fin(side, packet, time_ns, out)
 
     def _again(self, segment: Segment) -> None:
-        """What the segment carries was here before: a retransmission, or a copy; which one is told by all of them together."""
+        """What the segment carries was here before: a retransmission, or a copy; which one is told by all of them
+        together."""
         flow, here, there = self.flow, self.sides[segment.side], self.sides[1 - segment.side]
         again = self.again = self.again or Again()
         again.count(segment)
@@ -203,7 +208,8 @@ class Connection:
             self._again(segment)
 
     def _has_spoken(self) -> bool:
-        """Whether bytes of either side were handed on: whoever has them was told whether they are the first, and is told nothing else."""
+        """Whether bytes of either side were handed on: whoever has them was told whether they are the first, and is
+        told nothing else."""
         return bool(self.sides[0].place or self.sides[1].place)
 
     def _acknowledged(self, segment: Segment) -> None:
@@ -218,7 +224,8 @@ class Connection:
             there.see_acked(there.last_acked)
 
     def _learn(self, side: Side, seq: int, ack: int, flags: int) -> None:
-        """The answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent nothing yet."""
+        """The answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent
+        nothing yet."""
         here, there = self.sides[side], self.sides[1 - side]
         if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
             there.next = ack
@@ -231,7 +238,8 @@ class Connection:
 
     @staticmethod
     def _believable_reset(here: Direction, there: Direction, segment: Segment) -> bool:
-        """Whether the receiver takes this RST: its number lies near the one due, or it answers a SYN (RFC 5961, section 3)."""
+        """Whether the receiver takes this RST: its number lies near the one due, or it answers a SYN (RFC 5961, section
+        3)."""
         if here.next is not None and abs(ahead(segment.seq, here.next)) < _NEAR:
             return True
         return here.isn is None and (here.next is None or bool(segment.flags & ACK and there.next == segment.ack))
@@ -266,7 +274,19 @@ class Connection:
         if twin is not None:
             shared = min(len(twin.payload), len(late.payload))
             if twin.payload[:shared] != late.payload[:shared]:
-                out.append(Weird("OVERLAP_DIFFERS", "reassembly", late.packet, late.time_ns, "", self.flow.id, side, twin.packet, shared))
+                out.append(
+                    Weird(
+                        "OVERLAP_DIFFERS",
+                        "reassembly",
+                        late.packet,
+                        late.time_ns,
+                        "",
+                        self.flow.id,
+                        side,
+                        twin.packet,
+                        shared,
+                    )
+                )
             if len(late.payload) > len(twin.payload):
                 here.late_bytes += len(late.payload) - len(twin.payload)
                 twin.payload += late.payload[len(twin.payload) :]
@@ -307,19 +327,28 @@ class Connection:
         """Bytes are missing up to what packet `behind` shows."""
         flow = self.flow
         flow.gaps += 1
-        flow.missing_bytes = flow.missing_bytes[0] + max(size, 0) * (1 - side), flow.missing_bytes[1] + max(size, 0) * side
+        flow.missing_bytes = (
+            flow.missing_bytes[0] + max(size, 0) * (1 - side),
+            flow.missing_bytes[1] + max(size, 0) * side,
+        )
         packet, time_ns = max((behind, behind_ns), (here.last_ready, here.last_ready_ns))
         out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
         here.run = None
 
     def _decide(self, here: Direction, since: Moment, when: Moment, out: list[Item]) -> None:
-        """The first hole is filled, or will not be: if others did not wait for that, what came behind it was known late."""
+        """The first hole is filled, or will not be: if others did not wait for that, what came behind it was known
+        late."""
         here.acked_at = None
         if when.clock_ns - since.clock_ns > limits.REORDER_NS:
             out.append(Late(self.flow.id, since.packet, when.packet))
 
     def _give_up(
-        self, here: Direction, side: Side, reason: Literal["missing", "buffer_full", "at_close"], now: Moment, out: list[Item]
+        self,
+        here: Direction,
+        side: Side,
+        reason: Literal["missing", "buffer_full", "at_close"],
+        now: Moment,
+        out: list[Item],
     ) -> None:
         """The first hole will not be filled: what waits behind it comes out, each segment ready with its own packet."""
         assert here.next is not None
@@ -335,9 +364,12 @@ class Connection:
         here.see_acked(now)
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
-        """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish the connection."""
+        """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish
+        the connection."""
         while self.holed:
-            since = [(here.acked_at, side) for side, here in enumerate(self.sides) if here.late and here.acked_at is not None]
+            since = [
+                (here.acked_at, side) for side, here in enumerate(self.sides) if here.late and here.acked_at is not None
+            ]
             if not since or clock_ns - min(since)[0].clock_ns < limits.REORDER_NS:
                 return
             acked_at, number = min(since)
@@ -378,7 +410,12 @@ class Connection:
             self.end("fin", packet, time_ns, self.first_finished, out)
 
     def end(
-        self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, side: Side | None, out: list[Item]
+        self,
+        how: Literal["fin", "rst", "reused", "forgotten", "capture"],
+        packet: int,
+        time_ns: int,
+        side: Side | None,
+        out: list[Item],
     ) -> None:
         """The connection is over: holes become gaps, the one behind the last byte too, then it is closed."""
         if self.holed:

@@ -1,9 +1,10 @@
-"""How a connection that was captured twice is told: by its ends and its sequence numbers, for what it has carried it does not carry again.
+"""How a connection that was captured twice is told: by its ends and its sequence numbers, for what it has carried it
+does not carry again.
 
-Both ends of a link were captured, a port is mirrored twice, files were merged although their clocks differ. Of a live connection the bytes
-are here already, as with a retransmission; of one that is over the numbers are remembered (kshark.reassembly.past). Addresses that were
-rewritten on the way (NAT) make two connections: nothing tells that they are one.
-"""
+Both ends of a link were captured, a port is mirrored twice, files were merged although their clocks differ. Of a live
+connection the bytes are here already, as with a retransmission; of one that is over the numbers are remembered
+(kshark.reassembly.past). Addresses that were rewritten on the way (NAT) make two connections: nothing tells that they
+are one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from msgspec import Struct, field
 from kshark.model import Moment, Weird
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, ahead
 
-#: A SYN whose number lies so little before the first byte seen opened the same connection: nobody else's is so near by chance.
+#: A SYN whose number lies so little before the first byte seen opened the same connection: nobody else's is so near by
+#: chance.
 EARLIER: Final = 1 << 24
 #: Sooner than anybody sends a SYN again (RFC 6298, section 2: a second).
 AT_ONCE_NS: Final = 200_000_000
@@ -23,7 +25,8 @@ _TELLING: Final = 8
 
 
 class Again(Struct):
-    """What a connection carried once more: packets, and bytes of each side. `later_ns` is by how much, where that can be told."""
+    """What a connection carried once more: packets, and bytes of each side. `later_ns` is by how much, where that can
+    be told."""
 
     packets: int = 0
     sizes: list[int] = field(default_factory=lambda: [0, 0])
@@ -41,15 +44,15 @@ class Again(Struct):
         self.opened, self.later_ns = True, later_ns
 
     def is_copy(self, sizes: list[int]) -> bool:
-        """Whether the connection, of so many bytes, was captured twice: nobody says half of it again, least of all both sides."""
+        """Whether the connection, of so many bytes, was captured twice: nobody says half of it again, least of all both
+        sides."""
         telling = self.packets > 1 if self.opened else self.packets >= _TELLING and all(sizes)
         return telling and any(sizes) and all(2 * again >= size for again, size in zip(self.sizes, sizes, strict=True))
 
 
 class Copies(NamedTuple):
-    """All that was captured twice: connections, packets, bytes, the first packet, and the packets and ends of the connection of which
-    most came again. Those of several parts of a capture add up.
-    """
+    """All that was captured twice: connections, packets, bytes, the first packet, and the packets and ends of the
+    connection of which most came again. Those of several parts of a capture add up."""
 
     connections: int = 0
     packets: int = 0
@@ -67,7 +70,9 @@ class Copies(NamedTuple):
         if not self.packets:
             return []
         text = f"{self.connections} connection{'s' if self.connections > 1 else ''}; {self.most[1]}"
-        return [Weird("DUPLICATE_PACKETS", "reassembly", *end, text, None, None, self.first_packet, self.size, self.packets)]
+        return [
+            Weird("DUPLICATE_PACKETS", "reassembly", *end, text, None, None, self.first_packet, self.size, self.packets)
+        ]
 
 
 class Range(Struct):
@@ -79,7 +84,8 @@ class Range(Struct):
 
     @classmethod
     def of(cls, side: Direction) -> Range | None:
-        """None where nothing is known. Of more than a window the last; of a connection older than the capture also what came before."""
+        """None where nothing is known. Of more than a window the last; of a connection older than the capture also what
+        came before."""
         due = side.base if side.next is None else side.next
         if due is None:
             return None

@@ -29,7 +29,8 @@ def ahead(a: int, b: int) -> int:
 
 
 class Segment(Struct, frozen=True, gc=False):
-    """One segment; `clock_ns` is the greatest time so far, `size` counts payload bytes, of which the snap length cut off `missing`."""
+    """One segment; `clock_ns` is the greatest time so far, `size` counts payload bytes, of which the snap length cut
+    off `missing`."""
 
     side: Side
     packet: int
@@ -58,8 +59,8 @@ def skipped(segment: Segment, why: str, flow: int) -> Weird:
 
 
 class Waiting(Struct, eq=False):
-    """A segment behind a hole, or a FIN, which has no bytes; `place` is its distance from the direction's first sequence number, so that
-    order survives wrapping."""
+    """A segment behind a hole, or a FIN, which has no bytes; `place` is its distance from the direction's first
+    sequence number, so that order survives wrapping."""
 
     place: int
     packet: int
@@ -87,13 +88,16 @@ class Direction:
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
     acked: int | None = None
-    #: Packet, clock and place of the late ones, in the order of their packets; those up to `place` are late no more. None: none ever was.
+    #: Packet, clock and place of the late ones, in the order of their packets; those up to `place` are late no more.
+    #: None: none ever was.
     order: deque[tuple[int, int, int]] | None = None
-    #: When the peer was seen to have acknowledged the whole first hole, segments that came behind it since, and the last acknowledgement.
+    #: When the peer was seen to have acknowledged the whole first hole, segments that came behind it since, and the
+    #: last acknowledgement.
     acked_at: Moment | None = None
     since_acked: int = 0
     last_acked: Moment | None = None
-    #: The first packet that acknowledged bytes behind `next`, and its time: these are late or lost; and how late any were said to be.
+    #: The first packet that acknowledged bytes behind `next`, and its time: these are late or lost; and how late any
+    #: were said to be.
     early: tuple[int, int] | None = None
     early_ns: int = LEAST_DISPLACED_NS
     #: The farthest number at which a segment without bytes stood.
@@ -116,7 +120,8 @@ class Direction:
         return None if self.late or self.fin is not None or self.unseen() else self.next
 
     def begin(self, seq: int) -> None:
-        """The first bytes that are seen of a connection older than the capture; what the peer acknowledged before them is a hole."""
+        """The first bytes that are seen of a connection older than the capture; what the peer acknowledged before them
+        is a hole."""
         base = self.base
         self.next = base if base is not None and 0 < ahead(seq, base) <= WINDOW else seq
 
@@ -132,7 +137,8 @@ class Direction:
         return self.next is not None and 0 < (ack - self.next & MASK) < HALF
 
     def displaced(self, flow: int, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
-        """New bytes come with that packet: if an earlier one acknowledged them, tells how late they are, each time that grows."""
+        """New bytes come with that packet: if an earlier one acknowledged them, tells how late they are, each time that
+        grows."""
         if self.early is None or self.acked is None or not self.lacks(self.acked):
             self.early = None
             return
@@ -196,15 +202,19 @@ class Direction:
             return None
         since = self.since
         if self.acked_at is not None:
-            return since.packet if self.acked_at.clock_ns - since.clock_ns <= limits.REORDER_NS else self.acked_at.packet
+            return (
+                since.packet if self.acked_at.clock_ns - since.clock_ns <= limits.REORDER_NS else self.acked_at.packet
+            )
         return since.packet if clock_ns - since.clock_ns <= limits.REORDER_NS else None
 
     def lost_fin(self) -> bool:
-        """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which takes one number."""
+        """Of a side whose FIN was not seen: whether all that the peer acknowledged beyond the bytes here is one, which
+        takes one number."""
         return self.next is not None and not self.late and self.acked == (self.next + 1) & MASK
 
     def unseen(self) -> int:
-        """Bytes behind the last one here that were sent all the same: the peer acknowledged them, or this side went on behind them.
+        """Bytes behind the last one here that were sent all the same: the peer acknowledged them, or this side went on
+        behind them.
 
         -1: more than can be counted. One alone is the FIN's number.
         """

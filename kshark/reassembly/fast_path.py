@@ -1,9 +1,10 @@
-"""The fast path of reassembly: which segments of a batch are plainly in order, found for all connections with array operations.
+"""The fast path of reassembly: which segments of a batch are plainly in order, found for all connections with array
+operations.
 
-Between a connection's handshake and its first FIN or RST, a direction needs no look at single segments as long as each begins where the
-one before it ended: no hole, no retransmission, nothing cut. Where that holds for both directions, each is moved on in one step. The
-segments before and after, and all segments of the other connections, are read one by one.
-"""
+Between a connection's handshake and its first FIN or RST, a direction needs no look at single segments as long as each
+begins where the one before it ended: no hole, no retransmission, nothing cut. Where that holds for both directions,
+each is moved on in one step. The segments before and after, and all segments of the other connections, are read one by
+one."""
 
 from __future__ import annotations
 
@@ -22,16 +23,18 @@ if TYPE_CHECKING:
 
 _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 1 << 31
-#: Segments of a connection between handshake and end below which the fast path does not pay: a direction costs as much as five segments.
+#: Segments of a connection between handshake and end below which the fast path does not pay: a direction costs as much
+#: as five segments.
 _WORTH_IT: Final = 8
 
 
 class Stretches(Struct):
-    """What the fast path takes, as columns with one value a direction; both directions of a connection follow each other.
+    """What the fast path takes, as columns with one value a direction; both directions of a connection follow each
+    other.
 
-    `seq` is the first sequence number of the stretch, `due` the one that follows its last byte; `size` counts payload bytes. The segments
-    with payload are rows `first` to `behind` (exclusive) of the last four columns: `start` and `stop` in the batch's buffer, packet, time.
-    """
+    `seq` is the first sequence number of the stretch, `due` the one that follows its last byte; `size` counts payload
+    bytes. The segments with payload are rows `first` to `behind` (exclusive) of the last four columns: `start` and
+    `stop` in the batch's buffer, packet, time."""
 
     path: list[int]
     seq: list[int]
@@ -49,10 +52,12 @@ class Stretches(Struct):
 
 
 class FastPath:
-    """Splits one batch: first the rows `before`, read one by one; then `stretches`, taken at once; then the rows `after`, one by one."""
+    """Splits one batch: first the rows `before`, read one by one; then `stretches`, taken at once; then the rows
+    `after`, one by one."""
 
     def __init__(self, segments: Segments, known: Container[int]) -> None:
-        """`known`: pairs of ends that have a connection already. Of a new one each direction's first segment is read by itself."""
+        """`known`: pairs of ends that have a connection already. Of a new one each direction's first segment is read by
+        itself."""
         self._segments = segments
         count = len(segments.path)
         self._order = order = np.argsort(segments.path, kind="stable")
@@ -72,7 +77,8 @@ class FastPath:
         self.before = self._rows(begin, np.where(self._fast, self._first, end))
 
     def after(self, failed: Collection[int]) -> Int64s:
-        """The rows left, in the order of the capture; of the pairs `failed` their stretches too, which turned out not to be in order."""
+        """The rows left, in the order of the capture; of the pairs `failed` their stretches too, which turned out not
+        to be in order."""
         begin = np.where(self._fast, self._behind, self._end)
         if failed:
             begin = np.where(self._fast & np.isin(self._path >> 1, list(failed)), self._first, begin)
@@ -90,7 +96,11 @@ class FastPath:
         segments, order, begin = self._segments, self._order, self._begin
         flags = segments.flags[order]
         self._syn, self._over = (flags & SYN) != 0, (flags & (FIN | RST)) != 0
-        self._seq, self._ack, self._length = seq, ack, length = segments.seq[order], segments.ack[order], segments.length[order]
+        self._seq, self._ack, self._length = seq, ack, length = (
+            segments.seq[order],
+            segments.ack[order],
+            segments.length[order],
+        )
         self._due = due = (seq + length) & _MASK
         self._odd = ((flags & (SYN | FIN | RST | ACK)) != ACK) | (segments.missing[order] != 0)
         leap = np.zeros(len(order), bool)
@@ -106,7 +116,9 @@ class FastPath:
         if self._syn.any():
             lower = np.maximum.reduceat(np.maximum.reduceat(np.where(self._syn, order, -1), begin), self._pair_begin)
         if self._over.any():
-            upper = np.minimum.reduceat(np.minimum.reduceat(np.where(self._over, order, count), begin), self._pair_begin)
+            upper = np.minimum.reduceat(
+                np.minimum.reduceat(np.where(self._over, order, count), begin), self._pair_begin
+            )
         new = np.array([pair not in known for pair in pairs.tolist()])
         if new.any():
             both_seen = np.where(self._directions == 2, np.maximum.reduceat(order[begin], self._pair_begin), count)
@@ -114,7 +126,8 @@ class FastPath:
         return np.repeat(lower, self._directions), np.repeat(upper, self._directions)
 
     def _eligible(self) -> NDArray[np.bool_]:
-        """By direction, whether its connection takes the fast path: a direction without segments between the bounds hinders nothing."""
+        """By direction, whether its connection takes the fast path: a direction without segments between the bounds
+        hinders nothing."""
         first, behind, pair_begin = self._first, self._behind, self._pair_begin
         empty = first == behind
         odd = self._odd[np.minimum(first, len(self._odd) - 1)]

@@ -1,10 +1,11 @@
-"""What packets say of the network: sent again, overtaken, no room to receive, round trips. One by one, and only where somebody asks.
+"""What packets say of the network: sent again, overtaken, no room to receive, round trips. One by one, and only where
+somebody asks.
 
-Wireshark's terms, decided by the bytes rather than by the time alone: what is behind the last number and fills a hole was overtaken, unless
-it comes later than a round trip, when it was lost before the capture and sent again; what fills none was here before. That is sent again;
-spurious, where it had been acknowledged; a probe, where it is the last and no timeout has gone by; or, sooner than a round trip, a copy:
-nobody can know so soon that it was lost. Source: RFC 9293, RFC 8985, RFC 6298 (section 3: no round trip is taken from what was sent again).
-"""
+Wireshark's terms, decided by the bytes rather than by the time alone: what is behind the last number and fills a hole
+was overtaken, unless it comes later than a round trip, when it was lost before the capture and sent again; what fills
+none was here before. That is sent again; spurious, where it had been acknowledged; a probe, where it is the last and no
+timeout has gone by; or, sooner than a round trip, a copy: nobody can know so soon that it was lost. Source: RFC 9293,
+RFC 8985, RFC 6298 (section 3: no round trip is taken from what was sent again)."""
 
 from __future__ import annotations
 
@@ -16,17 +17,20 @@ from kshark.model import ACK, FIN, RST, SYN, Flow, Segments
 from kshark.reassembly.directions import WINDOW, ahead
 from kshark.transport import Sent, Transport
 
-#: Where no round trip was seen: what is overtaken comes within that time (Wireshark's threshold), and what comes again sooner is a copy.
+#: Where no round trip was seen: what is overtaken comes within that time (Wireshark's threshold), and what comes again
+#: sooner is a copy.
 _OVERTAKEN_NS: Final = 3_000_000
 _COPIED_NS: Final = 1_000_000
-#: The shortest timeout that is in use (Linux: TCP_RTO_MIN): what is last and comes again sooner is a tail loss probe (RFC 8985).
+#: The shortest timeout that is in use (Linux: TCP_RTO_MIN): what is last and comes again sooner is a tail loss probe
+#: (RFC 8985).
 _TIMEOUT_NS: Final = 200_000_000
 #: Sooner than anybody sends a SYN again (RFC 6298, section 2: a second).
 _SYN_NS: Final = 200_000_000
 
 
 class _Side:
-    """What is remembered of one side; numbers are counted on beyond 2**32. `next` is the one behind the last that was sent."""
+    """What is remembered of one side; numbers are counted on beyond 2**32. `next` is the one behind the last that was
+    sent."""
 
     __slots__ = ("ack", "holes", "isn", "next", "recent", "sent", "syn_ns", "timed", "window", "zero_ns")
 
@@ -110,7 +114,9 @@ class _Measured:
         elif there.isn is not None:
             self._transport.answered = True
 
-    def _acknowledged(self, here: _Side, there: _Side, time_ns: int, seq: int, ack: int, flags: int, size: int, window: int) -> None:
+    def _acknowledged(
+        self, here: _Side, there: _Side, time_ns: int, seq: int, ack: int, flags: int, size: int, window: int
+    ) -> None:
         """What `there` sent has come to `here`, up to that number."""
         if flags & SYN == 0 and here.ack is None and here.isn is not None:
             self._greeted(here, there, time_ns, seq, ack, flags, size)
@@ -124,9 +130,14 @@ class _Measured:
         here.ack = ack
 
     def _greeted(self, here: _Side, there: _Side, time_ns: int, seq: int, ack: int, flags: int, size: int) -> None:
-        """The first acknowledgement of a side whose SYN was seen: of the answer to it, which need not be in the capture."""
+        """The first acknowledgement of a side whose SYN was seen: of the answer to it, which need not be in the
+        capture."""
         plain = (
-            not flags & (FIN | RST) and not size and not here.sent.syns_again and here.next is not None and seq == here.next & 0xFFFFFFFF
+            not flags & (FIN | RST)
+            and not size
+            and not here.sent.syns_again
+            and here.next is not None
+            and seq == here.next & 0xFFFFFFFF
         )
         if plain and (there.isn is None or ack == there.isn + 1 & 0xFFFFFFFF):
             self._transport.answered = True
@@ -146,7 +157,9 @@ class _Measured:
         """So many numbers from `seq` on: bytes, and the one of a FIN."""
         if here.next is None:
             here.next = seq
-            here.holes.append((seq - WINDOW, seq, time_ns))  # what came before the capture, which may be overtaken by what it begins with
+            here.holes.append(
+                (seq - WINDOW, seq, time_ns)
+            )  # what came before the capture, which may be overtaken by what it begins with
         begin = here.place(seq)
         end, due = begin + count, here.next
         if abs(begin - due) > WINDOW:
@@ -189,7 +202,8 @@ class _Measured:
         sent.again_ns = max(sent.again_ns, 0 if first_ns is None else time_ns - first_ns)
 
     def _round_trip(self) -> int | None:
-        """The time in which a side usually hears of what it sent, wherever the capture was taken; None where nothing tells."""
+        """The time in which a side usually hears of what it sent, wherever the capture was taken; None where nothing
+        tells."""
         if self._transport.handshake_ns is not None:
             return self._transport.handshake_ns
         seen = [median for side in self._sides if (median := side.sent.round_trips.median) is not None]
@@ -197,7 +211,8 @@ class _Measured:
 
 
 class Measuring:
-    """`open` a connection when its first segment was seen, then `feed` the batch with that segment. As many as limits.MEASURED_FLOWS."""
+    """`open` a connection when its first segment was seen, then `feed` the batch with that segment. As many as
+    limits.MEASURED_FLOWS."""
 
     def __init__(self) -> None:
         self._flows = 0
@@ -217,7 +232,9 @@ class Measuring:
         window = [1] * len(segments.packet) if segments.window is None else segments.window.tolist()
         sizes = (segments.length + segments.missing).tolist()
         numbers = (segments.path, segments.packet, segments.time_ns, segments.seq, segments.ack, segments.flags)
-        for path, packet, time_ns, seq, ack, flags, size, room in zip(*(each.tolist() for each in numbers), sizes, window, strict=True):
+        for path, packet, time_ns, seq, ack, flags, size, room in zip(
+            *(each.tolist() for each in numbers), sizes, window, strict=True
+        ):
             pair = path >> 1
             if pair in opened and opened[pair] and opened[pair][0].first_packet <= packet:
                 flow = opened[pair].pop(0)

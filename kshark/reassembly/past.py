@@ -1,4 +1,5 @@
-"""Connections that are over: their numbers are remembered, so that neither a late segment nor a copy of theirs opens a new one."""
+"""Connections that are over: their numbers are remembered, so that neither a late segment nor a copy of theirs opens a
+new one."""
 
 from __future__ import annotations
 
@@ -14,13 +15,15 @@ from kshark.ring import Ring
 
 
 class Past:
-    """The last limits.CLOSED_FLOWS connections, by their pair of ends; and what was captured twice of all there were."""
+    """The last limits.CLOSED_FLOWS connections, by their pair of ends; and what was captured twice of all there
+    were."""
 
     def __init__(self) -> None:
         self.by_pair: dict[int, list[Connection]] = {}
         #: Their pairs, the oldest first.
         self._order: deque[int] = deque()
-        #: Of those that were forgotten to make room, by pair: flow, the numbers due, and, of one that had not spoken, who opened it.
+        #: Of those that were forgotten to make room, by pair: flow, the numbers due, and, of one that had not spoken,
+        #: who opened it.
         self._rested = Ring("qIIb", limits.REMEMBERED_FLOWS)
         #: What of all that is no longer remembered was captured twice.
         self.copies = Copies()
@@ -47,7 +50,8 @@ class Past:
             self._rested.put(pair, flow.id, due, then, -1 if has_spoken or flow.opened_by is None else flow.opened_by)
 
     def go_on(self, pair: int, segment: Segment, connection: Connection) -> None:
-        """A `connection` begins with that segment: if it is the next one of a connection that was forgotten, takes over what is known."""
+        """A `connection` begins with that segment: if it is the next one of a connection that was forgotten, takes over
+        what is known."""
         rested = self._rested.take(pair)
         if rested is None or segment.flags & SYN or rested[1 + segment.side] != segment.seq:
             return
@@ -57,7 +61,8 @@ class Past:
             flow.begun, flow.opened_by = (True, True), 1 if opener else 0
 
     def takes(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
-        """Whether the segment belongs to a connection of these known ends that is over, and not to the `live` one or a new one."""
+        """Whether the segment belongs to a connection of these known ends that is over, and not to the `live` one or a
+        new one."""
         last = self.by_pair[pair][-1]
         ended = live is None and not segment.flags & SYN and not last.forgotten
         if ended and not segment.size and not segment.flags & FIN:
@@ -74,7 +79,13 @@ class Past:
         again, flow = connection.again, connection.flow
         if again is None or not again.is_copy(flow.stream_bytes):
             return
-        later = f" {again.later_ns / 1e9:.6f} s later" if again.later_ns else "" if again.later_ns is None else " at the same time"
+        later = (
+            f" {again.later_ns / 1e9:.6f} s later"
+            if again.later_ns
+            else ""
+            if again.later_ns is None
+            else " at the same time"
+        )
         most = (again.packets, f"{flow.ends.first} - {flow.ends.second}{later}")
         self.copies += Copies(1, again.packets, sum(again.sizes), again.first_packet, most)
 

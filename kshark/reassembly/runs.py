@@ -18,7 +18,8 @@ class Grower(Protocol):
 
 @final
 class Run(Struct, eq=False):
-    """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was ready."""
+    """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was
+    ready."""
 
     flow: Flow
     side: Side
@@ -51,7 +52,8 @@ class Run(Struct, eq=False):
 class Runs(Struct, eq=False):
     """The runs of many directions as columns; each piece was ready with its own packet.
 
-    One value a direction: flow, side, size in bytes, and its pieces, `first` to `behind` (exclusive). One value a piece: `start` and
+    One value a direction: flow, side, size in bytes, and its pieces, `first` to `behind` (exclusive). One value a
+    piece: `start` and
     `stop` in `buffer`, packet, time. Some pieces may belong to no direction.
     """
 
@@ -85,9 +87,8 @@ class Runs(Struct, eq=False):
 
 
 class Hole(NamedTuple):
-    """Where a connection has a hole that may still be filled: the first packet that waits behind it, in either direction, and the packet
-    from which on other connections are held for it; None: they are not, or not any more.
-    """
+    """Where a connection has a hole that may still be filled: the first packet that waits behind it, in either
+    direction, and the packet from which on other connections are held for it; None: they are not, or not any more."""
 
     packet: int
     held_from: int | None

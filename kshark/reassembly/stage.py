@@ -1,8 +1,8 @@
 """Segments to bytes in order: TCP connections, each direction joined by sequence number.
 
-Where both directions of a connection are in order, its segments take the fast path: one vectorised comparison over the whole batch
-(kshark.reassembly.fast_path). All others (a SYN, a FIN, a hole, a retransmission) are read one by one, in the order of the capture
-(kshark.reassembly.connections). Which path a segment takes changes nothing of what comes out.
+Where both directions of a connection are in order, its segments take the fast path: one vectorised comparison over the
+whole batch (kshark.reassembly.fast_path). All others (a SYN, a FIN, a hole, a retransmission) are read one by one, in
+the order of the capture (kshark.reassembly.connections). Which path a segment takes changes nothing of what comes out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _ALL = SYN | FIN | RST | ACK
 
 
 class Reassembly:
-    """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are in order.
+    """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are
+    in order.
 
     `exact`: nothing takes the fast path. `measuring`: what packets say of the network is counted, in Flow.transport.
     """
@@ -110,7 +111,8 @@ class Reassembly:
         return {each.flow.id: each.hole(self._clock_ns) for each in self._holed.values()}
 
     def _fast(self, buffer: bytes, fast: Stretches, out: list[Item]) -> set[int]:
-        """Moves each direction on, all as one item of `out`; gives the pairs whose stretch does not go on from the batches before."""
+        """Moves each direction on, all as one item of `out`; gives the pairs whose stretch does not go on from the
+        batches before."""
         connections, paths = self._connections, fast.path
         failed = set()
         moving = set(paths)
@@ -120,7 +122,17 @@ class Reassembly:
             if known is None or not known.goes_on(path & 1, seq) or (silent and known.sides[~path & 1].lacks(ack)):
                 failed.add(path >> 1)
         runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns)
-        columns = zip(paths, fast.due, fast.ack, fast.size, fast.last_packet, fast.last_time_ns, fast.first, fast.behind, strict=True)
+        columns = zip(
+            paths,
+            fast.due,
+            fast.ack,
+            fast.size,
+            fast.last_packet,
+            fast.last_time_ns,
+            fast.first,
+            fast.behind,
+            strict=True,
+        )
         for path, due, ack, size, packet, time_ns, first, behind in columns:
             if failed and path >> 1 in failed:
                 continue
@@ -168,8 +180,11 @@ class Reassembly:
                 segment = Segment(side, packet, time_ns, clock_ns, seq, ack, flags, payload, missing, length + missing)
                 self._one(pair, connection, segment, ends, out, due=due)
 
-    def _one(self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool) -> None:
-        """Any segment; one that is simply the next one (`due`) is the connection's, whatever earlier ones between these ends carried."""
+    def _one(
+        self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
+    ) -> None:
+        """Any segment; one that is simply the next one (`due`) is the connection's, whatever earlier ones between these
+        ends carried."""
         if connection is not None and pair in self._holed:
             connection.expire(segment.clock_ns, out)
             self._settle(pair, connection)

@@ -1,5 +1,5 @@
-"""A buffer into which batches are decompressed one after another, and which is then taken as one piece: nothing is joined, little
-copied."""
+"""A buffer into which batches are decompressed one after another, and which is then taken as one piece: nothing is
+joined, little copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ KEPT_BYTES: Final = 8 << 20
 
 
 class Arena:
-    """Room for limits.PENDING_RECORD_BYTES and one batch of limits.DECOMPRESSED_BYTES; only what is used becomes real memory."""
+    """Room for limits.PENDING_RECORD_BYTES and one batch of limits.DECOMPRESSED_BYTES; only what is used becomes real
+    memory."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -30,7 +31,8 @@ class Arena:
         return np.empty(limits.PENDING_RECORD_BYTES + limits.DECOMPRESSED_BYTES, np.uint8).data
 
     def add(self, codec: int, data: memoryview, most: int) -> int:
-        """Decompresses to the end of what is there, at most `most` bytes; returns how many. Raises DecompressionFailed or RoomExceeded."""
+        """Decompresses to the end of what is there, at most `most` bytes; returns how many. Raises DecompressionFailed
+        or RoomExceeded."""
         stop = self.used + min(most, limits.DECOMPRESSED_BYTES)
         try:
             size = decompress_into(codec, data, self._room[self.used : stop])
@@ -42,7 +44,8 @@ class Arena:
         return size
 
     def add_all(self, frames: Sequence[memoryview]) -> list[tuple[int, int]] | None:
-        """Decompresses small zstd frames together; returns where each lies, None if they have to be added one by one."""
+        """Decompresses small zstd frames together; returns where each lies, None if they have to be added one by
+        one."""
         room = self._room[self.used : self.used + len(frames) * 2 * zstd.BLOCK_BYTES]
         places = zstd.decompress_all(frames, room)
         if places is None:

@@ -1,4 +1,5 @@
-"""What a records field becomes: its batches and their records, in the shape of the JSON lines; and how a batch's header is read.
+"""What a records field becomes: its batches and their records, in the shape of the JSON lines; and how a batch's header
+is read.
 
 Source: Kafka classes DefaultRecordBatch, LegacyRecord and ControlRecordType; KIP-98 (magic 2), KIP-32 (magic 1).
 """
@@ -48,7 +49,8 @@ class Control(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, gc=False):
-    """A record; `timestamp` in ms (absent in magic 0), `headers` as pairs of key and value (absent in magic 0 and 1)."""
+    """A record; `timestamp` in ms (absent in magic 0), `headers` as pairs of key and value (absent in magic 0 and
+    1)."""
 
     offset: int
     timestamp: int | UnsetType
@@ -85,16 +87,22 @@ def sizes_only(
     offset: int, timestamp: int | UnsetType, key: bytes | None, value: bytes | None, headers: Headers | UnsetType
 ) -> RecordSizes:
     """A record with its payload left out."""
-    sized = UNSET if headers is UNSET else tuple((name, None if content is None else len(content)) for name, content in headers)
-    return RecordSizes(offset, timestamp, None if key is None else len(key), None if value is None else len(value), sized)
+    sized = (
+        UNSET
+        if headers is UNSET
+        else tuple((name, None if content is None else len(content)) for name, content in headers)
+    )
+    return RecordSizes(
+        offset, timestamp, None if key is None else len(key), None if value is None else len(value), sized
+    )
 
 
 class Batch(msgspec.Struct, gc=False):
-    """A record batch of magic 2; `size` includes offset and length, timestamps are ms, `codec` is "5" to "7" where it does not exist.
+    """A record batch of magic 2; `size` includes offset and length, timestamps are ms, `codec` is "5" to "7" where it
+    does not exist.
 
-    `delete_horizon` is there, and true, where the base timestamp is also the time from which compaction may drop the batch's
-    tombstones (KIP-534).
-    """
+    `delete_horizon` is there, and true, where the base timestamp is also the time from which compaction may drop the
+    batch's tombstones (KIP-534)."""
 
     base_offset: int
     size: int
@@ -119,17 +127,25 @@ class Batch(msgspec.Struct, gc=False):
 
 #: What the attributes' lower bits say, by their number: codec, timestamp type, transactional, control.
 ATTRIBUTES: Final[tuple[tuple[str, TimestampType, bool, bool], ...]] = tuple(
-    (CODECS[bits & CODEC_BITS], "log_append" if bits & LOG_APPEND else "create", bits & TRANSACTIONAL != 0, bits & CONTROL != 0)
+    (
+        CODECS[bits & CODEC_BITS],
+        "log_append" if bits & LOG_APPEND else "create",
+        bits & TRANSACTIONAL != 0,
+        bits & CONTROL != 0,
+    )
     for bits in range(DELETE_HORIZON)
 )
 
 
 def batch_of(header: tuple[int, ...], size: int, crc_ok: bool) -> Batch:
     """The batch of `size` bytes whose HEADER was unpacked; without its records."""
-    offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = header
+    offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = (
+        header
+    )
     codec, timestamp_type, transactional, control = ATTRIBUTES[attributes % DELETE_HORIZON]
     return Batch(
-        offset, size, epoch, magic, crc, crc_ok, codec, timestamp_type, transactional, control, last_delta, base_ms, max_ms,
+        offset, size, epoch, magic, crc, crc_ok, codec, timestamp_type, transactional, control, last_delta, base_ms,
+        max_ms,
         producer, producer_epoch, sequence, count, [], True if attributes & DELETE_HORIZON else UNSET,
     )  # fmt: skip
 
@@ -137,8 +153,8 @@ def batch_of(header: tuple[int, ...], size: int, crc_ok: bool) -> Batch:
 class LegacyBatch(msgspec.Struct, gc=False):
     """A message of a legacy set (magic 0, 1): its record, or, where it is a compressed wrapper, those inside it.
 
-    `base_offset` is the wire's: of a wrapper with magic 1 the offset of its last message. Magic 0 has no timestamps. `crc` is CRC-32.
-    """
+    `base_offset` is the wire's: of a wrapper with magic 1 the offset of its last message. Magic 0 has no timestamps.
+    `crc` is CRC-32."""
 
     base_offset: int
     size: int
@@ -165,9 +181,9 @@ OffsetSpan = tuple[int, int, str]
 
 
 class RecordsField(msgspec.Struct, gc=False):
-    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`. If it was not opened, only its size is known,
-    and of the answers to ShareFetch, where somebody looked at the batches' headers, `spans`: which offsets have a record.
-    """
+    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`. If it was not opened, only
+    its size is known, and of the answers to ShareFetch, where somebody looked at the batches' headers, `spans`: which
+    offsets have a record."""
 
     size: int
     batches: list[AnyBatch] | UnsetType = UNSET

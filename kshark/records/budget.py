@@ -8,7 +8,8 @@ from kshark import limits
 
 
 class Budget(msgspec.Struct, gc=False, eq=False):
-    """What is left for a message: `records` (batches, records and headers of records) and `bytes` that its batches may decompress to.
+    """What is left for a message: `records` (batches, records and headers of records) and `bytes` that its batches may
+    decompress to.
 
     Each records field adds to both by its `size`.
     """
@@ -22,7 +23,10 @@ class Budget(msgspec.Struct, gc=False, eq=False):
     def add(self, size: int) -> None:
         """The message has a field of so many bytes."""
         self.size = size = self.size + size
-        records, room = limits.ANY_RECORDS + limits.RECORDS_PER_BYTE * size, limits.ANY_RECORD_BYTES + limits.RECORD_BYTES_PER_BYTE * size
+        records, room = (
+            limits.ANY_RECORDS + limits.RECORDS_PER_BYTE * size,
+            limits.ANY_RECORD_BYTES + limits.RECORD_BYTES_PER_BYTE * size,
+        )
         if records > limits.MESSAGE_RECORDS:
             records = limits.MESSAGE_RECORDS
         if room > limits.MESSAGE_RECORD_BYTES:

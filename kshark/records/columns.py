@@ -1,4 +1,5 @@
-"""Records of many batches at once, as numpy columns: a field of all records in one step, Python objects only at the end.
+"""Records of many batches at once, as numpy columns: a field of all records in one step, Python objects only at the
+end.
 
 A batch that does not fit exactly (a length, a count, an offset) is left to kshark.records.loop, which finds out why.
 """
@@ -53,7 +54,11 @@ class Columns:
         begins[~whole[owner]] = LOST
         offset = _column(batch.base_offset for batch in batches)
         appended = np.array([batch.timestamp_type == "log_append" for batch in batches])
-        when = np.where(appended, _column(batch.max_timestamp for batch in batches), _column(batch.base_timestamp for batch in batches))
+        when = np.where(
+            appended,
+            _column(batch.max_timestamp for batch in batches),
+            _column(batch.base_timestamp for batch in batches),
+        )
 
         budgets = _Budgets(spans)
         if not budgets.afford(counts):

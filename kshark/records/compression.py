@@ -1,7 +1,7 @@
 """The four codecs of record batches, limited: they write into the room that the caller gives, and not a byte more.
 
-Sources: RFC 1952 (gzip), snappy's format description and xerial's framing of it (Kafka: SnappyFactory), RFC 8878 (zstd).
-"""
+Sources: RFC 1952 (gzip), snappy's format description and xerial's framing of it (Kafka: SnappyFactory), RFC 8878
+(zstd)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ _Checksum = Callable[[bytes | memoryview], int]
 
 @cache
 def crc32c() -> _Checksum:
-    """The function; imported when it is first asked for, and without its package, which looks up its own version for 20 ms."""
+    """The function; imported when it is first asked for, and without its package, which looks up its own version for 20
+    ms."""
     package = find_spec("crc32c")
     extension = PathFinder.find_spec("crc32c._crc32c", None if package is None else package.submodule_search_locations)
     if extension is None or extension.loader is None:

@@ -1,4 +1,5 @@
-"""What the JSON of a records field holds, as a schema: for those who name its fields. The classes are kshark.records.batch's."""
+"""What the JSON of a records field holds, as a schema: for those who name its fields. The classes are
+kshark.records.batch's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Messages of magic 0 and 1, and compressed messages that contain a whole message set.
 
-Source: Kafka classes LegacyRecord and AbstractLegacyRecordBatch; KIP-31 (relative offsets inside a wrapper), KIP-32 (timestamps).
-"""
+Source: Kafka classes LegacyRecord and AbstractLegacyRecordBatch; KIP-31 (relative offsets inside a wrapper), KIP-32
+(timestamps)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from kshark.records.batch import CODEC_BITS, CODECS, LOG_APPEND, LOG_OVERHEAD, MAGIC_AT, AnyRecord, LegacyBatch, MakeRecord
+from kshark.records.batch import (
+    CODEC_BITS,
+    CODECS,
+    LOG_APPEND,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    AnyRecord,
+    LegacyBatch,
+    MakeRecord,
+)
 from kshark.records.faults import Fault
 
 #: Offset, size of what follows, CRC-32, magic, attributes.
@@ -41,8 +50,11 @@ class LegacyMessage(NamedTuple):
     value: bytes | None
 
 
-def read_legacy(data: bytes, make: MakeRecord, decompress: Decompress, allowance: int) -> tuple[LegacyBatch, list[Fault]]:
-    """The message in `data`, which has at least LEAST_MESSAGE bytes of its magic; at most `allowance` records are read."""
+def read_legacy(
+    data: bytes, make: MakeRecord, decompress: Decompress, allowance: int
+) -> tuple[LegacyBatch, list[Fault]]:
+    """The message in `data`, which has at least LEAST_MESSAGE bytes of its magic; at most `allowance` records are
+    read."""
     faults: list[Fault] = []
     records: list[AnyRecord] = []
     message = _message(data, 0, len(data))
@@ -69,7 +81,9 @@ def read_legacy(data: bytes, make: MakeRecord, decompress: Decompress, allowance
     return batch, faults
 
 
-def _unwrap(wrapper: LegacyMessage, make: MakeRecord, decompress: Decompress, allowance: int) -> tuple[list[AnyRecord], list[Fault]]:
+def _unwrap(
+    wrapper: LegacyMessage, make: MakeRecord, decompress: Decompress, allowance: int
+) -> tuple[list[AnyRecord], list[Fault]]:
     here = f"message at offset {wrapper.offset}"
     codec = wrapper.attributes & CODEC_BITS
     if codec > LAST_CODEC:
@@ -87,7 +101,13 @@ def _unwrap(wrapper: LegacyMessage, make: MakeRecord, decompress: Decompress, al
         faults.append(Fault("BATCH_OFFSETS", f"{here}: the last message inside has relative offset {inner[-1].offset}"))
         base = 0
     records = [
-        make(base + message.offset, message.timestamp if log_append_time is UNSET else log_append_time, message.key, message.value, UNSET)
+        make(
+            base + message.offset,
+            message.timestamp if log_append_time is UNSET else log_append_time,
+            message.key,
+            message.value,
+            UNSET,
+        )
         for message in inner
     ]
     return records, faults
@@ -99,9 +119,15 @@ def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple
     position = 0
     while position < len(data):
         if len(messages) == allowance:
-            faults.append(Fault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes behind message {len(messages)}"))
+            faults.append(
+                Fault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes behind message {len(messages)}")
+            )
             break
-        size = LOG_OVERHEAD + LENGTH.unpack_from(data, position + 8)[0] if len(data) - position >= LEAST_MESSAGE[magic] else 0
+        size = (
+            LOG_OVERHEAD + LENGTH.unpack_from(data, position + 8)[0]
+            if len(data) - position >= LEAST_MESSAGE[magic]
+            else 0
+        )
         stop = position + size
         message = _message(data, position, stop) if LEAST_MESSAGE[magic] <= size <= len(data) - position else None
         if message is None or message.magic != magic or message.attributes & CODEC_BITS:

@@ -1,4 +1,5 @@
-"""The exact reader of a batch's records: one by one, every length checked; it keeps what came before a fault, and names the fault.
+"""The exact reader of a batch's records: one by one, every length checked; it keeps what came before a fault, and names
+the fault.
 
 Source: Kafka classes DefaultRecord (readFrom) and ByteUtils (varints).
 """
@@ -54,9 +55,15 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
             timestamp, delta, key, value, headers = _fields(data, start, start + size, budget)
             position = start + size
         except BrokenRecord as error:
-            return records, [*faults, Fault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}")]
+            return records, [
+                *faults,
+                Fault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}"),
+            ]
         except RoomExceeded:
-            return records, [*faults, Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on")]
+            return records, [
+                *faults,
+                Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on"),
+            ]
         budget.records -= 1 + len(headers)
         in_order = in_order and last_delta < delta <= batch.last_offset_delta
         last_delta = delta
@@ -77,8 +84,11 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
     return records, faults
 
 
-def _fields(data: bytes, position: int, stop: int, budget: Budget) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    """Timestamp delta, offset delta, key, value and headers of the record from `position` (its attributes) to `stop`."""
+def _fields(
+    data: bytes, position: int, stop: int, budget: Budget
+) -> tuple[int, int, bytes | None, bytes | None, Headers]:
+    """Timestamp delta, offset delta, key, value and headers of the record from `position` (its attributes) to
+    `stop`."""
     timestamp, position = signed(data, position + 1, stop, VARLONG)
     offset, position = signed(data, position, stop, VARINT)
     key, position = _sized(data, position, stop, "key")

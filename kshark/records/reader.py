@@ -1,8 +1,7 @@
 """Records fields in two phases: the codec's reader leaves empty batches, `fill` opens all pending ones at once.
 
-A small record costs 2 us in a loop and a quarter of it as columns over many batches; so records wait until there are enough of them, or
-until their messages must be handed on. Small zstd frames wait too, to be decompressed together.
-"""
+A small record costs 2 us in a loop and a quarter of it as columns over many batches; so records wait until there are
+enough of them, or until their messages must be handed on. Small zstd frames wait too, to be decompressed together."""
 
 from __future__ import annotations
 
@@ -42,8 +41,9 @@ from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
 from kshark.records.zstd import is_one_block
 
-#: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay closed), their headers,
-#: or all; messages of a legacy set, which have no header apart from their record, with the headers.
+#: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay
+#: closed), their headers, or all; messages of a legacy set, which have no header apart from their record, with the
+#: headers.
 Opening = bool | Literal["checked", "headers"]
 
 #: From so many records in one buffer on columns are faster than the loop.
@@ -63,14 +63,16 @@ LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 
 
 class RecordsReader:
-    """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before handing it on.
+    """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before
+    handing it on.
 
-    `opened`: how far; what is not stays `{"size": n}`. `payload`: keys and values, or only their
-    sizes. Never raises on damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it. For
-    tests: `columns_from` 0 always uses columns, a large number never; `alone` decompresses every frame by itself.
-    """
+    `opened`: how far; what is not stays `{"size": n}`. `payload`: keys and values, or only their sizes. Never raises on
+    damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it. For tests:
+    `columns_from` 0 always uses columns, a large number never; `alone` decompresses every frame by itself."""
 
-    def __init__(self, *, opened: Opening = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False) -> None:
+    def __init__(
+        self, *, opened: Opening = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False
+    ) -> None:
         #: Whether fields were read that no message has claimed yet.
         self.unclaimed = False
         #: Decompressed bytes of records since the last `fill`.
@@ -92,12 +94,14 @@ class RecordsReader:
         self._arena = Arena()
         self._budget = Budget()
 
-    def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False) -> RecordsField:
-        """The field at `buffer[start:end]`; its records are filled in later. `spanned`: one that is only checked tells its spans.
+    def __call__(
+        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False
+    ) -> RecordsField:
+        """The field at `buffer[start:end]`; its records are filled in later. `spanned`: one that is only checked tells
+        its spans.
 
-        If it is not `aligned`, it may begin and end inside a batch: then only whole batches with a right checksum are read, up to the
-        first bytes that are none, and nothing counts as wrong.
-        """
+        If it is not `aligned`, it may begin and end inside a batch: then only whole batches with a right checksum are
+        read, up to the first bytes that are none, and nothing counts as wrong."""
         if self._closed:
             return RecordsField(end - start)
         if start < end:
@@ -126,7 +130,8 @@ class RecordsReader:
         return crc32c()
 
     def claim(self, message: Message) -> None:
-        """The fields read since the last claim belong to this message: it gets their codes, now or when they are filled."""
+        """The fields read since the last claim belong to this message: it gets their codes, now or when they are
+        filled."""
         for fault in (*self._faults.values(), *(self._if_produced if message.kind == "request" else ())):
             attach(fault, message)
         for span in self._spans[self._claimed :]:
@@ -183,7 +188,9 @@ class RecordsReader:
             if self._arena.used > limits.PENDING_RECORD_BYTES:
                 self._fill()
             spans = small[at : at + TOGETHER]
-            places = None if self._alone else self._arena.add_all([span.frame for span in spans if span.frame is not None])
+            places = (
+                None if self._alone else self._arena.add_all([span.frame for span in spans if span.frame is not None])
+            )
             for index, span in enumerate(spans):
                 place: tuple[int, int] | None
                 if places is None:
@@ -193,7 +200,9 @@ class RecordsReader:
                     span.budget.bytes -= stop - start
                     if span.budget.bytes < 0:
                         span.budget.bytes += stop - start
-                        self._tell(Fault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner)
+                        self._tell(
+                            Fault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner
+                        )
                         place = None
                 span.frame = None
                 if place is None:
@@ -220,9 +229,17 @@ class RecordsReader:
         return left
 
     def _entry(
-        self, buffer: bytes, view: memoryview, start: int, position: int, end: int, batches: list[AnyBatch], spans: list[OffsetSpan] | None
+        self,
+        buffer: bytes,
+        view: memoryview,
+        start: int,
+        position: int,
+        end: int,
+        batches: list[AnyBatch],
+        spans: list[OffsetSpan] | None,
     ) -> int | None:
-        """Adds the batch at `position` of the field from `start` on, or what it spans, and returns where it ends; None if none is whole."""
+        """Adds the batch at `position` of the field from `start` on, or what it spans, and returns where it ends; None
+        if none is whole."""
         room, budget = end - position, self._budget
         left = budget.records
         if left <= 0:
@@ -255,7 +272,9 @@ class RecordsReader:
             return False
         return bool(self._crc32c(view[position + CHECKED_FROM : stop]) == header[4])
 
-    def _odd_entry(self, buffer: bytes, position: int, room: int, batches: list[AnyBatch], *, first: bool) -> int | None:
+    def _odd_entry(
+        self, buffer: bytes, position: int, room: int, batches: list[AnyBatch], *, first: bool
+    ) -> int | None:
         offset, length = OFFSET_AND_LENGTH.unpack_from(buffer, position)
         size: int = LOG_OVERHEAD + length
         magic = int.from_bytes(buffer[position + MAGIC_AT : position + MAGIC_AT + 1], signed=True)
@@ -274,7 +293,9 @@ class RecordsReader:
             batches.append(UnknownBatch(offset, size, magic, []))
         else:
             self._fault("LEGACY_MAGIC", f"{here}: magic {magic}")
-            batch, faults = read_legacy(buffer[position : position + size], self._make, self._decompress_now, self._budget.records)
+            batch, faults = read_legacy(
+                buffer[position : position + size], self._make, self._decompress_now, self._budget.records
+            )
             self._budget.records -= len(batch.records)
             for fault in faults:
                 self._fault(*fault)
@@ -284,8 +305,8 @@ class RecordsReader:
     def _doubt(self, header: tuple[int, ...], crc_ok: bool) -> None:
         """Tells what is wrong with a batch as far as its header shows it.
 
-        A producer gives an offset to each record (Kafka: LogValidator.validateBatch); of what is stored, compaction may have left some.
-        """
+        A producer gives an offset to each record (Kafka: LogValidator.validateBatch); of what is stored, compaction may
+        have left some."""
         codec = header[5] & CODEC_BITS
         if not crc_ok:
             self._fault("BATCH_CRC", f"batch at offset {header[0]}")
@@ -295,7 +316,9 @@ class RecordsReader:
             text = f"batch at offset {header[0]}: {header[12]} records announced, offsets for {header[6] + 1}"
             self._if_produced.append(Fault("BATCH_COUNT_MISMATCH", text))
 
-    def _batch(self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...], crc_ok: bool) -> Batch:
+    def _batch(
+        self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...], crc_ok: bool
+    ) -> Batch:
         batch = batch_of(header, stop - position, crc_ok)
         codec = header[5] & CODEC_BITS
         if batch.control:
@@ -355,5 +378,6 @@ class RecordsReader:
 
 
 def make_reader(records: Opening, payload: bool, *, exact: bool = False) -> RecordsReader:
-    """The reader for a run's options: how far batches are opened, and whether with payload; `exact`: one record after another."""
+    """The reader for a run's options: how far batches are opened, and whether with payload; `exact`: one record after
+    another."""
     return RecordsReader(opened=records, payload=payload, columns_from=NEVER if exact else COLUMNS_FROM, alone=exact)

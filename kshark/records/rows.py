@@ -1,7 +1,7 @@
 """Some records of one buffer, field by field as columns. Source of the layout: Kafka class DefaultRecord.
 
-Nothing is checked in between: a damaged length leads to some position, reads are clipped to the buffer, and a record is good if its
-last field ends where the record ends. Records that are not good are emptied before Python objects are made.
+Nothing is checked in between: a damaged length leads to some position, reads are clipped to the buffer, and a record is
+good if its last field ends where the record ends. Records that are not good are emptied before Python objects are made.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def sized(data: UInt8s, position: Int64s) -> Pieces:
 
 
 class HeaderRows:
-    """The headers of records, all first ones read in one step, then all second ones; record i has `count[i]`, from `first[i]` on."""
+    """The headers of records, all first ones read in one step, then all second ones; record i has `count[i]`, from
+    `first[i]` on."""
 
     def __init__(self, data: UInt8s, count: Int64s, position: Int64s, end: Int64s) -> None:
         wrong = (count < 0) | (count > MOST_HEADERS)

@@ -1,4 +1,5 @@
-"""Many pieces of one buffer as bytes objects: pieces of equal size are taken as one column, 25 ns each, where a slice takes 100."""
+"""Many pieces of one buffer as bytes objects: pieces of equal size are taken as one column, 25 ns each, where a slice
+takes 100."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which offsets of a records field have a record, as far as the headers of its batches tell: what is left of a field that is closed.
+"""Which offsets of a records field have a record, as far as the headers of its batches tell: what is left of a field
+that is closed.
 
 A span is the first and the last offset of it, and what is there:
 
@@ -7,10 +8,10 @@ A span is the first and the last offset of it, and what is there:
 | `data` | a record for each offset: as many were announced as there are offsets |
 | `control` | control batches, which no consumer is handed |
 | `holed` | records for some of the offsets: compaction has taken the others (Kafka: LogCleaner) |
-| `unread` | nobody knows: a checksum is wrong, the header contradicts itself, bytes are missing, or it is no batch of magic 2 |
+| `unread` | nobody knows: wrong checksum, contradicting header, missing bytes, or no batch of magic 2 |
 
-Offsets between two spans have no record. Compressed batches need not be opened for it: their headers count the records, too.
-"""
+Offsets between two spans have no record. Compressed batches need not be opened for it: their headers count the records,
+too."""
 
 from __future__ import annotations
 
@@ -30,8 +31,11 @@ LAST: Final = (1 << 63) - 1
 NOTHING_KNOWN: Final = (0, LAST, UNREAD)
 
 
-def add(spans: list[OffsetSpan], base_offset: int, last_offset_delta: int, count: int, control: bool, crc_ok: bool) -> None:
-    """Adds a batch by its header; of one that does not lie behind those before it, or nowhere, nothing is known, nor of them."""
+def add(
+    spans: list[OffsetSpan], base_offset: int, last_offset_delta: int, count: int, control: bool, crc_ok: bool
+) -> None:
+    """Adds a batch by its header; of one that does not lie behind those before it, or nowhere, nothing is known, nor of
+    them."""
     last, size = base_offset + last_offset_delta, last_offset_delta + 1
     if not 0 <= base_offset <= last < LAST or (spans and base_offset <= spans[-1][1]):
         spans[:] = [NOTHING_KNOWN]

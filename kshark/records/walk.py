@@ -1,4 +1,5 @@
-"""Where each record of many batches ends: each length leads to the next, batch by batch, or one step in all batches at once."""
+"""Where each record of many batches ends: each length leads to the next, batch by batch, or one step in all batches at
+once."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SIDE_BY_SIDE: Final = 96
 
 
 def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, counts: Int64s) -> tuple[Int64s, Bools]:
-    """The ends of all records in order of the batches (each has at least one), and which batches end with their last record.
+    """The ends of all records in order of the batches (each has at least one), and which batches end with their last
+    record.
 
     `data` is `buffer`. The ends in a batch that does not are meaningless: its lengths were only added up.
     """
@@ -34,7 +36,9 @@ def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, coun
         slot = int(slots[i]) + step
         count = -int(falling[i]) - step
         stop = int(stops[order[i]])
-        ends[slot : slot + count] = _short_chain(buffer, int(position[i]), stop, count) or _chain(buffer, int(position[i]), count)
+        ends[slot : slot + count] = _short_chain(buffer, int(position[i]), stop, count) or _chain(
+            buffer, int(position[i]), count
+        )
     return ends, ends[after - 1] == stops
 
 
@@ -43,7 +47,11 @@ def _short_chain(buffer: bytes, position: int, stop: int, count: int) -> list[in
     try:
         ends = [
             position := position
-            + (1 + (byte >> 1) if (byte := buffer[position]) < 0x80 else 2 + (byte >> 1 & 0x3F | buffer[position + 1] << 6))
+            + (
+                1 + (byte >> 1)
+                if (byte := buffer[position]) < 0x80
+                else 2 + (byte >> 1 & 0x3F | buffer[position + 1] << 6)
+            )
             for _ in range(count)
         ]
     except IndexError:

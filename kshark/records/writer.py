@@ -1,4 +1,5 @@
-"""Writes record batches and legacy message sets, for synthetic conversations, tests and encoding; every header field can be set wrong.
+"""Writes record batches and legacy message sets, for synthetic conversations, tests and encoding; every header field
+can be set wrong.
 
 Source: Kafka classes DefaultRecordBatch, DefaultRecord, LegacyRecord.
 """
@@ -88,7 +89,14 @@ def write_record(record: Record, base_offset: int, base_timestamp: int) -> bytes
     """A record of magic 2 with its length."""
     timestamp = 0 if record.timestamp is UNSET else record.timestamp - base_timestamp
     headers = () if record.headers is UNSET else record.headers
-    parts = [b"\0", varint(timestamp), varint(record.offset - base_offset), _sized(record.key), _sized(record.value), varint(len(headers))]
+    parts = [
+        b"\0",
+        varint(timestamp),
+        varint(record.offset - base_offset),
+        _sized(record.key),
+        _sized(record.value),
+        varint(len(headers)),
+    ]
     for name, value in headers:
         parts += (_sized(name.encode()), _sized(value))
     body = b"".join(parts)
@@ -130,8 +138,11 @@ def write_message(
 
 
 def write_wrapper(offset: int, messages: Iterable[bytes], codec: str, *, magic: int = 1, timestamp: int = -1) -> bytes:
-    """A compressed message that contains others; in magic 1 `offset` is the last one's, and their offsets are relative."""
-    return write_message(offset, None, COMPRESS[codec](b"".join(messages)), magic=magic, timestamp=timestamp, codec=codec)
+    """A compressed message that contains others; in magic 1 `offset` is the last one's, and their offsets are
+    relative."""
+    return write_message(
+        offset, None, COMPRESS[codec](b"".join(messages)), magic=magic, timestamp=timestamp, codec=codec
+    )
 
 
 def xerial(data: bytes) -> bytes:

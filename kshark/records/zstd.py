@@ -1,8 +1,8 @@
 """Many small zstd frames decompressed by one decoder: building a decoder for each costs 20 us, decompressing one 2 us.
 
-(A decoder asks the processor for its features when it is built, which virtual machines answer slowly.) Between the frames stands a
-frame of ours that holds a mark, by which the results are told apart. Source: RFC 8878, sections 3.1.1 and 3.1.1.2.
-"""
+(A decoder asks the processor for its features when it is built, which virtual machines answer slowly.) Between the
+frames stands a frame of ours that holds a mark, by which the results are told apart. Source: RFC 8878, sections 3.1.1
+and 3.1.1.2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import cramjam
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 #: A block decompresses to this many bytes at most.
 BLOCK_BYTES: Final = 128 << 10
-#: Frame_Header_Descriptor: no window size follows, a checksum stands at the end; bytes of the content size and of the dictionary id.
+#: Frame_Header_Descriptor: no window size follows, a checksum stands at the end; bytes of the content size and of the
+#: dictionary id.
 SINGLE_SEGMENT: Final = 0x20
 CHECKSUM: Final = 0x04
 CONTENT_SIZE: Final = (0, 2, 4, 8)
@@ -31,7 +32,8 @@ _BOUNDARY: Final = MAGIC + bytes([SINGLE_SEGMENT, len(_MARK)]) + (1 | len(_MARK)
 
 
 def is_one_block(data: memoryview) -> bool:
-    """Whether this is one frame with one block, or with one and an empty one: then it decompresses to BLOCK_BYTES at most."""
+    """Whether this is one frame with one block, or with one and an empty one: then it decompresses to BLOCK_BYTES at
+    most."""
     if len(data) < 9 or bytes(data[:4]) != MAGIC:
         return False
     flags = data[4]
@@ -42,11 +44,14 @@ def is_one_block(data: memoryview) -> bool:
     at += 3 + (1 if kind == RLE else size)
     if not last and bytes(data[at : at + 3]) == EMPTY_BLOCK:
         last, at = 1, at + 3
-    return bool(last) and kind <= COMPRESSED and size <= BLOCK_BYTES and at + (4 if flags & CHECKSUM else 0) == len(data)
+    return (
+        bool(last) and kind <= COMPRESSED and size <= BLOCK_BYTES and at + (4 if flags & CHECKSUM else 0) == len(data)
+    )
 
 
 def decompress_all(frames: Sequence[memoryview], room: memoryview) -> list[tuple[int, int]] | None:
-    """Where in `room` each frame's content lies. None if that is not certain: a frame is damaged, or contains the mark itself."""
+    """Where in `room` each frame's content lies. None if that is not certain: a frame is damaged, or contains the mark
+    itself."""
     try:
         size = int(cramjam.zstd.decompress_into(_BOUNDARY.join(frames), room))
     except cramjam.DecompressionError:

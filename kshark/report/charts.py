@@ -55,7 +55,15 @@ class Axis(NamedTuple):
     def format(self) -> str:
         """What of a time its places differ in."""
         span_ns = self.end_ns - self.begin_ns
-        return "%S.%L s" if span_ns < 2 * _SECOND else "%H:%M:%S" if span_ns < _DAY // 4 else "%H:%M" if span_ns < _DAY else "%b %d %H:%M"
+        return (
+            "%S.%L s"
+            if span_ns < 2 * _SECOND
+            else "%H:%M:%S"
+            if span_ns < _DAY // 4
+            else "%H:%M"
+            if span_ns < _DAY
+            else "%b %d %H:%M"
+        )
 
 
 class Row(NamedTuple):
@@ -87,7 +95,8 @@ def axis_of(timed: Timed, captures: Sequence[Capture], width: int) -> Axis:
 
 
 def rows_of(timed: Timed, dimension: str, axis: Axis) -> list[Row]:
-    """Names with violations before those without, then those with most findings; what is beyond the limit is one row."""
+    """Names with violations before those without, then those with most findings; what is beyond the limit is one
+    row."""
     cells = [cell for cell in timed.cells if cell.dimension == dimension]
     ranked = _ranked(cells)
     shown = {name: Row(shortened(name, 40) or "without a name", Counter()) for name in ranked[:_ROWS]}
@@ -114,8 +123,12 @@ def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool
         for (at, verdict), count in sorted(row.counts.items())
     ]
     names = " : ".join(f"datum.value == '{place}' ? {_quoted(row.name)}" for place, row in enumerate(rows)) + " : ''"
-    ticks = alt.Axis(format=axis.format, tickCount=axis.ticks, labels=last, ticks=last, labelOverlap=True, labelSeparation=12)
-    label = alt.Axis(labelExpr=names, labelLimit=axis.label_px, minExtent=axis.label_px, maxExtent=axis.label_px, ticks=False)
+    ticks = alt.Axis(
+        format=axis.format, tickCount=axis.ticks, labels=last, ticks=last, labelOverlap=True, labelSeparation=12
+    )
+    label = alt.Axis(
+        labelExpr=names, labelLimit=axis.label_px, minExtent=axis.label_px, maxExtent=axis.label_px, ticks=False
+    )
     size = alt.Scale(type="sqrt", domain=[0, max(4, most)], range=[24, 320])
     return (
         alt.Chart(alt.InlineData(values=points))
@@ -124,10 +137,16 @@ def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool
             x=alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=axis.domain, nice=False), axis=ticks),
             y=alt.Y("row:N", title=None, sort=[str(place) for place in range(len(rows))], axis=label),
             size=alt.Size("count:Q", legend=None, scale=size),
-            color=alt.Color("verdict:N", legend=None, scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))),
+            color=alt.Color(
+                "verdict:N", legend=None, scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
+            ),
             order=alt.Order("severity:Q"),
         )
-        .properties(width=axis.plot_px, height=_ROW_PX * len(rows), title=alt.TitleParams(title, anchor="start", frame="group", offset=4))
+        .properties(
+            width=axis.plot_px,
+            height=_ROW_PX * len(rows),
+            title=alt.TitleParams(title, anchor="start", frame="group", offset=4),
+        )
     )
 
 
@@ -151,6 +170,7 @@ def _styled(chart: Any) -> Any:
 
 
 def _inline(svg: str, width: int) -> str:
-    """As part of a page: no names of other places, which an offline page needs none of, and as wide as it was made for."""
+    """As part of a page: no names of other places, which an offline page needs none of, and as wide as it was made
+    for."""
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
     return svg.replace("<svg ", f'<svg role="img" style="max-width:{width}px" ', 1)

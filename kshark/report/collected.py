@@ -78,7 +78,8 @@ def _first() -> Smallest[Found]:
 
 @dataclass(slots=True)
 class Collected:
-    """Of any share of the events and findings of any captures; `a + b` is what one collector would have counted of both shares.
+    """Of any share of the events and findings of any captures; `a + b` is what one collector would have counted of both
+    shares.
 
     Times are integer nanoseconds; a service is a Flow's.
     """

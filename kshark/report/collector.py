@@ -25,7 +25,8 @@ _Asked = tuple[str, int, int]
 
 
 class Collector:
-    """Of one capture, or a share of it. `page` takes events, `finding` and `session` what the analysis said; then `close`."""
+    """Of one capture, or a share of it. `page` takes events, `finding` and `session` what the analysis said; then
+    `close`."""
 
     def __init__(self, capture: str, registry: Registry) -> None:
         self._capture = capture
@@ -81,7 +82,9 @@ class Collector:
             to.unanswered[key] += exchange.outcome == "unanswered"
         else:
             if isinstance(response.latency_ns, int):
-                to.latency[key, key in _FETCHES and waited_in_full(request.body, response.latency_ns)].add(response.latency_ns)
+                to.latency[key, key in _FETCHES and waited_in_full(request.body, response.latency_ns)].add(
+                    response.latency_ns
+                )
             for code in self._errors.of(response.body, key, request.version):
                 to.errors[key, code] += 1
             if key == API_VERSIONS:
@@ -95,7 +98,9 @@ class Collector:
         if getattr(body, "error_code", None) == 0 and offered is not UNSET and offered is not None:
             self._to.offers.add((broker, tuple(sorted((one.api_key, one.max_version) for one in offered))))
 
-    def _step(self, request: Message, response: Message | None, client_id: str, steps: Counter[tuple[Member, str, int | None]]) -> None:
+    def _step(
+        self, request: Message, response: Message | None, client_id: str, steps: Counter[tuple[Member, str, int | None]]
+    ) -> None:
         body: Any = request.body
         group_id, member_id = getattr(body, "group_id", UNSET), getattr(body, "member_id", UNSET)
         epoch = getattr(body, "share_session_epoch", UNSET)
@@ -112,7 +117,12 @@ class Collector:
 
     def _closed(self, flow: Flow) -> None:
         to = self._to
-        for what, count in (("connections", 1), ("bytes", sum(flow.stream_bytes)), ("gaps", flow.gaps), ("older", flow.opened_by is None)):
+        for what, count in (
+            ("connections", 1),
+            ("bytes", sum(flow.stream_bytes)),
+            ("gaps", flow.gaps),
+            ("older", flow.opened_by is None),
+        ):
             to.connections[flow.service, what] += count
         to.spans[self._capture].add(flow.first_time_ns, flow.last_time_ns)
         self._settle(flow.id)
@@ -145,7 +155,9 @@ class Collector:
             to.of_groups.add((finding.group_id, finding.verdict))
             names.append(("group", finding.group_id))
             if finding.member_id is not None:
-                to.of_members.add((Member(self._capture, finding.broker, finding.group_id, finding.member_id), finding.verdict))
+                to.of_members.add(
+                    (Member(self._capture, finding.broker, finding.group_id, finding.member_id), finding.verdict)
+                )
         if finding.verdict == "unknown":
             to.reasons[finding.unknown_because or "unknown"] += 1
         for dimension, name in names:

@@ -22,7 +22,8 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 class DeadLetter(msgspec.Struct, gc=False):
     """A record in a dead-letter queue; its fields, in this order, are the JSON line.
 
-    Group, topic, partition and offset are the record's own, as the queue's headers give them, like `delivery_count` and `reason`;
+    Group, topic, partition and offset are the record's own, as the queue's headers give them, like `delivery_count` and
+    `reason`;
     `queue_offset` is what the broker answered.
     """
 

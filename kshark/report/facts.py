@@ -1,8 +1,7 @@
 """What a report says, as plain data: `report.json` is a `Report`, and the page is made from it alone.
 
-Times are integer nanoseconds since 1970, names beginning with the broker's `address:port` as in all outputs; texts are as the capture has
-them.
-"""
+Times are integer nanoseconds since 1970, names beginning with the broker's `address:port` as in all outputs; texts are
+as the capture has them."""
 
 from __future__ import annotations
 
@@ -140,7 +139,8 @@ class Step(msgspec.Struct):
 
 
 class MemberLine(msgspec.Struct):
-    """A member's sessions with a broker; of accepted steps one in `one_in` is there, of refused ones one in `one_in_refused`."""
+    """A member's sessions with a broker; of accepted steps one in `one_in` is there, of refused ones one in
+    `one_in_refused`."""
 
     capture: str
     broker: str
@@ -160,7 +160,8 @@ class MemberLine(msgspec.Struct):
 
 
 class Latency(msgspec.Struct):
-    """Of one API in nanoseconds; `waited`: fetches for which the broker waited as long as they allow, where there were no records."""
+    """Of one API in nanoseconds; `waited`: fetches for which the broker waited as long as they allow, where there were
+    no records."""
 
     api_key: int
     api: str

@@ -19,7 +19,9 @@ def prepare(folder: Path) -> None:
     held = sorted(folder.iterdir()) if folder.exists() else []
     foreign = [path for path in held if path.name not in _OURS]
     if foreign:
-        raise UsageError(f"{folder} holds {foreign[0].name}, which is no part of a report; name an empty folder with -o")
+        raise UsageError(
+            f"{folder} holds {foreign[0].name}, which is no part of a report; name an empty folder with -o"
+        )
     for path in held:
         path.unlink()
     folder.mkdir(parents=True, exist_ok=True)

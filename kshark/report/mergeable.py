@@ -1,8 +1,9 @@
-"""Counts that can be made in parts: whatever way events are shared out, the parts joined are what one part would have been.
+"""Counts that can be made in parts: whatever way events are shared out, the parts joined are what one part would have
+been.
 
-Each class takes what another of its kind has counted by `update`, as `collections.Counter` does. What is bounded is bounded by a rule that
-depends on the whole alone and not on the order: which keys, which time, which packets, never which came first.
-"""
+Each class takes what another of its kind has counted by `update`, as `collections.Counter` does. What is bounded is
+bounded by a rule that depends on the whole alone and not on the order: which keys, which time, which packets, never
+which came first."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Keyed(defaultdict[K, M]):
 
 
 class Counts(Counter[K]):
-    """A count for each key; beyond the limit keys are chosen by their digest, which favours none, and the rest counts for `others`."""
+    """A count for each key; beyond the limit keys are chosen by their digest, which favours none, and the rest counts
+    for `others`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -150,7 +152,8 @@ class Bins:
 
 
 class Sample(Generic[K, V]):
-    """Values that stand for all: every one as long as there is room, then those of every second packet, of every fourth, and so on."""
+    """Values that stand for all: every one as long as there is room, then those of every second packet, of every
+    fourth, and so on."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

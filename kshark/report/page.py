@@ -23,7 +23,8 @@ except ImportError:
 
 #: Pixels of a chart on a desktop and on a phone.
 WIDE, NARROW = 900, 350
-#: Rows of a table, kinds of findings, and findings of a kind that the page shows, so many of them at once; the files beside it have all.
+#: Rows of a table, kinds of findings, and findings of a kind that the page shows, so many of them at once; the files
+#: beside it have all.
 ROWS: Final = 12
 KINDS: Final = 30
 FINDINGS: Final = 5
@@ -41,7 +42,11 @@ class Drawn(NamedTuple):
 @cache
 def _templates() -> Environment:
     environment = Environment(
-        loader=PackageLoader("kshark.report", ""), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        loader=PackageLoader("kshark.report", ""),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
     )
     environment.globals["parties"] = parties
     environment.filters |= {
@@ -95,7 +100,9 @@ def _drawn(members: list[facts.MemberLine]) -> list[Drawn]:
         window = timelines.window_of(lines)
         for member in lines:
             restarts = timelines.restarts_of(one for one in lines if one.broker == member.broker)
-            found[capture, member.broker, member.group_id, member.member_id] = Drawn(member, timelines.drawing(member, window, restarts))
+            found[capture, member.broker, member.group_id, member.member_id] = Drawn(
+                member, timelines.drawing(member, window, restarts)
+            )
     return [found[member.capture, member.broker, member.group_id, member.member_id] for member in members]
 
 
@@ -134,5 +141,6 @@ def _software(apis: list[facts.ApiUse]) -> list[tuple[str, int, list[tuple[str, 
                 used.setdefault(software, {}).setdefault(api.api, []).append(int(version))
     ranked = sorted(requests, key=lambda name: (-requests[name], name))
     return [
-        (name, requests[name], [(api, ", ".join(map(str, sorted(them)))) for api, them in sorted(used[name].items())]) for name in ranked
+        (name, requests[name], [(api, ", ".join(map(str, sorted(them)))) for api, them in sorted(used[name].items())])
+        for name in ranked
     ]

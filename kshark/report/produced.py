@@ -46,7 +46,8 @@ class Appended(NamedTuple):
 
 
 def appended_by(exchange: Exchange) -> Iterator[Appended]:
-    """The batches of a Produce exchange that the broker took; without those of old magic, whose offsets are the client's."""
+    """The batches of a Produce exchange that the broker took; without those of old magic, whose offsets are the
+    client's."""
     request, response = exchange.request, exchange.response
     if request is None or response is None or request.body is None or response.body is None:
         return
@@ -64,7 +65,9 @@ def appended_by(exchange: Exchange) -> Iterator[Appended]:
                 continue
             for batch in () if isinstance(records.batches, UnsetType) else records.batches:
                 if isinstance(batch, Batch):
-                    yield Appended(request, response, _text(topic, "topic_id"), _text(topic, "name"), one.index, base, batch)
+                    yield Appended(
+                        request, response, _text(topic, "topic_id"), _text(topic, "name"), one.index, base, batch
+                    )
                     base += batch.last_offset_delta + 1
 
 

@@ -10,7 +10,14 @@ from kshark.output.units import counted, number, size
 from kshark.report.facts import Report
 
 #: Weirds that say in their own words what is amiss: packets missing of which no gap tells, clocks that may differ.
-_AMISS: Final = ("PACKETS_DROPPED", "CAPTURE_CUT", "COMPRESSED_CUT", "CAPTURE_UNREAD", "SNAP_LENGTH_CUT", "CAPTURES_OVERLAP")
+_AMISS: Final = (
+    "PACKETS_DROPPED",
+    "CAPTURE_CUT",
+    "COMPRESSED_CUT",
+    "CAPTURE_UNREAD",
+    "SNAP_LENGTH_CUT",
+    "CAPTURES_OVERLAP",
+)
 
 
 class Quality(NamedTuple):
@@ -35,7 +42,9 @@ def _connections(report: Report) -> Iterator[Quality]:
     else:
         yield Quality(True, "No gaps: every byte of every connection is there")
     if kafka is not None and kafka.older:
-        yield Quality(False, f"{number(kafka.older)} of {counted(kafka.connections, 'Kafka connection')} began before the capture")
+        yield Quality(
+            False, f"{number(kafka.older)} of {counted(kafka.connections, 'Kafka connection')} began before the capture"
+        )
     elif kafka is not None:
         yield Quality(True, "Every Kafka connection is there from its beginning")
     if tls is not None:

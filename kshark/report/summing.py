@@ -39,11 +39,17 @@ def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> 
         kshark=__version__,
         totals=_totals(counts),
         captures=[
-            facts.Capture(one.name, list(one.files), counts.spans[one.name].first_ns, counts.spans[one.name].last_ns) for one in origins
+            facts.Capture(one.name, list(one.files), counts.spans[one.name].first_ns, counts.spans[one.name].last_ns)
+            for one in origins
         ],
-        connections=[facts.Service(*row) for row in _wide(counts.connections, ("connections", "bytes", "gaps", "older"))],
+        connections=[
+            facts.Service(*row) for row in _wide(counts.connections, ("connections", "bytes", "gaps", "older"))
+        ],
         gaps=[facts.Gaps(*row) for row in _wide(counts.gaps, ("gaps", "bytes"))],
-        weirds=[facts.WeirdCount(code, _severity(code), times, size) for code, times, size in _wide(counts.weirds, ("times", "bytes"))],
+        weirds=[
+            facts.WeirdCount(code, _severity(code), times, size)
+            for code, times, size in _wide(counts.weirds, ("times", "bytes"))
+        ],
         brokers=_brokers(counts),
         findings=_kinds(counts, {one.name: one for one in origins}),
         clients_in_findings=_clients_in_findings(counts),
@@ -58,7 +64,10 @@ def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> 
         members=_members(counts),
         latency=_latency(counts, registry),
         apis=_apis(counts, registry),
-        clients=[facts.Client(caller.client_id, caller.software, caller.host, count) for caller, count in _most(counts.clients)],
+        clients=[
+            facts.Client(caller.client_id, caller.software, caller.host, count)
+            for caller, count in _most(counts.clients)
+        ],
         others={
             name: getattr(counts, name).others
             for name in ("brokers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups")
@@ -79,14 +88,18 @@ def _ordered(counter: Counter[Any]) -> dict[str, int]:
 def _wide(counter: Counter[tuple[str, str]], columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """A row for each name, most of the first column before less."""
     names = {name for name, _ in counter}
-    return sorted(((name, *(counter[name, column] for column in columns)) for name in names), key=lambda row: (-row[1], row[0]))
+    return sorted(
+        ((name, *(counter[name, column] for column in columns)) for name in names), key=lambda row: (-row[1], row[0])
+    )
 
 
 def _totals(counts: Collected) -> facts.Totals:
     verdicts: Counter[str] = Counter()
     for (kind, _), count in counts.kinds.items():
         verdicts[kind.verdict] += count
-    ends = Counter(session.closed.how if session.closed is not None else "never_opened" for _, session in counts.sessions)
+    ends = Counter(
+        session.closed.how if session.closed is not None else "never_opened" for _, session in counts.sessions
+    )
     return facts.Totals(
         violations=verdicts["violation"],
         unknown=verdicts["unknown"],
@@ -135,7 +148,9 @@ def _kinds(counts: Collected, origins: Mapping[str, Origin]) -> list[facts.Findi
 
 def _shown(found: Found, origin: Origin) -> facts.Shown:
     finding = found.finding
-    packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {finding.packet}
+    packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {
+        finding.packet
+    }
     frames: dict[str, list[int]] = {}
     for packet in sorted(packets):
         place = (origin.files[0], packet) if origin.locate is None else origin.locate(packet)
@@ -155,7 +170,8 @@ def _by_name(counter: Counter[tuple[Any, str]]) -> list[tuple[Any, dict[str, int
 
 def _clients_in_findings(counts: Collected) -> list[facts.Verdicts]:
     return [
-        facts.Verdicts(caller.client_id, caller.software or None, caller.host, *of.values()) for caller, of in _by_name(counts.of_clients)
+        facts.Verdicts(caller.client_id, caller.software or None, caller.host, *of.values())
+        for caller, of in _by_name(counts.of_clients)
     ]
 
 

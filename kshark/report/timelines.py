@@ -1,7 +1,8 @@
-"""A member's share sessions over time, drawn: sessions as bars, accepted requests as ticks with their epochs, refusals, restarts.
+"""A member's share sessions over time, drawn: sessions as bars, accepted requests as ticks with their epochs, refusals,
+restarts.
 
-Places along the time are percentages, so that a drawing is as wide as the page lets it be; colours are classes of the page's style.
-"""
+Places along the time are percentages, so that a drawing is as wide as the page lets it be; colours are classes of the
+page's style."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def drawing(member: MemberLine, window: Window, restarts: Sequence[int]) -> str:
         *_refused(member.steps, window),
     ]
     label = escape(f"share sessions of member {member.member_id}", quote=True)
-    return f'<svg class="timeline" role="img" aria-label="{label}" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
+    return (
+        f'<svg class="timeline" role="img" aria-label="{label}" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
+    )
 
 
 def _axis(window: Window) -> Iterator[str]:
@@ -67,20 +70,27 @@ def _axis(window: Window) -> Iterator[str]:
         x, anchor = window.at(time_ns), "start" if place == 0 else "end" if place == _TIMES - 1 else "middle"
         fine = " fine" if place % 2 else ""
         yield f'<line class="axis" x1="{x}%" x2="{x}%" y1="{_AXIS}" y2="{_AXIS + 4}"/>'
-        yield f'<text class="axis{fine}" x="{x}%" y="{_AXIS + 16}" text-anchor="{anchor}">{clock(time_ns, window.digits)}</text>'
+        text = clock(time_ns, window.digits)
+        yield f'<text class="axis{fine}" x="{x}%" y="{_AXIS + 16}" text-anchor="{anchor}">{text}</text>'
 
 
 def restarts_of(members: Iterable[MemberLine]) -> list[int]:
     """When sessions ended because their broker went down."""
     return sorted(
-        {s.closed.time_ns for member in members for s in member.sessions if s.closed is not None and s.closed.how == "broker_restart"}
+        {
+            s.closed.time_ns
+            for member in members
+            for s in member.sessions
+            if s.closed is not None and s.closed.how == "broker_restart"
+        }
     )
 
 
 def _restarts(window: Window, restarts: Sequence[int]) -> Iterator[str]:
     for time_ns in restarts:
         x = window.at(time_ns)
-        yield f'<line class="restart" x1="{x}%" x2="{x}%" y1="2" y2="{_AXIS}"><title>broker went down, {clock(time_ns, 3)}</title></line>'
+        title = f"<title>broker went down, {clock(time_ns, 3)}</title>"
+        yield f'<line class="restart" x1="{x}%" x2="{x}%" y1="2" y2="{_AXIS}">{title}</line>'
         anchor = "end" if x > 90 else "start"
         yield f'<text class="restart" x="{x}%" dx="{-4 if x > 90 else 4}" y="10" text-anchor="{anchor}">restart</text>'
 
@@ -92,8 +102,13 @@ def _sessions(member: MemberLine, window: Window) -> Iterator[str]:
             continue
         begin = window.at(session.opened.time_ns if session.opened is not None else window.first_ns)
         end = window.at(session.closed.time_ns if session.closed is not None else steps[-1])
-        how = "not as far as the capture shows" if session.closed is None or session.closed.how == "open" else session.closed.how
-        told = f"session {session.session}: epochs {session.first_epoch} to {session.last_epoch}, {session.requests} requests; ended: {how}"
+        how = (
+            "not as far as the capture shows"
+            if session.closed is None or session.closed.how == "open"
+            else session.closed.how
+        )
+        epochs = f"epochs {session.first_epoch} to {session.last_epoch}"
+        told = f"session {session.session}: {epochs}, {session.requests} requests; ended: {how}"
         width = max(0.4, round(end - begin, 2))
         kind = "odd" if number % 2 else "even"
         place = f'x="{begin}%" y="{_TOP}" width="{width}%" height="{_BOTTOM - _TOP}" rx="3"'
@@ -118,16 +133,26 @@ def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step
 
 def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if not step.error_code), window):
-        kind = "silent" if step.error_code is None else "open" if step.epoch == 0 else "final" if step.epoch < 0 else "step"
+        kind = (
+            "silent"
+            if step.error_code is None
+            else "open"
+            if step.epoch == 0
+            else "final"
+            if step.epoch < 0
+            else "step"
+        )
         top = _TOP + (10 if step.api == _ACKNOWLEDGE else 3)
-        yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}"><title>{_told(step)}</title></line>'
+        title = f"<title>{_told(step)}</title>"
+        yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}">{title}</line>'
         if label is not None:
             yield f'<text class="epoch{label}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
 
 
 def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if step.error_code), window):
-        yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}"><title>{_told(step)}</title></line>'
+        title = f"<title>{_told(step)}</title>"
+        yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}">{title}</line>'
         yield f'<circle class="refused" cx="{x}%" cy="17" r="3.5"><title>{_told(step)}</title></circle>'
         if label is not None:
             yield f'<text class="refused{label}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
@@ -135,5 +160,11 @@ def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
 
 def _told(step: Step) -> str:
     error = step.error_code
-    answer = "no answer" if error is None else "accepted" if error == 0 else f"refused: {error} {_NAMES.get(error, '')}".rstrip()
+    answer = (
+        "no answer"
+        if error is None
+        else "accepted"
+        if error == 0
+        else f"refused: {error} {_NAMES.get(error, '')}".rstrip()
+    )
     return escape(f"{clock(step.time_ns, 3)} packet {step.packet}: {step.api} epoch {step.epoch}, {answer}")

@@ -10,7 +10,9 @@ from kshark.endpoints import host_of, port_of
 def of_frames(frames: Iterable[int]) -> str:
     """Exactly these packets of a file."""
     numbers = list(frames)
-    return f"frame.number == {numbers[0]}" if len(numbers) == 1 else f"frame.number in {{{', '.join(map(str, numbers))}}}"
+    return (
+        f"frame.number == {numbers[0]}" if len(numbers) == 1 else f"frame.number in {{{', '.join(map(str, numbers))}}}"
+    )
 
 
 def of_connection(client: str, broker: str) -> str:

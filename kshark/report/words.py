@@ -27,7 +27,8 @@ _ENDED: Final = {
 
 
 class Verdict(NamedTuple):
-    """`level` is violation, unknown, note, good or nothing (there was nothing to judge); `more` are further sentences."""
+    """`level` is violation, unknown, note, good or nothing (there was nothing to judge); `more` are further
+    sentences."""
 
     level: str
     sentence: str
@@ -41,8 +42,13 @@ def verdict_of(report: Report) -> Verdict:
         return Verdict("violation", _broken(report), [*_most_often(report, "violation"), *_beside(report), *unseen])
     if totals.unknown:
         looks = "finding looks" if totals.unknown == 1 else "findings look"
-        sentence = f"No rule is proved broken, but {number(totals.unknown)} {looks} like it: the capture cannot prove them either way."
-        return Verdict("unknown", sentence, [*_reasons(report), *_most_often(report, "unknown"), *_beside(report), *unseen])
+        sentence = (
+            f"No rule is proved broken, but {number(totals.unknown)} {looks} like it: the capture cannot prove them "
+            f"either way."
+        )
+        return Verdict(
+            "unknown", sentence, [*_reasons(report), *_most_often(report, "unknown"), *_beside(report), *unseen]
+        )
     judged = f"in {counted(totals.sessions, 'share session')} and {counted(_exchanges(report), 'exchange')}"
     if totals.notes:
         return Verdict(
@@ -54,9 +60,15 @@ def verdict_of(report: Report) -> Verdict:
         seen = judged if totals.sessions else f"in {counted(_exchanges(report), 'exchange')}; no share session was seen"
         more = [*_damage(report), *unseen]
         return Verdict("note" if more else "good", f"No rule was broken {seen}.", more)
-    others = [f"{counted(one.connections, 'connection')} {one.service}" for one in report.connections if one.service != "kafka"]
+    others = [
+        f"{counted(one.connections, 'connection')} {one.service}"
+        for one in report.connections
+        if one.service != "kafka"
+    ]
     return Verdict(
-        "nothing", "There was nothing to judge: the capture holds no Kafka.", [f"Seen instead: {', '.join(others)}."] if others else []
+        "nothing",
+        "There was nothing to judge: the capture holds no Kafka.",
+        [f"Seen instead: {', '.join(others)}."] if others else [],
     )
 
 
@@ -78,7 +90,10 @@ def _broken(report: Report) -> str:
     clients = [one for one in report.clients_in_findings if one.violations]
     if len(clients) == 1:
         return f"Client {name_of(clients[0])} broke the protocol {times}."
-    return f"{number(len(clients))} clients broke the protocol {times}, {name_of(clients[0])} most often ({number(clients[0].violations)})."
+    return (
+        f"{number(len(clients))} clients broke the protocol {times}, {name_of(clients[0])} most often "
+        f"({number(clients[0].violations)})."
+    )
 
 
 def name_of(client: Verdicts) -> str:
@@ -92,7 +107,8 @@ def _most_often(report: Report, verdict: str) -> list[str]:
     if not kinds:
         return []
     return [
-        f"{meaning_of(kind).removesuffix('.')} ({times(kind.count)})." if len(kinds) > 1 else meaning_of(kind) for kind in kinds[:_NAMED]
+        f"{meaning_of(kind).removesuffix('.')} ({times(kind.count)})." if len(kinds) > 1 else meaning_of(kind)
+        for kind in kinds[:_NAMED]
     ]
 
 
@@ -111,7 +127,10 @@ def meaning_of(kind: FindingKind) -> str:
 
 def _reasons(report: Report) -> list[str]:
     """Why what looks wrong is not proved."""
-    return [f"Not proved, {times(count)}: {REASONS.get(reason, safe(reason))}." for reason, count in report.totals.unknown_because.items()]
+    return [
+        f"Not proved, {times(count)}: {REASONS.get(reason, safe(reason))}."
+        for reason, count in report.totals.unknown_because.items()
+    ]
 
 
 def _beside(report: Report) -> list[str]:
@@ -133,14 +152,22 @@ def _damage(report: Report) -> list[str]:
     """Messages that are not as the protocol has them: no rule judges them, and still somebody sent them."""
     wrong = [one for one in report.weirds if one.severity == "error"]
     told = ", ".join(f"{one.code} {times(one.times)}" for one in wrong[:_NAMED])
-    return [f"Some bytes are not as the protocol has them: {told}{' and more' if len(wrong) > _NAMED else ''}."] if wrong else []
+    return (
+        [f"Some bytes are not as the protocol has them: {told}{' and more' if len(wrong) > _NAMED else ''}."]
+        if wrong
+        else []
+    )
 
 
 def _unseen(report: Report) -> list[str]:
     """What may hold more: bytes that the capture lacks, and those that are encrypted."""
     lost, lost_bytes = sum(one.gaps for one in report.gaps), sum(one.bytes for one in report.gaps)
     unseen = [f"{counted(lost, 'gap')} ({size(lost_bytes)})"] if lost else []
-    unseen += [f"{counted(one.connections, 'TLS connection')} ({size(one.bytes)})" for one in report.connections if one.service == "tls"]
+    unseen += [
+        f"{counted(one.connections, 'TLS connection')} ({size(one.bytes)})"
+        for one in report.connections
+        if one.service == "tls"
+    ]
     return [f"Not judged, since it could not be read: {' and '.join(unseen)}."] if unseen else []
 
 

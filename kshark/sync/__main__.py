@@ -37,12 +37,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m kshark.sync", description="Compares the dissectors with Kafka's message definitions.")
-    parser.add_argument("path", type=Path, metavar="PATH", help="a folder of Kafka's sources, or of its definitions (JSON)")
-    parser.add_argument("--known", action="store_true", help="print the known differences as well")
-    parser.add_argument("--draft", metavar="NAME", help="write a first draft of a dissector: PauseGroup, or the name of a stored message")
+    parser = argparse.ArgumentParser(
+        prog="python -m kshark.sync", description="Compares the dissectors with Kafka's message definitions."
+    )
     parser.add_argument(
-        "--into", type=Path, metavar="FOLDER", default=Path("dissectors"), help="where the draft of an API goes (default: %(default)s)"
+        "path", type=Path, metavar="PATH", help="a folder of Kafka's sources, or of its definitions (JSON)"
+    )
+    parser.add_argument("--known", action="store_true", help="print the known differences as well")
+    parser.add_argument(
+        "--draft",
+        metavar="NAME",
+        help="write a first draft of a dissector: PauseGroup, or the name of a stored message",
+    )
+    parser.add_argument(
+        "--into",
+        type=Path,
+        metavar="FOLDER",
+        default=Path("dissectors"),
+        help="where the draft of an API goes (default: %(default)s)",
     )
     return parser
 

@@ -15,7 +15,8 @@ Renames = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """`sign`: + new in the definitions, - gone from them, ~ different; `path` of the field, "" for the message itself."""
+    """`sign`: + new in the definitions, - gone from them, ~ different; `path` of the field, "" for the message
+    itself."""
 
     message: str
     path: str
@@ -27,8 +28,8 @@ class Difference:
 
 
 def differences(ours: Layout, theirs: Layout, renames: Renames | None = None) -> list[Difference]:
-    """What differs in versions that both know, and in those that only the definitions know. Versions that only we know, because a release
-    dropped them or they are newer than these definitions, are no difference: somebody may speak them.
+    """What differs in versions that both know, and in those that only the definitions know. Versions that only we know,
+    because a release dropped them or they are newer than these definitions, are no difference: somebody may speak them.
     """
     found = list(_versions(ours, theirs))
     within = Versions(max(ours.versions.low, theirs.versions.low), theirs.versions.high)
@@ -85,7 +86,9 @@ class _Walk:
         mine = {field.name: field for field in ours.fields if _there(field, within)}
         others = {field.name: field for field in theirs.fields if _there(field, within)}
         for name, field in mine.items():
-            old = next((old for old in self.renames.get(_join(path, name), ()) if old in others and name not in others), name)
+            old = next(
+                (old for old in self.renames.get(_join(path, name), ()) if old in others and name not in others), name
+            )
             other = others.pop(old, None)
             if other is None:
                 yield Difference(self.message, _join(path, name), "-", str(self._facts(field, within)))

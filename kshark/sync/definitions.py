@@ -1,8 +1,7 @@
 """Kafka's message definitions, JSON files in its sources, as layouts of our own vocabulary.
 
-Source: the README next to them, clients/src/main/resources/common/message. Beyond JSON they have `//` comments, numbers written as
-text, and defaults that are always text.
-"""
+Source: the README next to them, clients/src/main/resources/common/message. Beyond JSON they have `//` comments, numbers
+written as text, and defaults that are always text."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One message: `kind` is the file's `type` (request, data, metadata, coordinator-key, …), `key` its api key or record type."""
+    """One message: `kind` is the file's `type` (request, data, metadata, coordinator-key, …), `key` its api key or
+    record type."""
 
     name: str
     kind: str
@@ -38,7 +38,8 @@ class Definition:
 
 
 def read_folder(folder: Path) -> dict[str, Definition]:
-    """All messages below a folder, by name, without those whose versions are `none`. Raises UnreadableInput if there are none."""
+    """All messages below a folder, by name, without those whose versions are `none`. Raises UnreadableInput if there
+    are none."""
     files = sorted(folder.rglob("*.json"))
     inside = [path for path in files if any(path.parts[i : i + 3] == RESOURCES for i in range(len(path.parts)))]
     found = {}
@@ -47,21 +48,31 @@ def read_folder(folder: Path) -> dict[str, Definition]:
         if definition is not None:
             found[definition.name] = definition
     if not found:
-        raise UnreadableInput(f"{folder}: no message definitions of Kafka (a folder of its sources, or the JSON files themselves)")
+        raise UnreadableInput(
+            f"{folder}: no message definitions of Kafka (a folder of its sources, or the JSON files themselves)"
+        )
     return found
 
 
 def snake_case(name: str) -> str:
-    """`TopicId` becomes topic_id; several capitals are one word: `KRaftVersion` kraft_version, `Enable2Pc` enable2_pc."""
+    """`TopicId` becomes topic_id; several capitals are one word: `KRaftVersion` kraft_version, `Enable2Pc`
+    enable2_pc."""
     return re.sub(r"(?<![A-Z])([A-Z])", r"_\1", name).removeprefix("_").lower()
 
 
 def _read(path: Path) -> Definition | None:
     try:
-        raw = json.loads(_TOKEN.sub(lambda token: "" if token[0].startswith("//") else token[0], path.read_text("utf-8")))
+        raw = json.loads(
+            _TOKEN.sub(lambda token: "" if token[0].startswith("//") else token[0], path.read_text("utf-8"))
+        )
     except (OSError, ValueError) as error:
         raise UnreadableInput(f"{path}: {error}") from error
-    if not isinstance(raw, dict) or "name" not in raw or raw.get("validVersions", "none") == "none" or "fields" not in raw:
+    if (
+        not isinstance(raw, dict)
+        or "name" not in raw
+        or raw.get("validVersions", "none") == "none"
+        or "fields" not in raw
+    ):
         return None
     try:
         return _definition(raw, path)

@@ -1,4 +1,5 @@
-"""A folder of definitions compared with the dissectors: what a maintainer has to do, and which differences are known."""
+"""A folder of definitions compared with the dissectors: what a maintainer has to do, and which differences are
+known."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from kshark.sync.ours import Ours
 
 @dataclass(slots=True)
 class Report:
-    """`new`: definitions without a layout here; `gone`: layouts without a definition; `changed`: what differs, by message.
+    """`new`: definitions without a layout here; `gone`: layouts without a definition; `changed`: what differs, by
+    message.
 
     `known`: differences that dissectors/history.py explains, and how. True if there is something to do.
     """
@@ -78,7 +80,8 @@ class _Comparison:
         return [Difference(name, "", "~", f"its number is {definition.key}, here {key}")]
 
     def _fields(self, name: str, definition: Definition) -> list[Difference]:
-        """Differences that are not explained by an old name, an older layout of the same version or a field added to it."""
+        """Differences that are not explained by an old name, an older layout of the same version or a field added to
+        it."""
         layout = self._ours[name].layout
         names = self._history.FIELD_NAMES.get(name, {})
         found = differences(layout, definition.layout, names)
@@ -87,7 +90,11 @@ class _Comparison:
             return []
         if names and differences(layout, definition.layout) != found:
             self._know(f"{name}.{path}: was {' or '.join(old)}" for path, old in names.items())
-        joined = [each for each in found if self._of_3_9 and each.sign == "-" and each.path in self._history.JOINED.get(name, ())]
+        joined = [
+            each
+            for each in found
+            if self._of_3_9 and each.sign == "-" and each.path in self._history.JOINED.get(name, ())
+        ]
         self._know(f"{name}.{each.path}: joined after 3.9" for each in joined)
         return [each for each in found if each not in joined]
 

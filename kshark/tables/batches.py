@@ -19,7 +19,8 @@ from kshark.tables.names import Names
 
 
 class _Place(NamedTuple):
-    """Where a body holds records: the arrays of topics and partitions, the topic's name, the partition's number, the records field."""
+    """Where a body holds records: the arrays of topics and partitions, the topic's name, the partition's number, the
+    records field."""
 
     topics: str
     partitions: str
@@ -67,7 +68,13 @@ def add_fetched(held: Held, names: Names, connection: Connection, response: Mess
 
 
 def _add(held: Held, names: Names, connection: Connection, message: Message, exchange: Exchange, place: _Place) -> None:
-    here = (connection.named(message), message.packet, message.time_ns, (exchange.request or message).packet, message.correlation_id)
+    here = (
+        connection.named(message),
+        message.packet,
+        message.time_ns,
+        (exchange.request or message).packet,
+        message.correlation_id,
+    )
     batches = held.rows["record_batches"]
     for topic in getattr(message.body, place.topics, None) or ():
         topic_id = getattr(topic, "topic_id", None)
@@ -84,7 +91,9 @@ def _add(held: Held, names: Names, connection: Connection, message: Message, exc
             for batch in field.batches:
                 batches.append(of_batch + (_batch(batch) if type(batch) is Batch else _other_batch(batch)))
                 if held.with_records:
-                    held.rows["records"] += [(*here, topic_id, name, index, *_record(record)) for record in batch.records]
+                    held.rows["records"] += [
+                        (*here, topic_id, name, index, *_record(record)) for record in batch.records
+                    ]
 
 
 def _other_batch(batch: Any) -> Row:
@@ -100,4 +109,12 @@ def _record(record: AnyRecord) -> Row:
         names = None if headers is None else tuple((name, None) for name, _ in headers)
         return (record.offset, timestamp, None, None, names, record.key_size, record.value_size)
     key, value = record.key, record.value
-    return (record.offset, timestamp, key, value, headers, None if key is None else len(key), None if value is None else len(value))
+    return (
+        record.offset,
+        timestamp,
+        key,
+        value,
+        headers,
+        None if key is None else len(key),
+        None if value is None else len(value),
+    )

@@ -17,7 +17,8 @@ _encode_into = msgspec.json.Encoder().encode_into
 
 @dataclass(slots=True, eq=False)
 class Where:
-    """Capture and connection of a row. Rows of one connection share the object, so a block converts its names only once."""
+    """Capture and connection of a row. Rows of one connection share the object, so a block converts its names only
+    once."""
 
     capture: str
     flow_id: str | None
@@ -62,7 +63,8 @@ Cells: TypeAlias = "Sequence[Any] | Texts | None"
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Rows of one table: `where`, `packet`, `time_ns` and `exchange` give the common columns, `own` are the table's own columns."""
+    """Rows of one table: `where`, `packet`, `time_ns` and `exchange` give the common columns, `own` are the table's own
+    columns."""
 
     where: Sequence[Where]
     packet: Sequence[int | None]
@@ -82,7 +84,9 @@ class Block:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """A tuple for each row in the order of the table's columns, null as None."""
         own = [[None] * len(self) if cells is None else cells for cells in self.own]
-        for where, packet, time_ns, exchange, *cells in zip(self.where, self.packet, self.time_ns, self.exchange, *own, strict=True):
+        for where, packet, time_ns, exchange, *cells in zip(
+            self.where, self.packet, self.time_ns, self.exchange, *own, strict=True
+        ):
             ts = None if time_ns is None else time_ns // 1000
             common = (where.capture, where.flow_id, packet, where.broker, where.client, ts, time_ns, exchange)
             yield common + tuple(map(_plain, cells))

@@ -33,7 +33,8 @@ def as_fields(text: str) -> Any:
 
 
 class Bodies:
-    """Reads bodies into the classes of the codec; where the API is not known, or the text is no such body, into Fields."""
+    """Reads bodies into the classes of the codec; where the API is not known, or the text is no such body, into
+    Fields."""
 
     def __init__(self) -> None:
         self._registry = Registry()

@@ -11,7 +11,8 @@ from kshark.capture.paths import parted
 
 
 def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset()) -> list[str]:
-    """A name for each capture, which is one file or several read as one: `a.pcap`, `a.pcap+2`; folders stand before names that repeat.
+    """A name for each capture, which is one file or several read as one: `a.pcap`, `a.pcap+2`; folders stand before
+    names that repeat.
 
     None is one of those `taken`.
 
@@ -23,7 +24,10 @@ def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset
     kept = [1] * len(captures)
 
     def names() -> list[str]:
-        return ["/".join(part[-keep:]).replace("//", "/") + more for part, keep, more in zip(parts, kept, others, strict=True)]
+        return [
+            "/".join(part[-keep:]).replace("//", "/") + more
+            for part, keep, more in zip(parts, kept, others, strict=True)
+        ]
 
     while True:
         times = Counter(names())

@@ -1,8 +1,9 @@
-"""The tables and their columns, as data: the contract between `kshark export`, Spark jobs and whoever reads the Parquet files.
+"""The tables and their columns, as data: the contract between `kshark export`, Spark jobs and whoever reads the Parquet
+files.
 
-Types are written as Spark SQL writes them (`bigint`, `array<struct<topic_id: string, partition: int>>`), so that a schema is made from the
-same text on every engine. Offsets are Kafka's, both ends of a range included; times end in their unit; null is "does not apply here".
-"""
+Types are written as Spark SQL writes them (`bigint`, `array<struct<topic_id: string, partition: int>>`), so that a
+schema is made from the same text on every engine. Offsets are Kafka's, both ends of a range included; times end in
+their unit; null is "does not apply here"."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Table:
 _PARTITIONS: Final = "array<struct<topic_id: string, partition: int>>"
 _BATCHES: Final = "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: int, delivery_count: int>>"
 _WITNESS: Final = (
-    "array<struct<flow: bigint, correlation_id: int, request_packet: bigint, response_packet: bigint, packet: bigint, event: string>>"
+    "array<struct<flow: bigint, correlation_id: int, request_packet: bigint, response_packet: bigint, "
+    "packet: bigint, event: string>>"
 )
 _HEADERS: Final = "array<struct<key: string, value: binary>>"
 
@@ -57,7 +59,8 @@ COMMON: Final = (
     Column(
         "exchange",
         "bigint",
-        "packet of the request (of an orphan: the answer): with capture and flow_id it joins all tables; null: of no exchange",
+        "packet of the request (of an orphan: the answer): with capture and flow_id it joins all tables; null: of no "
+        "exchange",
     ),
 )
 _GROUP: Final = Column("group_id", "string", "group, by its name")
@@ -65,13 +68,18 @@ _MEMBER: Final = (_GROUP, Column("member_id", "string", "member of the group"))
 _API: Final = Column("api", "string", "Kafka's name of the API, as in ShareFetch")
 _SESSION_KEY: Final = Column("session_key", "bigint", "hash of broker, group and member")
 _SESSION: Final = Column("session", "int", "number of the share session, from 1 for each session_key")
-_CORRELATION: Final = Column("correlation_id", "int", "of the exchange; tells those apart whose requests came in one packet")
+_CORRELATION: Final = Column(
+    "correlation_id", "int", "of the exchange; tells those apart whose requests came in one packet"
+)
 _TOPIC: Final = (
     Column("topic_id", "string", "Kafka's 22 characters"),
     Column("topic", "string", "its name, where the capture told it before"),
     Column("partition", "int", "of the topic, by its number"),
 )
-_RANGE: Final = (Column("first_offset", "bigint", "of the range"), Column("last_offset", "bigint", "of the range, included"))
+_RANGE: Final = (
+    Column("first_offset", "bigint", "of the range"),
+    Column("last_offset", "bigint", "of the range, included"),
+)
 
 
 def _table(name: str, rows: str, *columns: Column, version: int = 1) -> Table:
@@ -95,7 +103,11 @@ _EXCHANGES: Final = _table(
     Column("response_bytes", "int", "without the length prefix"),
     Column("outcome", "string", "answered, unanswered, one_way, orphan"),
     Column("error_code", "smallint", "of the response as a whole"),
-    Column("error_codes", "array<smallint>", "of the response, at any depth, without those that are 0; null: it has no other"),
+    Column(
+        "error_codes",
+        "array<smallint>",
+        "of the response, at any depth, without those that are 0; null: it has no other",
+    ),
     Column("throttle_time_ms", "int", "for which the broker held the client back"),
     *_MEMBER,
     Column("request_json", "string", "body; records as with --no-records"),
@@ -123,20 +135,36 @@ _SHARE_REQUESTS: Final = _table(
     *_MEMBER,
     _SESSION_KEY,
     Column("epoch", "int", "0 opens a share session, -1 closes it"),
-    Column("previous_epoch", "int", "of the member's request before it on the connection; null: none, or packets do not tell the order"),
+    Column(
+        "previous_epoch",
+        "int",
+        "of the member's request before it on the connection; null: none, or packets do not tell the order",
+    ),
     Column("outcome", "string", "answered, unanswered"),
     Column("error_code", "smallint", "of the response as a whole"),
     Column("max_wait_ms", "int", "how long the broker may wait for records"),
     Column("max_records", "int", "how many records are wanted at most"),
-    Column("acquire_mode", "smallint", "0: batches are handed out whole, also beyond that; 1: never more records (KIP-1206)"),
+    Column(
+        "acquire_mode",
+        "smallint",
+        "0: batches are handed out whole, also beyond that; 1: never more records (KIP-1206)",
+    ),
     Column("renew", "boolean", "the request says that it renews acquisition locks"),
     Column("partitions", _PARTITIONS, "listed in the request"),
     Column("repeats", "boolean", "lists a partition twice"),
     Column("only_lists", "boolean", "lists a partition without acknowledging records of it"),
     Column("lists_new", "boolean", "a fetch that lists a partition which none before it on the connection listed"),
-    Column("acknowledges_new", "boolean", "a fetch that acknowledges records of a partition which none before it on the connection listed"),
+    Column(
+        "acknowledges_new",
+        "boolean",
+        "a fetch that acknowledges records of a partition which none before it on the connection listed",
+    ),
     Column("forgotten", _PARTITIONS, "taken out of the session"),
-    Column("failed", "boolean", "the answer has an error for a partition, or nothing for one whose records were acknowledged"),
+    Column(
+        "failed",
+        "boolean",
+        "the answer has an error for a partition, or nothing for one whose records were acknowledged",
+    ),
     Column("latency_ns", "bigint", "from the request's last byte to the response's first"),
     version=3,
 )
@@ -162,7 +190,11 @@ _ACKNOWLEDGEMENTS: Final = _table(
     *_MEMBER,
     *_TOPIC,
     *_RANGE,
-    Column("types", "array<int>", "0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the range, or one for each offset"),
+    Column(
+        "types",
+        "array<int>",
+        "0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the range, or one for each offset",
+    ),
     Column("piggybacked", "boolean", "came with a ShareFetch"),
     Column("error_code", "smallint", "of the partition in the response; null: the response does not name it"),
 )
@@ -175,9 +207,17 @@ _SESSIONS: Final = _table(
     _SESSION,
     Column("opened_packet", "bigint", "of the answer that accepted epoch 0; null: not seen"),
     Column("opened_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
-    Column("closed_packet", "bigint", "with which it ended, or was last known to be there; null: there was no session at all"),
+    Column(
+        "closed_packet",
+        "bigint",
+        "with which it ended, or was last known to be there; null: there was no session at all",
+    ),
     Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970"),
-    Column("ended", "string", "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows"),
+    Column(
+        "ended",
+        "string",
+        "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows",
+    ),
     Column("first_epoch", "int", "of its first request"),
     Column("last_epoch", "int", "of its last request, refused or not; -1: it was closed"),
     Column("requests", "bigint", "ShareFetch and ShareAcknowledge, refused ones too"),
@@ -197,7 +237,11 @@ _STEPS: Final = _table(
     Column("epoch", "int", "0 opens a share session, -1 closes it"),
     Column("expected", "array<int>", "what the broker may have expected, 0: there was no session; null: not known"),
     Column("error_code", "smallint", "of the response as a whole"),
-    Column("outcome", "string", "opened, reopened, advanced, closed, overtaken, not found, wrong epoch, refused, unanswered"),
+    Column(
+        "outcome",
+        "string",
+        "opened, reopened, advanced, closed, overtaken, not found, wrong epoch, refused, unanswered",
+    ),
     Column("cause", "string", "why it was refused with 122 or 123, as in its finding"),
 )
 
@@ -227,7 +271,9 @@ _SHARE_STATE: Final = _table(
     Column("state_epoch", "int", "counts the times that the partition was initialized"),
     Column("leader_epoch", "int", "of the partition's leader, who asks"),
     Column("start_offset", "bigint", "before it nothing is delivered any more"),
-    Column("delivery_complete_count", "int", "offsets from start_offset on that need no further delivery; -1: not known"),
+    Column(
+        "delivery_complete_count", "int", "offsets from start_offset on that need no further delivery; -1: not known"
+    ),
     Column("batches", _BATCHES, "written or read"),
     Column("error_code", "smallint", "of the partition in the response"),
 )
@@ -295,7 +341,11 @@ _FLOWS: Final = _table(
     Column("client_bytes", "bigint", "payload from the client, retransmissions not counted twice"),
     Column("broker_bytes", "bigint", "payload from the broker"),
     Column("gaps", "int", "holes in either direction"),
-    Column("late_positions", "array<bigint>", "of events of the flow: from each on, they were known with the next packet of late_packets"),
+    Column(
+        "late_positions",
+        "array<bigint>",
+        "of events of the flow: from each on, they were known with the next packet of late_packets",
+    ),
     Column("late_packets", "array<bigint>", "with which they were known at the earliest: there they stand in time"),
     version=2,
 )
@@ -306,7 +356,11 @@ _WEIRDS: Final = _table(
     Column("stage", "string", "who saw it"),
     Column("code", "string", "of the catalogue (kshark explain CODE)"),
     Column("detail", "string", "what exactly was seen"),
-    Column("kind", "string", "gap: a hole in the bytes; message: it touches the message with this correlation id; event: any other"),
+    Column(
+        "kind",
+        "string",
+        "gap: a hole in the bytes; message: it touches the message with this correlation id; event: any other",
+    ),
     Column("direction", "string", "client or broker: who sent the bytes"),
     Column("first_packet", "bigint", "where it began; of a gap: the last packet before it"),
     Column("last_packet", "bigint", "of a gap: the packet with which it was given up"),
@@ -340,7 +394,11 @@ _FINDINGS: Final = _table(
 _FAULTS: Final = _table(
     "faults",
     "capture that could not be read: its other rows are those of a later export; of no packet and no time",
-    Column("code", "string", "vanished, changed (it was another file in the end), damaged, no_capture, unreadable (it was refused)"),
+    Column(
+        "code",
+        "string",
+        "vanished, changed (it was another file in the end), damaged, no_capture, unreadable (it was refused)",
+    ),
     Column("stage", "string", "what was done with it: hash (to know it again), index (Spark: to share it out), read"),
     Column("detail", "string", "what was said, with the file's name"),
 )

@@ -1,4 +1,5 @@
-"""What the members on a connection asked before: with it, one row of `share_requests` tells what else only several would."""
+"""What the members on a connection asked before: with it, one row of `share_requests` tells what else only several
+would."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Earlier:
         self._asked: dict[_Member, _Asked] = {}
 
     def previous_epoch(self, member: _Member, packet: int, epoch: Any) -> Any:
-        """The epoch of the member's request before this one; null where there is none, or their packets do not tell the order."""
+        """The epoch of the member's request before this one; null where there is none, or their packets do not tell the
+        order."""
         asked = self._asked.get(member)
         if asked is None:
             if len(self._asked) >= limits.MEMBERS_OF_CONNECTION:
@@ -40,8 +42,11 @@ class Earlier:
         asked.packet, asked.epoch = packet, epoch
         return previous
 
-    def adds(self, member: _Member, listed: Collection[_Partition], acknowledged: Collection[_Partition]) -> tuple[bool, bool]:
-        """A fetch of a member that has a last request: whether it lists, and acknowledges, a partition that none before it listed."""
+    def adds(
+        self, member: _Member, listed: Collection[_Partition], acknowledged: Collection[_Partition]
+    ) -> tuple[bool, bool]:
+        """A fetch of a member that has a last request: whether it lists, and acknowledges, a partition that none before
+        it listed."""
         known = self._asked[member].listed
         new = not known.issuperset(listed), not known.issuperset(acknowledged)
         known.update(listed)

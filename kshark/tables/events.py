@@ -1,8 +1,7 @@
 """Rows back to events: the tables alone tell the analysis what the packets told it.
 
-`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time line's order.
-Not kept in rows is what no rule needs: records.
-"""
+`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time
+line's order. Not kept in rows is what no rule needs: records."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ RowMap = Mapping[str, Any]
 Place = tuple[int, int, int, int]
 Placed = tuple[Place, Event]
 
-#: Of what happens with one packet, on any connection: what of earlier packets was known only now, what is told before the packet's
-#: messages, these, and the ends of connections.
+#: Of what happens with one packet, on any connection: what of earlier packets was known only now, what is told before
+#: the packet's messages, these, and the ends of connections.
 LATE: Final = -1
 BEFORE: Final = 0
 MESSAGES: Final = 1
@@ -36,8 +35,8 @@ _LAST: Final = 1 << 62
 class Course(NamedTuple):
     """What a `flows` row tells of where the connection's events stand.
 
-    `ending`: packet and position with which its ends begin: what lies behind in the same packet comes with them. `late`: positions, in
-    their order, each with the packet with which events from there on were known at the earliest.
+    `ending`: packet and position with which its ends begin: what lies behind in the same packet comes with them.
+    `late`: positions, in their order, each with the packet with which events from there on were known at the earliest.
     """
 
     ending: tuple[int, int]
@@ -70,7 +69,9 @@ def first_packet_of(flow_id: str | None) -> int:
     return -1 if flow_id is None else int(flow_id.rpartition(":")[2])
 
 
-def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], weirds: Iterable[RowMap]) -> Iterator[Event]:
+def events_from_tables(
+    exchanges: Iterable[RowMap], flows: Iterable[RowMap], weirds: Iterable[RowMap]
+) -> Iterator[Event]:
     """The events of one capture from its rows, which may come in any order: maps from column name to value.
 
     Flows are numbered in the order of their first packets, as the engine does.
@@ -85,7 +86,8 @@ def events_from_tables(exchanges: Iterable[RowMap], flows: Iterable[RowMap], wei
 
 
 class Timeline:
-    """Events in their order from rows that come in the order of `place_of`; only open exchanges and connections are held.
+    """Events in their order from rows that come in the order of `place_of`; only open exchanges and connections are
+    held.
 
     Flows are numbered as they come.
     """
@@ -100,7 +102,8 @@ class Timeline:
         self._count = 0
 
     def feed(self, table: str, row: RowMap) -> Iterator[Event]:
-        """All events before this row; rows of connections without a `flows` row are left out, and weirds of messages: these name them."""
+        """All events before this row; rows of connections without a `flows` row are left out, and weirds of messages:
+        these name them."""
         place = place_of(table, row)
         yield from self._until(place)
         first = place[2]
@@ -169,7 +172,9 @@ def course_of(row: RowMap) -> Course:
     return Course(ending, [*zip(row["late_positions"] or (), row["late_packets"] or (), strict=True)])
 
 
-def of_exchange(row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, course: Course) -> Iterator[Placed]:
+def of_exchange(
+    row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, course: Course
+) -> Iterator[Placed]:
     """The messages, and the exchange behind them."""
     request, response = messages
     first, end = flow.first_packet, row["given_up_packet"]
@@ -263,7 +268,8 @@ def frame_of(row: RowMap, flow: Flow) -> Message:
     kind: Any = "request" if row["direction"] == "client" else "response"
     first, packet = row["first_packet"], row["packet"]
     return Message(
-        packet, UNSET if first is None else (first, packet), row["ts_ns"], flow.id, flow.client, flow.broker, kind, UNSET, UNSET, UNSET,
+        packet, UNSET if first is None else (first, packet), row["ts_ns"], flow.id, flow.client, flow.broker, kind,
+        UNSET, UNSET, UNSET,
         UNSET, UNSET, UNSET, UNSET, row["size_bytes"], None, [row["code"]], row["detail"] or UNSET,
     )  # fmt: skip
 
@@ -271,23 +277,57 @@ def frame_of(row: RowMap, flow: Flow) -> Message:
 def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
     """A message of which only is known that it was there."""
     return Message(
-        packet, UNSET, flow.first_time_ns, flow.id, flow.client, flow.broker, kind, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, 0, None
+        packet,
+        UNSET,
+        flow.first_time_ns,
+        flow.id,
+        flow.client,
+        flow.broker,
+        kind,
+        UNSET,
+        UNSET,
+        UNSET,
+        UNSET,
+        UNSET,
+        UNSET,
+        UNSET,
+        0,
+        None,
     )
 
 
 def gap_of(row: RowMap, flow: Flow) -> Gap:
     side: Side = _sender(row, flow) or 0
-    return Gap(flow, side, row["packet"], row["ts_ns"], row["first_packet"], row["last_packet"], row["size_bytes"], row["detail"])
+    return Gap(
+        flow,
+        side,
+        row["packet"],
+        row["ts_ns"],
+        row["first_packet"],
+        row["last_packet"],
+        row["size_bytes"],
+        row["detail"],
+    )
 
 
 def weird_of(row: RowMap, flow: Flow | None) -> Weird:
     number, side = None if flow is None else flow.id, _sender(row, flow)
-    place = (row["packet"], row["ts_ns"], row["detail"], number, side, row["first_packet"], row["size_bytes"], row["times"] or 1)
+    place = (
+        row["packet"],
+        row["ts_ns"],
+        row["detail"],
+        number,
+        side,
+        row["first_packet"],
+        row["size_bytes"],
+        row["times"] or 1,
+    )
     return Weird(row["code"], row["stage"], *place, row["correlation_id"])
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:
-    """Who sent what a row of `weirds` is about: by the ends as that row names them, before anything told which one is the client."""
+    """Who sent what a row of `weirds` is about: by the ends as that row names them, before anything told which one is
+    the client."""
     side = _side(row["direction"])
     return side if side is None or flow is None or row["client"] == flow.ends[0] else 1 - side
 

@@ -1,4 +1,5 @@
-"""Requests with their responses as columns of `exchanges`: the table with the most rows, so its columns are made without making rows."""
+"""Requests with their responses as columns of `exchanges`: the table with the most rows, so its columns are made
+without making rows."""
 
 from __future__ import annotations
 
@@ -22,14 +23,17 @@ BYTES: Final = 16 << 20
 
 #: In the place of a message that the exchange does not have: all its cells are null.
 _LACKING: Final = cast("Any", Message)(
-    packet=None, packets=UNSET, time_ns=None, flow=None, client=None, broker=None, kind=None, api_key=None, api=None, version=None,
+    packet=None, packets=UNSET, time_ns=None, flow=None, client=None, broker=None, kind=None, api_key=None, api=None,
+    version=None,
     correlation_id=None, client_id=None, request_packet=None, latency_ns=None, size=None, body=None,
 )  # fmt: skip
 
 
 def size(complete: Iterable[Complete]) -> int:
     """Bytes of the exchanges' messages."""
-    return sum([message.size for one in complete for message in (one[0].request, one[0].response) if message is not None])
+    return sum(
+        [message.size for one in complete for message in (one[0].request, one[0].response) if message is not None]
+    )
 
 
 def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:

@@ -26,7 +26,8 @@ def each(body: Any, *names: str) -> Iterator[Any]:
 
 
 def partitions(topics: Any) -> list[tuple[str | None, int | None]]:
-    """(topic id, partition) pairs of an array of topics whose partitions are numbers or structures; absent or null: none."""
+    """(topic id, partition) pairs of an array of topics whose partitions are numbers or structures; absent or null:
+    none."""
     found = []
     for topic in topics or ():
         topic_id = topic.topic_id

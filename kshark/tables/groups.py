@@ -1,4 +1,5 @@
-"""Heartbeats of all group types, and requests of partition leaders to the share coordinator (KIP-932, KIP-848), as rows."""
+"""Heartbeats of all group types, and requests of partition leaders to the share coordinator (KIP-932, KIP-848), as
+rows."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from kshark.tables.held import Held
 from kshark.tables.names import Names
 
 #: By API key: the type of the group; what is done with the share state.
-HEARTBEATS: Final[dict[Any, str]] = {HEARTBEAT: "classic", CONSUMER_GROUP_HEARTBEAT: "consumer", SHARE_GROUP_HEARTBEAT: "share"}
+HEARTBEATS: Final[dict[Any, str]] = {
+    HEARTBEAT: "classic",
+    CONSUMER_GROUP_HEARTBEAT: "consumer",
+    SHARE_GROUP_HEARTBEAT: "share",
+}
 SHARE_STATE: Final[dict[Any, str]] = {
     INITIALIZE_SHARE_GROUP_STATE: "initialize",
     READ_SHARE_GROUP_STATE: "read",
@@ -61,7 +66,8 @@ def add_heartbeat(held: Held, names: Names, connection: Connection, request: Mes
 
 
 def add_share_state(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
-    """Adds each partition of the request to `share_state`: a state that was read is in the response, all else in the request."""
+    """Adds each partition of the request to `share_state`: a state that was read is in the response, all else in the
+    request."""
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
     here = (connection.named(request), request.packet, request.time_ns, request.packet, request.correlation_id)
@@ -83,7 +89,9 @@ def add_share_state(held: Held, names: Names, connection: Connection, request: M
                 getattr(partition, "leader_epoch", None),
                 getattr(state, "start_offset", None),
                 getattr(state, "delivery_complete_count", None),
-                [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches] if batches else batches,
+                [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches]
+                if batches
+                else batches,
                 getattr(result, "error_code", None),
             )
             held.rows["share_state"].append(here + of_group + place + told)

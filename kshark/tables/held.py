@@ -41,7 +41,9 @@ class Held:
         for name, rows in self.rows.items():
             if name == "records" and (len(rows) >= ROWS or _bytes(rows) >= BYTES):
                 yield name, _block(rows)
-            while len(rows) >= ROWS:  # exactly so many: how many come at once is chance and must not decide where a block ends
+            while (
+                len(rows) >= ROWS
+            ):  # exactly so many: how many come at once is chance and must not decide where a block ends
                 yield name, Block.of(rows[:ROWS])
                 del rows[:ROWS]
 

@@ -25,7 +25,8 @@ class Node(NamedTuple):
 
 
 class Names:
-    """Topics from any structure that has id and name, nodes and clusters from Metadata, as far as the capture has told them.
+    """Topics from any structure that has id and name, nodes and clusters from Metadata, as far as the capture has told
+    them.
 
     `asking`: of a capture only some connections come here; what is asked that others may have told is remembered.
     """
@@ -115,7 +116,9 @@ class Names:
     def node(self, address: str) -> Node | None:
         found = self._nodes.get(address)
         if self._asking:
-            self._asked[1].ask(address, None if found is None else f"{found.node_id} {found.listener}", self._topics.packet + 1)
+            self._asked[1].ask(
+                address, None if found is None else f"{found.node_id} {found.listener}", self._topics.packet + 1
+            )
         return found
 
 

@@ -1,7 +1,7 @@
 """Questions that analysts ask of the tables, as SQL that DuckDB and Spark take as it is.
 
-They name the tables of kshark.tables, and `errors`, `apis` and `releases`, which kshark.output.sql makes of Kafka's facts.
-"""
+They name the tables of kshark.tables, and `errors`, `apis` and `releases`, which kshark.output.sql makes of Kafka's
+facts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ ORDER BY minute
 """,
     ),
     Query(
-        "Which software speaks which versions of an API, and what is the oldest release of Kafka, from 3.8 on, that knows them?",
+        "Which software speaks which versions of an API, and what is the oldest release of Kafka, from 3.8 on, that "
+        "knows them?",
         """
 WITH spoken AS (
   SELECT software_name, software_version, api_key, api, api_version, count(*) AS requests
@@ -68,10 +69,13 @@ ORDER BY software_name, software_version, s.api_key, api_version
     Query(
         "What was asked and answered where a rule of share sessions was broken?",
         """
-SELECT f.ts, f.code, f.blame, f.cause, f.client_id, r.group_id, r.member_id, r.api, r.epoch, s.expected, error, f.argument
+SELECT f.ts, f.code, f.blame, f.cause, f.client_id, r.group_id, r.member_id, r.api, r.epoch, s.expected, error,
+       f.argument
 FROM findings f
-JOIN share_requests r ON f.capture = r.capture AND f.flow_id = r.flow_id AND f.exchange = r.exchange AND f.correlation_id = r.correlation_id
-JOIN steps s ON r.capture = s.capture AND r.flow_id = s.flow_id AND r.exchange = s.exchange AND r.correlation_id = s.correlation_id
+JOIN share_requests r ON f.capture = r.capture AND f.flow_id = r.flow_id AND f.exchange = r.exchange
+  AND f.correlation_id = r.correlation_id
+JOIN steps s ON r.capture = s.capture AND r.flow_id = s.flow_id AND r.exchange = s.exchange
+  AND r.correlation_id = s.correlation_id
 LEFT JOIN errors e ON r.error_code = e.error_code
 WHERE f.verdict = 'violation'
 ORDER BY f.ts_ns, f.packet, f.code
@@ -80,7 +84,8 @@ ORDER BY f.ts_ns, f.packet, f.code
     Query(
         "Why were requests of share sessions refused, and with which epochs?",
         """
-SELECT error, cause, api, count(*) AS refused, count(expected) AS expectation_known, count(DISTINCT session_key) AS members,
+SELECT error, cause, api, count(*) AS refused, count(expected) AS expectation_known,
+       count(DISTINCT session_key) AS members,
        min(epoch) AS lowest, max(epoch) AS highest
 FROM steps s JOIN errors e ON s.error_code = e.error_code
 WHERE s.error_code IN (122, 123)
@@ -91,7 +96,8 @@ ORDER BY refused DESC, error, cause, api
     Query(
         "How do share sessions end, and how long do they last?",
         """
-SELECT capture, group_id, broker, ended, count(*) AS sessions, sum(requests) AS requests, sum(requests - accepted) AS not_accepted,
+SELECT capture, group_id, broker, ended, count(*) AS sessions, sum(requests) AS requests,
+       sum(requests - accepted) AS not_accepted,
        avg((closed_ts_ns - opened_ts_ns) / 1e9) AS mean_seconds
 FROM sessions
 GROUP BY ALL

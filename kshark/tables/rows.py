@@ -37,15 +37,21 @@ _NOBODY: Final = (None, None)
 
 
 class Rows:
-    """Rows of captures, one after the other: takes what the engine gives, in its order, and what the analysis tells wherever it comes.
+    """Rows of captures, one after the other: takes what the engine gives, in its order, and what the analysis tells
+    wherever it comes.
 
-    `page` gives the blocks that its events fill, `rest` at the end those that are not full; `feed` gives the rows of one event. A row of
-    an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row for each record too; `wanted`: which
-    exchanges have rows. `asking`: only some of the capture's connections come here; `names` is told what the others taught.
-    """
+    `page` gives the blocks that its events fill, `rest` at the end those that are not full; `feed` gives the rows of
+    one event. A row of an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row
+    for each record too; `wanted`: which exchanges have rows. `asking`: only some of the capture's connections come
+    here; `names` is told what the others taught."""
 
     def __init__(
-        self, capture: str, *, records: bool = False, wanted: Callable[[Exchange], bool] | None = None, asking: bool = False
+        self,
+        capture: str,
+        *,
+        records: bool = False,
+        wanted: Callable[[Exchange], bool] | None = None,
+        asking: bool = False,
     ) -> None:
         self._asking = asking
         self._held = Held(records=records)
@@ -95,7 +101,9 @@ class Rows:
                 connection.position += 1
             elif type(event) is Exchange:
                 connection = connections.get(event.flow.id) or self._connection(event.flow)
-                self._complete(connection, event, connection.requests.pop(id(event.request), _NOBODY)[1], connection.next())
+                self._complete(
+                    connection, event, connection.requests.pop(id(event.request), _NOBODY)[1], connection.next()
+                )
                 if held.with_records:
                     yield from held.records()
             else:
@@ -127,7 +135,9 @@ class Rows:
             missing = flow.id + 1 - len(self._first_packets)
             self._first_packets.extend([-1] * missing)
             self._first_packets[flow.id] = flow.first_packet
-            connection = self._connections[flow.id] = Connection(flow, self.capture, f"{self.capture}:{flow.first_packet}")
+            connection = self._connections[flow.id] = Connection(
+                flow, self.capture, f"{self.capture}:{flow.first_packet}"
+            )
         return connection
 
     def _opened(self, event: Opened) -> None:
@@ -203,16 +213,21 @@ class Rows:
             self._odd(connection, weird)
 
     def _odd(self, connection: Connection, event: Gap | Weird) -> None:
-        """Which end is the client may be known by now or not, as the batches fall: only what tells it to all alike is waited for."""
+        """Which end is the client may be known by now or not, as the batches fall: only what tells it to all alike is
+        waited for."""
         position, where = connection.next(), connection.where
         if where is None and len(connection.unnamed) < limits.UNNAMED:
             connection.unnamed.append((position, event))
         else:
-            self._held.rows["weirds"].append(weirds.odd_row(connection.flow, where or connection.presumed(), position, event))
+            self._held.rows["weirds"].append(
+                weirds.odd_row(connection.flow, where or connection.presumed(), position, event)
+            )
 
     def _tell_unnamed(self, connection: Connection, where: Where) -> None:
         unnamed, connection.unnamed = connection.unnamed, []
-        self._held.rows["weirds"] += (weirds.odd_row(connection.flow, where, position, event) for position, event in unnamed)
+        self._held.rows["weirds"] += (
+            weirds.odd_row(connection.flow, where, position, event) for position, event in unnamed
+        )
 
     # -- what the analysis tells
 

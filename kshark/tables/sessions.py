@@ -35,7 +35,8 @@ def session_row(where: Where, listed: ListedSession) -> Row:
 
 
 def step_row(where: Where, listed: ListedStep) -> Row:
-    """A request's row in `steps`: it has its session's key, which another of the broker's addresses may have given it."""
+    """A request's row in `steps`: it has its session's key, which another of the broker's addresses may have given
+    it."""
     step, session = listed.step, listed.session
     expected = step.expected
     return (

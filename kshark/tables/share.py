@@ -69,7 +69,9 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
     held.rows["share_requests"].append(row)
     if topics:
         place = (where, request.packet, request.time_ns, request.packet, request.correlation_id, group_id, member_id)
-        held.rows["acknowledgements"] += _acknowledgements(place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH)
+        held.rows["acknowledgements"] += _acknowledgements(
+            place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH
+        )
     if response is not None and request.api_key == SHARE_FETCH and (responses := getattr(answer, "responses", None)):
         place = (where, response.packet, response.time_ns, request.packet, response.correlation_id, group_id, member_id)
         lock_timeout_ms = getattr(answer, "acquisition_lock_timeout_ms", None)
@@ -97,7 +99,12 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
 
 def _acknowledged(topics: Any) -> list[_Partition]:
     """The partitions that a request acknowledges records of."""
-    return [(topic.topic_id, one.partition_index) for topic in topics for one in topic.partitions or () if one.acknowledgement_batches]
+    return [
+        (topic.topic_id, one.partition_index)
+        for topic in topics
+        for one in topic.partitions or ()
+        if one.acknowledgement_batches
+    ]
 
 
 def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:
@@ -131,7 +138,17 @@ def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) ->
                 for run in acquired:
                     first, last = run.first_offset, run.last_offset
                     misplaced = last < first or (before is not None and first <= before)
-                    rows.append((*here, first, last, run.delivery_count, lock_timeout_ms, _lacking(spans, first, last), misplaced))
+                    rows.append(
+                        (
+                            *here,
+                            first,
+                            last,
+                            run.delivery_count,
+                            lock_timeout_ms,
+                            _lacking(spans, first, last),
+                            misplaced,
+                        )
+                    )
                     before = last
     return rows
 

@@ -23,11 +23,15 @@ def parse_type(text: str) -> Type:
     >>> parse_type("array<struct<topic_id: string, partition: int>>")
     Array(element=Struct(fields=(('topic_id', 'string'), ('partition', 'int'))))
     """
-    outer, _, inner = text.strip().removesuffix(">").partition("<") if text.strip().endswith(">") else (text.strip(), "", "")
+    outer, _, inner = (
+        text.strip().removesuffix(">").partition("<") if text.strip().endswith(">") else (text.strip(), "", "")
+    )
     if outer == "array":
         return Array(parse_type(inner))
     if outer == "struct":
-        return Struct(tuple((name.strip(), parse_type(type)) for name, _, type in (part.partition(":") for part in _parts(inner))))
+        return Struct(
+            tuple((name.strip(), parse_type(type)) for name, _, type in (part.partition(":") for part in _parts(inner)))
+        )
     return outer
 
 

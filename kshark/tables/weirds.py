@@ -24,13 +24,30 @@ def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Ro
     first = None if isinstance(message.packets, UnsetType) else message.packets[0]
     for code in message.weird:
         stage = CATALOGUE[code].group if code in CATALOGUE else "exchange"
-        yield (*place, stage, code, detail, "message", sent_by, first, None, message.size, message.correlation_id, None, 1)
+        yield (
+            *place,
+            stage,
+            code,
+            detail,
+            "message",
+            sent_by,
+            first,
+            None,
+            message.size,
+            message.correlation_id,
+            None,
+            1,
+        )
 
 
 def odd_row(flow: Flow, where: Where, position: int, event: Gap | Weird) -> Row:
     """Of something odd about a connection whose ends are named so."""
     sent_by = None if event.side is None else "client" if flow.ends[event.side] == where.client else "broker"
-    return _gap_row(where, event, sent_by, position) if isinstance(event, Gap) else weird_row(where, event, sent_by, position)
+    return (
+        _gap_row(where, event, sent_by, position)
+        if isinstance(event, Gap)
+        else weird_row(where, event, sent_by, position)
+    )
 
 
 def _gap_row(where: Where, gap: Gap, sent_by: str | None, position: int) -> Row:
@@ -79,7 +96,9 @@ def weird_row(where: Where, weird: Weird, sent_by: str | None = None, position: 
 
 def finding_row(where: Where, finding: Finding) -> Row:
     """A finding is of the last exchange of its connection that it rests on."""
-    about = next((one for one in reversed(finding.witness) if one.request_packet is not None and one.flow == finding.flow), None)
+    about = next(
+        (one for one in reversed(finding.witness) if one.request_packet is not None and one.flow == finding.flow), None
+    )
     return (
         where,
         finding.packet,

@@ -1,10 +1,10 @@
-"""One TLS connection: its handshake read as far as it is in clear, its records opened with logged secrets, what was inside handed on.
+"""One TLS connection: its handshake read as far as it is in clear, its records opened with logged secrets, what was
+inside handed on.
 
-Each record of application data becomes one piece of a Run, with the packets and times of the record. Both directions are fed in the order
-of packets; what a side sends before the ServerHello and the secrets are known waits for them: who logs secrets while a capture is written
-is a moment late. Bytes that cannot be decrypted are counted, and
-where some that might have been data are missing, a Gap says so. Source: RFC 8446, RFC 5246.
-"""
+Each record of application data becomes one piece of a Run, with the packets and times of the record. Both directions
+are fed in the order of packets; what a side sends before the ServerHello and the secrets are known waits for them: who
+logs secrets while a capture is written is a moment late. Bytes that cannot be decrypted are counted, and where some
+that might have been data are missing, a Gap says so. Source: RFC 8446, RFC 5246."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class Connection:
         self._dead = False
         #: Nothing was handed on yet.
         self._silent = True
-        #: The hole before the first bytes of each side that are handed on: a connection of which nothing is read has none.
+        #: The hole before the first bytes of each side that are handed on: a connection of which nothing is read has
+        #: none.
         self._before: list[Gap | None] = [None, None]
         self._runs: list[Run | None] = [None, None]
 
@@ -98,7 +99,9 @@ class Connection:
                     break
                 self._record(side, record, out)
         except NotTls:
-            self.give_up("bytes that are no TLS records" if not side.searching else "no record was found again after a gap", out)
+            self.give_up(
+                "bytes that are no TLS records" if not side.searching else "no record was found again after a gap", out
+            )
         if len(self._sides[0]) + len(self._sides[1]) + self._waiting_bytes > limits.TLS_WAITING_BYTES:
             self.give_up(self._why_waiting(), out)
 
@@ -300,7 +303,8 @@ class Connection:
         self.give_up(self._why_waiting(), out)
 
     def give_up(self, why: str, out: list[Item]) -> None:
-        """Nothing more of the connection is read: what is read of one direction alone would look as if the other one were silent."""
+        """Nothing more of the connection is read: what is read of one direction alone would look as if the other one
+        were silent."""
         self._told.why = why
         self._dead = True
         for side in self._sides:
@@ -310,7 +314,10 @@ class Connection:
             self._unread(side, record.size)
         self._waiting, self._waiting_bytes = [], 0
         if self._silent:
-            self.over, self._told.unread = True, [0, 0]  # nothing is read of any of it: what came before was no part apart
+            self.over, self._told.unread = (
+                True,
+                [0, 0],
+            )  # nothing is read of any of it: what came before was no part apart
             if self.flow.service == "unknown":
                 self.flow.service = "tls"
             return
@@ -343,7 +350,9 @@ class Connection:
         """Why nothing came of a connection whose keys did not fail."""
         if self._agreed is not None:
             return "it carried no data"
-        return self._why_waiting() if self.flow.stream_bytes[1 - self._told.client] else "its ClientHello was not answered"
+        return (
+            self._why_waiting() if self.flow.stream_bytes[1 - self._told.client] else "its ClientHello was not answered"
+        )
 
     def _why_waiting(self) -> str:
         return NOT_SEEN if self._server_hello is None else NO_KEYS

@@ -1,4 +1,5 @@
-"""The two messages of a handshake that are read: ClientHello and ServerHello. Source: RFC 8446, section 4.1; RFC 6066, section 3 (SNI)."""
+"""The two messages of a handshake that are read: ClientHello and ServerHello. Source: RFC 8446, section 4.1; RFC 6066,
+section 3 (SNI)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A key log: the secrets of TLS connections, each line of text one secret, as browsers, OpenSSL and agents for Java write them.
+"""A key log: the secrets of TLS connections, each line of text one secret, as browsers, OpenSSL and agents for Java
+write them.
 
-`CLIENT_RANDOM <client random> <master secret>` for TLS 1.2; for TLS 1.3 `CLIENT_HANDSHAKE_TRAFFIC_SECRET <client random> <secret>` and
-others. Source: RFC 9850 ("The SSLKEYLOGFILE Format for TLS").
-"""
+`CLIENT_RANDOM <client random> <master secret>` for TLS 1.2; for TLS 1.3 `CLIENT_HANDSHAKE_TRAFFIC_SECRET <client
+random> <secret>` and others. Source: RFC 9850 ("The SSLKEYLOGFILE Format for TLS")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _LABELS: Final = (MASTER_SECRET, EARLY, *HANDSHAKE, *APPLICATION)
 
 
 class KeyLog:
-    """Secrets by the client random that a connection's ClientHello carries; beyond limits.TLS_KEYS connections the first are forgotten."""
+    """Secrets by the client random that a connection's ClientHello carries; beyond limits.TLS_KEYS connections the
+    first are forgotten."""
 
     def __init__(self, text: bytes = b"") -> None:
         self._secrets: dict[bytes, dict[str, bytes]] = {}

@@ -1,8 +1,8 @@
 """Protected records to their content: whoever opens one has proved its key, its sequence number and every byte of it.
 
-Source: RFC 8446, section 5.2 (TLS 1.3); RFC 5246, section 6.2.3 (CBC), RFC 5288 and 6655 (GCM, CCM), RFC 7366 (encrypt-then-MAC), RFC 7905
-(ChaCha20-Poly1305) for TLS 1.2. The ciphers themselves are those of the package cryptography.
-"""
+Source: RFC 8446, section 5.2 (TLS 1.3); RFC 5246, section 6.2.3 (CBC), RFC 5288 and 6655 (GCM, CCM), RFC 7366
+(encrypt-then-MAC), RFC 7905 (ChaCha20-Poly1305) for TLS 1.2. The ciphers themselves are those of the package
+cryptography."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _aead(suite: Suite, key: bytes) -> Any:
 
 
 class Tls13:
-    """The protection of TLS 1.3 that comes of one traffic secret. The last key of a handshake is followed by the first of the
-    application (`then`), that one by those of KeyUpdates."""
+    """The protection of TLS 1.3 that comes of one traffic secret. The last key of a handshake is followed by the first
+    of the application (`then`), that one by those of KeyUpdates."""
 
     def __init__(self, suite: Suite, secret: bytes, then: bytes | None = None, *, updated: bool = False) -> None:
         self._arguments = suite, secret, then, updated
@@ -107,7 +107,9 @@ class Aead12:
         else:
             nonce = (int.from_bytes(self._iv, "big") ^ sequence).to_bytes(12, "big")
         try:
-            return header[0], self._aead.decrypt(nonce, body[self._nonce :], number + header[:3] + size.to_bytes(2, "big"))
+            return header[0], self._aead.decrypt(
+                nonce, body[self._nonce :], number + header[:3] + size.to_bytes(2, "big")
+            )
         except (InvalidTag, ValueError):
             return None
 

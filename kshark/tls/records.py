@@ -1,8 +1,8 @@
 """One side's bytes, cut into TLS records: type, version, length, then so many bytes.
 
-Behind a hole the next record begins where its protection proves it: of all places that look like one, with all keys and sequence numbers
-that may be due, as far as limits.TLS_TRIES allows. Source: RFC 8446, section 5.1; RFC 5246, section 6.2.1.
-"""
+Behind a hole the next record begins where its protection proves it: of all places that look like one, with all keys and
+sequence numbers that may be due, as far as limits.TLS_TRIES allows. Source: RFC 8446, section 5.1; RFC 5246, section
+6.2.1."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Records:
         return record
 
     def open(self, record: Record) -> Opened | None:
-        """The content of the next protected record. What the present key does not open, the next one may: that is how a change of keys, and
-        one whose announcement is missing, shows."""
+        """The content of the next protected record. What the present key does not open, the next one may: that is how a
+        change of keys, and one whose announcement is missing, shows."""
         assert self.protection is not None
         opened = self.protection.open(self.sequence, record.header, record.body)
         if opened is None and (following := self.protection.following()) is not None:
@@ -132,7 +132,8 @@ class Records:
         self.protection, self.sequence, self.pending = protection, 0, None
 
     def lose(self, size: int) -> int:
-        """A hole of so many bytes (-1: nobody knows) follows what is here; returns how many bytes that are here belong to no whole record.
+        """A hole of so many bytes (-1: nobody knows) follows what is here; returns how many bytes that are here belong
+        to no whole record.
 
         Where it lies inside one record, the next one begins behind that: its place and number are known.
         """
@@ -154,8 +155,8 @@ class Records:
         return dropped
 
     def find(self) -> tuple[bool, int]:
-        """Searches the next record that opens: whether it was found, and how many bytes before it were dropped. Raises NotTls when too much
-        was tried."""
+        """Searches the next record that opens: whether it was found, and how many bytes before it were dropped. Raises
+        NotTls when too much was tried."""
         dropped = 0
         while True:
             found = _BEGINNING.search(self._data)

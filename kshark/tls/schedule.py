@@ -1,4 +1,5 @@
-"""From logged secrets to keys. Source: RFC 5246, sections 5 and 6.3 (TLS 1.2); RFC 8446, sections 7.1 to 7.3 (TLS 1.3)."""
+"""From logged secrets to keys. Source: RFC 5246, sections 5 and 6.3 (TLS 1.2); RFC 8446, sections 7.1 to 7.3 (TLS
+1.3)."""
 
 from __future__ import annotations
 

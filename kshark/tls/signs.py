@@ -1,4 +1,5 @@
-"""What TLS is known by before any of it is read, and what is said of what stays unread: all that captures without TLS need."""
+"""What TLS is known by before any of it is read, and what is said of what stays unread: all that captures without TLS
+need."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ SERVER_HELLO: Final = 2
 
 
 def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
-    """So many bytes of a connection were not decrypted; connections with one server, for one reason, are told in the same words."""
+    """So many bytes of a connection were not decrypted; connections with one server, for one reason, are told in the
+    same words."""
     told = flow.tls
     if told is None:
         text = f"its beginning is not in the capture: {flow.ends.first} - {flow.ends.second}"

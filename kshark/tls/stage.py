@@ -1,8 +1,8 @@
 """What reassembly gives, with what is inside TLS in the place of TLS. All other connections pass as they are.
 
-A connection whose first bytes are a ClientHello (or the ServerHello, where that is seen first) is TLS from then on: no frame of Kafka's
-begins like that, since it would be longer than any. What is begun in the middle, and what has no keys, is left to framing, which names it.
-"""
+A connection whose first bytes are a ClientHello (or the ServerHello, where that is seen first) is TLS from then on: no
+frame of Kafka's begins like that, since it would be longer than any. What is begun in the middle, and what has no keys,
+is left to framing, which names it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class TlsStage:
         """`holes`, by flow: what is behind one may yet turn out to be no beginning."""
         if not (self._connections or self._undecided):
             # all that most captures need, so it costs a line of Python for each item
-            begin = [(type(item) is Run and item.data[0][0] == HANDSHAKE) or (type(item) is Runs and _may_begin(item)) for item in items]
+            begin = [
+                (type(item) is Run and item.data[0][0] == HANDSHAKE) or (type(item) is Runs and _may_begin(item))
+                for item in items
+            ]
             if True not in begin:
                 return items
         out: list[Item] = []
@@ -102,7 +105,8 @@ class TlsStage:
             self._take(number, happened, hole, out)
 
     def _take(self, number: int, happened: list[Happening], hole: Hole | None, out: list[Item]) -> None:
-        """What happened on one TLS connection, in the order of packets over both directions: up to its hole, if it has one."""
+        """What happened on one TLS connection, in the order of packets over both directions: up to its hole, if it has
+        one."""
         self._held -= self._memory(number)
         steps = sorted(chain(self._behind.pop(number, ()), chain.from_iterable(map(_steps, happened))), key=_packet)
         certain = len(steps) if hole is None else bisect_left(steps, hole.packet, key=_packet)
@@ -148,7 +152,10 @@ class TlsStage:
 def _may_begin(runs: Runs) -> bool:
     """Whether one of them may be the beginning of TLS."""
     starts, buffer = runs.start, runs.buffer
-    return True in [flow.service == "unknown" and buffer[starts[at]] == HANDSHAKE for flow, at in zip(runs.flow, runs.first, strict=True)]
+    return True in [
+        flow.service == "unknown" and buffer[starts[at]] == HANDSHAKE
+        for flow, at in zip(runs.flow, runs.first, strict=True)
+    ]
 
 
 def _is_all(happened: list[Happening]) -> bool:
@@ -159,9 +166,8 @@ def _is_all(happened: list[Happening]) -> bool:
 
 
 def _client(happened: list[Happening]) -> tuple[Side | None, int | None]:
-    """The side of the TLS client, or None: there are too few bytes to tell; and the packet up to which that was looked at, or None: it is
-    no TLS, as far as the first bytes tell, packet by packet, with no hole before them.
-    """
+    """The side of the TLS client, or None: there are too few bytes to tell; and the packet up to which that was looked
+    at, or None: it is no TLS, as far as the first bytes tell, packet by packet, with no hole before them."""
     flow, heads, looked_at = happened[0].flow, [b"", b""], None
     begins = [step for item in happened for step in _steps(item, _TYPE + 1)]
     for packet, index, item in sorted(begins, key=_packet):

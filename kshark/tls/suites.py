@@ -1,7 +1,8 @@
-"""Cipher suites by their number: how records are protected, and with which hash keys are derived; how keys are agreed on is nothing to us.
+"""Cipher suites by their number: how records are protected, and with which hash keys are derived; how keys are agreed
+on is nothing to us.
 
-Source: IANA's registry "TLS Cipher Suites"; RFC 5246 (CBC), 5288 and 5289 (GCM), 6655 and 7251 (CCM), 7905 (ChaCha20), 8446 (TLS 1.3).
-"""
+Source: IANA's registry "TLS Cipher Suites"; RFC 5246 (CBC), 5288 and 5289 (GCM), 6655 and 7251 (CCM), 7905 (ChaCha20),
+8446 (TLS 1.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ Kind = Literal["gcm", "ccm", "ccm8", "chacha20", "cbc"]
 
 
 class Suite(NamedTuple):
-    """How records are protected: cipher and its key in bytes, the hash of the key schedule (PRF, HKDF), and for CBC the hash of the MAC."""
+    """How records are protected: cipher and its key in bytes, the hash of the key schedule (PRF, HKDF), and for CBC the
+    hash of the MAC."""
 
     kind: Kind
     key_bytes: int
@@ -37,7 +39,9 @@ def _rows() -> Iterable[tuple[int, Suite]]:
     sha384 = Suite("cbc", 16, "sha256", "sha256"), Suite("cbc", 32, "sha384", "sha384")
     ccm = Suite("ccm", 16, "sha256"), Suite("ccm", 32, "sha256")
     ccm8 = Suite("ccm8", 16, "sha256"), Suite("ccm8", 32, "sha256")
-    yield from _pairs(gcm, 0x009C, 0x009E, 0x00A0, 0x00A2, 0x00A4, 0x00A6, 0x00A8, 0x00AA, 0x00AC, 0xC02B, 0xC02D, 0xC02F, 0xC031)
+    yield from _pairs(
+        gcm, 0x009C, 0x009E, 0x00A0, 0x00A2, 0x00A4, 0x00A6, 0x00A8, 0x00AA, 0x00AC, 0xC02B, 0xC02D, 0xC02F, 0xC031
+    )
     yield from _pairs(sha1, 0x002F, 0x0030, 0x0031, 0x0032, 0x0033, 0x0034, apart=6)
     yield from _pairs(sha1, 0xC004, 0xC009, 0xC00E, 0xC013, 0xC018)
     yield from _pairs(sha256, 0x003C)

@@ -1,9 +1,10 @@
-"""Whose exchanges have to be read at all: a superset of those of whom there is something to say, told by typed columns alone.
+"""Whose exchanges have to be read at all: a superset of those of whom there is something to say, told by typed columns
+alone.
 
-A group passes unseen when its records in flight are as plain as can be (spark_analysis.screen.records); then its members are told apart:
-one passes whose share sessions (.sessions) and heartbeats (.heartbeats) are. What is plain stands there; triggers and conditions come
-from the rules' rows. Of a machine that has no screen nobody knows, and everybody's exchanges are read.
-"""
+A group passes unseen when its records in flight are as plain as can be (spark_analysis.screen.records); then its
+members are told apart: one passes whose share sessions (.sessions) and heartbeats (.heartbeats) are. What is plain
+stands there; triggers and conditions come from the rules' rows. Of a machine that has no screen nobody knows, and
+everybody's exchanges are read."""
 
 from __future__ import annotations
 
@@ -48,17 +49,25 @@ EVERYBODY: Final = Screened(None, {})
 
 
 def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) -> Screened:
-    """`names`: of brokers with several addresses, by capture and address the one that stands for all; `window`: so many offsets of a
-    partition in flight may keep a fetch waiting."""
+    """`names`: of brokers with several addresses, by capture and address the one that stands for all; `window`: so many
+    offsets of a partition in flight may keep a fetch waiting."""
     if not _SCREENED.issuperset(BOOK.machines):
         return EVERYBODY
     spark, beats = tables["exchanges"].sparkSession, heartbeats_of(tables)
     told = [*collected(told_by_exchanges(spark, tables).distinct())]
-    suspicious = {group for _, group, _, of_group in told if of_group} | {group for (group,) in collected(beats.groups.distinct())}
+    suspicious = {group for _, group, _, of_group in told if of_group} | {
+        group for (group,) in collected(beats.groups.distinct())
+    }
     groups = [*suspicious_groups(spark, tables, suspicious, window)]
     known = frame_of(spark, _GROUPS, [(group, True) for group in groups])
-    others = frame_of(spark, _MEMBERS, [(capture, group, member) for capture, group, member, of_group in told if not of_group])
-    members = members_of(tables, beats.members, others, names).join(F.broadcast(known), "group", "left").where("known is null")
+    others = frame_of(
+        spark, _MEMBERS, [(capture, group, member) for capture, group, member, of_group in told if not of_group]
+    )
+    members = (
+        members_of(tables, beats.members, others, names)
+        .join(F.broadcast(known), "group", "left")
+        .where("known is null")
+    )
     suspect = F.collect_list(F.when(F.col("suspicious"), F.col("member")))
     clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
     rows = [*collected(members.groupBy("capture").agg(suspect, clean))]

@@ -1,4 +1,5 @@
-"""Of whom single exchanges tell that there may be something to say, out of slices of `exchanges` (spark_analysis.slices)."""
+"""Of whom single exchanges tell that there may be something to say, out of slices of `exchanges`
+(spark_analysis.slices)."""
 
 from __future__ import annotations
 
@@ -27,12 +28,15 @@ _SCREENED: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT)
 _ASKED: Final = {"group_id": "group_id", "member_id": "member_id"}
 _WHO: Final = ("capture", "group_id", "member_id")
 _COLUMNS: Final = (*_WHO, "api_key", "api_version", "error_code", "request_weird", "response_weird")
-_SCHEMA: Final = pa.schema([("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64()), ("of_group", pa.bool_())])
+_SCHEMA: Final = pa.schema(
+    [("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64()), ("of_group", pa.bool_())]
+)
 _DDL: Final = "capture string, group bigint, member bigint, of_group boolean"
 
 
 def told_by_exchanges(spark: SparkSession, tables: Tables) -> DataFrame:
-    """Groups and members by `capture`, `group` and `member`, some more than once; `of_group`: it is told of the whole group."""
+    """Groups and members by `capture`, `group` and `member`, some more than once; `of_group`: it is told of the whole
+    group."""
     return in_slices(spark, slices_of(tables.files, ["exchanges"]), _DDL, _told)
 
 
@@ -51,12 +55,17 @@ def _of_groups(rows: pa.Table) -> Truths:
     codes, members = distinct(rows["member_id"])
     nameless = np.array([not member for (member,) in members], np.bool_)[codes]
     weird = (rows["request_weird"].is_valid().to_numpy()) | (rows["response_weird"].is_valid().to_numpy())
-    told: Truths = np.isin(api_key, others) | ((api_key == SHARE_GROUP_HEARTBEAT) & nameless) | (np.isin(api_key, _SCREENED) & weird)
+    told: Truths = (
+        np.isin(api_key, others)
+        | ((api_key == SHARE_GROUP_HEARTBEAT) & nameless)
+        | (np.isin(api_key, _SCREENED) & weird)
+    )
     return told
 
 
 def _of_members(rows: pa.Table) -> Truths:
-    """A request carries a code that rules name, or breaks a rule by itself; those of sessions are asked elsewhere (.lives)."""
+    """A request carries a code that rules name, or breaks a rule by itself; those of sessions are asked elsewhere
+    (.lives)."""
     api_key = cells(rows["api_key"], -1)
     api_key = np.where(np.isin(api_key, [*APIS]), api_key, -1)
     ruled = frozenset(api for rule in BOOK.of_exchanges for api in rule.apis if api not in SHARE)

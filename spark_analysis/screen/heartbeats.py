@@ -1,9 +1,8 @@
 """What heartbeats tell of members of share groups, and which of them are not plain.
 
-Plain are those that are all accepted, on one connection and in time, each with the epoch that the one before was given; the first of them
-may join, the last may leave. Every heartbeat that joins or tells topics brings an assignment, and what is assigned is listed by the member
-before rules ask for it.
-"""
+Plain are those that are all accepted, on one connection and in time, each with the epoch that the one before was given;
+the first of them may join, the last may leave. Every heartbeat that joins or tells topics brings an assignment, and
+what is assigned is listed by the member before rules ask for it."""
 
 from __future__ import annotations
 
@@ -27,14 +26,16 @@ if TYPE_CHECKING:
     from spark_analysis.tables import Tables
 
 _JOINING: Final = 0
-_DDL: Final = "capture string, group bigint, member bigint, partition struct<topic_id: string, partition: int>, listed bigint"
+_DDL: Final = (
+    "capture string, group bigint, member bigint, partition struct<topic_id: string, partition: int>, listed bigint"
+)
 _WHO: Final = ("capture", "group", "member")
 
 
 class Heartbeats(NamedTuple):
-    """`members`, by `capture`, `group` and `member`, some in several rows: of each whether its heartbeats are `suspicious`, the packet with
-    which it `left`, how often it was `assigned` partitions, and how often at `least` one that it lists. `groups`, by `group`: those of
-    members that did not list in time what was assigned to them."""
+    """`members`, by `capture`, `group` and `member`, some in several rows: of each whether its heartbeats are
+    `suspicious`, the packet with which it `left`, how often it was `assigned` partitions, and how often at `least` one
+    that it lists. `groups`, by `group`: those of members that did not list in time what was assigned to them."""
 
     members: DataFrame
     groups: DataFrame
@@ -42,11 +43,15 @@ class Heartbeats(NamedTuple):
 
 def heartbeats_of(tables: Tables) -> Heartbeats:
     beats = tables["heartbeats"].where(F.col("group_type") == "share").withColumns(keys())
-    partitions = _partitions(beats, in_slices(beats.sparkSession, slices_of(tables.files, ["share_requests"]), _DDL, _listed))
+    partitions = _partitions(
+        beats, in_slices(beats.sparkSession, slices_of(tables.files, ["share_requests"]), _DDL, _listed)
+    )
     least = partitions.groupBy(*_WHO).agg(F.min(F.when(F.col("listed").isNotNull(), F.col("assigned"))).alias("least"))
     members = beats.transform(_members).unionByName(least, allowMissingColumns=True)
     late = F.coalesce(F.col("listed"), F.lit(1 << 62)) > F.col("since") + SETTLED_NS
-    return Heartbeats(members.withColumn("suspicious", F.coalesce("suspicious", F.lit(False))), partitions.where(late).select("group"))
+    return Heartbeats(
+        members.withColumn("suspicious", F.coalesce("suspicious", F.lit(False))), partitions.where(late).select("group")
+    )
 
 
 def _members(beats: DataFrame) -> DataFrame:
@@ -80,16 +85,22 @@ def _partitions(beats: DataFrame, listed: DataFrame) -> DataFrame:
 
 
 def _listed(slice_: Slice) -> Iterator[pa.RecordBatch]:
-    """The partitions that members list for the first time, and when; most requests list none, and what they name stays unread."""
+    """The partitions that members list for the first time, and when; most requests list none, and what they name stays
+    unread."""
     for group in row_groups("share_requests", slice_["share_requests"]):
         new = group.read(["lists_new"])["lists_new"]
         if not pc.any(new).as_py():
             continue
-        rows = group.read(["capture", "group_id", "member_id", "partitions", "ts_ns"]).filter(new.fill_null(False)).combine_chunks()
+        rows = (
+            group.read(["capture", "group_id", "member_id", "partitions", "ts_ns"])
+            .filter(new.fill_null(False))
+            .combine_chunks()
+        )
         lists = rows["partitions"].combine_chunks()
         rows, partitions = rows.take(pc.list_parent_indices(lists)), pc.list_flatten(lists)
         of = [
-            pa.array(numbers(*(rows[name] for name in names))) for names in (("capture", "group_id"), ("capture", "group_id", "member_id"))
+            pa.array(numbers(*(rows[name] for name in names)))
+            for names in (("capture", "group_id"), ("capture", "group_id", "member_id"))
         ]
         capture, listed = rows["capture"].combine_chunks().cast(pa.string()), rows["ts_ns"].combine_chunks()
         yield pa.RecordBatch.from_arrays([capture, *of, partitions, listed], [*_WHO, "partition", "listed"])

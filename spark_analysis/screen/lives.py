@@ -33,7 +33,8 @@ _ASKED: Final = {
 _KNOWN: Final[dict[Condition, Condition]] = {ONLY_LISTS: Field("only_lists").is_true()}
 _WHOSE: Final = ("capture", "group_id", "member_id", "flow_id")
 _COLUMNS: Final = (
-    *_WHOSE, "packet", "api", "api_version", "epoch", "previous_epoch", "outcome", "error_code", "max_wait_ms", "max_records", "renew",
+    *_WHOSE, "packet", "api", "api_version", "epoch", "previous_epoch", "outcome", "error_code", "max_wait_ms",
+    "max_records", "renew",
     "only_lists", "repeats", "forgotten", "acknowledges_new",
 )  # fmt: skip
 #: Truths and numbers of a life.
@@ -52,9 +53,10 @@ _NONE: Final = -(1 << 62)
 
 
 def lives_of(spark: SparkSession, tables: Tables) -> DataFrame:
-    """A row for each member, connection and slice. `odd`: a plain session has no such request; `firsts`: so many had none before;
-    `opened`, `closed`: an epoch was 0, or -1; `last`: the highest one; `waiting`: that of a request without an answer; `latest`: the
-    packet of the last request that did not close."""
+    """A row for each member, connection and slice. `odd`: a plain session has no such request; `firsts`: so many had
+    none before;
+    `opened`, `closed`: an epoch was 0, or -1; `last`: the highest one; `waiting`: that of a request without an answer;
+    `latest`: the packet of the last request that did not close."""
     return in_slices(spark, slices_of(tables.files, ["share_requests"]), _DDL, _lives)
 
 

@@ -1,8 +1,7 @@
 """Numbers for groups, members and partitions where tasks read columns themselves (spark_analysis.slices).
 
-Those of groups and members are as in spark_analysis.screen.keys. That is Spark's xxhash64 (XXH64 with the hash before as seed), of bytes
-here: a few names are hashed, and not each row's.
-"""
+Those of groups and members are as in spark_analysis.screen.keys. That is Spark's xxhash64 (XXH64 with the hash before
+as seed), of bytes here: a few names are hashed, and not each row's."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What was handed out of share partitions and what was taken back, as columns: which partitions are plain.
 
-Plain are those whose handed out ranges follow one another without hole or overlap, each acknowledged by the same range or not at all, by
-the member that it was handed to and afterwards; and of which so few offsets are in flight that no fetch waits for them. Whoever has a
-part of the rows can put those together that match, and those that follow one another (`joined`), so that few are left for who has all
-(`not_plain`). All others are looked at one range after the other (spark_analysis.screen.records).
-"""
+Plain are those whose handed out ranges follow one another without hole or overlap, each acknowledged by the same range
+or not at all, by the member that it was handed to and afterwards; and of which so few offsets are in flight that no
+fetch waits for them. Whoever has a part of the rows can put those together that match, and those that follow one
+another (`joined`), so that few are left for who has all (`not_plain`). All others are looked at one range after the
+other (spark_analysis.screen.records)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ Truths = NDArray[np.bool_]
 
 #: In the place of a packet: the range was not handed out, or not taken.
 NONE: Final = -1
-#: Offsets of a partition, and packets, are numbers below it; there are fewer partitions than numbers that fit besides. What is not, is odd.
+#: Offsets of a partition, and packets, are numbers below it; there are fewer partitions than numbers that fit besides.
+#: What is not, is odd.
 _BELOW: Final = 1 << 40
 _PARTITIONS: Final = 1 << 22
 
 
 class Pieces(NamedTuple):
-    """Ranges of offsets, or several that are plain and follow one another, of partitions by `key`; `member` is that of the first.
+    """Ranges of offsets, or several that are plain and follow one another, of partitions by `key`; `member` is that of
+    the first.
 
-    `handed` is the earliest packet with which one was handed out, `taken` the latest with which one was acknowledged; `least` and `most`
-    are the lock timeouts. Of an `odd` partition all else may be anything.
-    """
+    `handed` is the earliest packet with which one was handed out, `taken` the latest with which one was acknowledged;
+    `least` and `most` are the lock timeouts. Of an `odd` partition all else may be anything."""
 
     group: Int64s
     key: Int64s
@@ -55,7 +56,8 @@ def together(parts: Sequence[Pieces]) -> Pieces:
 
 
 def step_of(window: int) -> int:
-    """Pieces that begin within 2^step offsets become one; `window`: so many offsets in flight may keep a fetch waiting."""
+    """Pieces that begin within 2^step offsets become one; `window`: so many offsets in flight may keep a fetch
+    waiting."""
     return max(0, (window // 4).bit_length() - 1)
 
 
@@ -79,7 +81,9 @@ def _unmatched(rows: Pieces) -> Truths:
     same = _same(rows.key) & _same(rows.first)
     odd = np.zeros(len(same), np.bool_)
     at = np.flatnonzero(same)
-    one, two = ([column[rows_] for column in (rows.handed, rows.taken, rows.last, rows.member)] for rows_ in (at - 1, at))
+    one, two = (
+        [column[rows_] for column in (rows.handed, rows.taken, rows.last, rows.member)] for rows_ in (at - 1, at)
+    )
     handed, taken = ((np.minimum(one[kind], two[kind]), np.maximum(one[kind], two[kind])) for kind in (0, 1))
     once = (handed[0] == NONE) & (taken[0] == NONE) & (handed[1] != NONE) & (taken[1] > handed[1])
     is_match = once & (one[2] == two[2]) & (one[3] == two[3])
@@ -98,7 +102,9 @@ def _reduced(rows: Pieces, begins: Truths) -> Pieces:
     """Rows put together with all behind them until another one begins."""
     at = np.flatnonzero(begins)
     ends = np.append(at[1:], len(begins)) - 1
-    whole = np.where(rows.handed == NONE, np.iinfo(np.int64).max, rows.handed)  # a pair is two rows, of which one was handed out
+    whole = np.where(
+        rows.handed == NONE, np.iinfo(np.int64).max, rows.handed
+    )  # a pair is two rows, of which one was handed out
     handed = np.minimum.reduceat(whole, at)
     return Pieces(
         rows.group[at],

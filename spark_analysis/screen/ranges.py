@@ -28,13 +28,16 @@ _LONGEST, _SHORTEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 _PIECES: Final = pa.schema([(name, pa.bool_() if name == "odd" else pa.int64()) for name in Pieces._fields])
 _PIECES_DDL: Final = ", ".join(f"{name} {'boolean' if name == 'odd' else 'bigint'}" for name in Pieces._fields)
-_GROUPS: Final = pa.schema([("group", pa.int64()), ("not_plain", pa.bool_()), ("least", pa.int64()), ("most", pa.int64())])
+_GROUPS: Final = pa.schema(
+    [("group", pa.int64()), ("not_plain", pa.bool_()), ("least", pa.int64()), ("most", pa.int64())]
+)
 _GROUPS_DDL: Final = "group bigint, not_plain boolean, least bigint, most bigint"
 
 
 def groups_with_ranges(spark: SparkSession, tables: Tables, window: int) -> DataFrame:
-    """Groups by `group`: whether one of their partitions is `not_plain` (spark_analysis.screen.pieces), the `least` and the `most` that
-    locks last; some in several rows. `window`: so many offsets of a partition in flight may keep a fetch waiting."""
+    """Groups by `group`: whether one of their partitions is `not_plain` (spark_analysis.screen.pieces), the `least` and
+    the `most` that locks last; some in several rows. `window`: so many offsets of a partition in flight may keep a
+    fetch waiting."""
     from pyspark.sql import functions as F
 
     step = step_of(window)
@@ -45,7 +48,8 @@ def groups_with_ranges(spark: SparkSession, tables: Tables, window: int) -> Data
         partitions, odd = not_plain(joined(together(found), step) if found else _NOTHING, window)
         if len(odd):
             yield pa.RecordBatch.from_arrays(
-                [pa.array(cells) for cells in (partitions.group, odd, partitions.least, partitions.most)], schema=_GROUPS
+                [pa.array(cells) for cells in (partitions.group, odd, partitions.least, partitions.most)],
+                schema=_GROUPS,
             )
 
     groups = rows.repartition("key").mapInArrow(told, _GROUPS_DDL).groupBy("group")
@@ -74,11 +78,17 @@ def _ranges(parts: Slice, window: int) -> Pieces:
     )
     rows = pa.concat_tables([acquired.select(_COMMON), acknowledged.select(_COMMON)]).unify_dictionaries()
     group, topic = numbers(rows["capture"], rows["group_id"]), numbers(rows["topic_id"])
-    first, last, packet = cells(rows["first_offset"], NONE), cells(rows["last_offset"], NONE), cells(rows["packet"], NONE)
+    first, last, packet = (
+        cells(rows["first_offset"], NONE),
+        cells(rows["last_offset"], NONE),
+        cells(rows["packet"], NONE),
+    )
     number = len(acquired)
     lock = cells(acquired["lock_timeout_ms"], -1)
     rest = np.zeros(len(rows) - number, np.int64)
-    odd = np.concatenate([_odd_acquired(acquired, last[:number] - first[:number] >= window // 2), _odd_types(acknowledged["types"])])
+    odd = np.concatenate(
+        [_odd_acquired(acquired, last[:number] - first[:number] >= window // 2), _odd_types(acknowledged["types"])]
+    )
     return Pieces(
         group,
         mixed(group, topic, cells(rows["partition"], -1)),

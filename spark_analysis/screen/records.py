@@ -1,14 +1,14 @@
 """Which groups may have something to say of their records in flight, or of what is stored of them.
 
-Those of a group are plain where each record is handed out once at most, acknowledged once at most, both by and to one member and in that
-order, and accepted; where all answers are without an error and all locks last as long; and where never so many offsets are in flight that
-a fetch may have had to wait for them. Then no rule is asked, whoever else is left out: each of them looks at records that are handed out
-again, acknowledged again, refused, given back, passed over, or that hold others up.
+Those of a group are plain where each record is handed out once at most, acknowledged once at most, both by and to one
+member and in that order, and accepted; where all answers are without an error and all locks last as long; and where
+never so many offsets are in flight that a fetch may have had to wait for them. Then no rule is asked, whoever else is
+left out: each of them looks at records that are handed out again, acknowledged again, refused, given back, passed over,
+or that hold others up.
 
-Of most partitions that is told by ranges that match and follow one another (spark_analysis.screen.pieces). Others may be plain all the
-same, such as those with transactions' markers between the records, or of which a part is accepted at a time: their groups' ranges are
-sorted by their first offset, and tell all of that by what stands before each.
-"""
+Of most partitions that is told by ranges that match and follow one another (spark_analysis.screen.pieces). Others may
+be plain all the same, such as those with transactions' markers between the records, or of which a part is accepted at a
+time: their groups' ranges are sorted by their first offset, and tell all of that by what stands before each."""
 
 from __future__ import annotations
 
@@ -32,10 +32,14 @@ if TYPE_CHECKING:
 
 
 def suspicious_groups(spark: SparkSession, tables: Tables, suspicious: Collection[int], window: int) -> set[int]:
-    """Groups by `group`, those that are `suspicious` already among them; `window`: so many offsets of a partition in flight may keep a
-    fetch waiting."""
+    """Groups by `group`, those that are `suspicious` already among them; `window`: so many offsets of a partition in
+    flight may keep a fetch waiting."""
     differ = F.col("least") < F.col("most")
-    with_ranges = groups_with_ranges(spark, tables, window).where(differ | F.col("not_plain")).select("group", (~differ).alias("doubtful"))
+    with_ranges = (
+        groups_with_ranges(spark, tables, window)
+        .where(differ | F.col("not_plain"))
+        .select("group", (~differ).alias("doubtful"))
+    )
     failed = tables["share_requests"].transform(_failed).withColumn("doubtful", F.lit(False))
     told = [*collected(with_ranges.unionByName(failed).distinct())]
     found = {*suspicious, *(group for group, is_doubtful in told if not is_doubtful)}
@@ -54,8 +58,8 @@ def _failed(requests: DataFrame) -> DataFrame:
 
 
 def not_plain_in_order(ranges: DataFrame, window: int) -> DataFrame:
-    """Groups with a partition whose ranges are not; `ranges` are those of spark_analysis.screen.pieces, none joined. `handed` and `taken`
-    become the last acquisition and acknowledgement that begin before."""
+    """Groups with a partition whose ranges are not; `ranges` are those of spark_analysis.screen.pieces, none joined.
+    `handed` and `taken` become the last acquisition and acknowledgement that begin before."""
     partition = Window.partitionBy("key")
     handed_out, packet = F.col("taken") == NONE, F.greatest("handed", "taken")
     ranges = ranges.withColumns({"acknowledged": ~handed_out, "packet": packet})

@@ -1,10 +1,9 @@
 """Which members may have something to say of their share sessions, or of single exchanges.
 
-A member passes where each of its sessions is as plain as can be: on one connection, opened at most once and first, each request accepted
-with the epoch due, and at the end closed by -1, or still open when the capture ends; and where no rule's row names a trigger that holds,
-nor a condition on its requests. A row of `share_requests` knows the epoch before it: rows are counted where they lie (.lives), and only
-sums are shuffled.
-"""
+A member passes where each of its sessions is as plain as can be: on one connection, opened at most once and first, each
+request accepted with the epoch due, and at the end closed by -1, or still open when the capture ends; and where no
+rule's row names a trigger that holds, nor a condition on its requests. A row of `share_requests` knows the epoch before
+it: rows are counted where they lie (.lives), and only sums are shuffled."""
 
 from __future__ import annotations
 
@@ -30,10 +29,13 @@ _NAME: Final = pa.schema([("capture", pa.string()), ("broker", pa.string()), ("n
 
 
 def members_of(tables: Tables, beats: DataFrame, others: DataFrame, names: Mapping[tuple[str, str], str]) -> DataFrame:
-    """Members by `capture`, `group` and `member`: their sessions, and whether anything about them is suspicious; `beats`: what heartbeats
-    tell of them; `others` are suspicious anyway."""
+    """Members by `capture`, `group` and `member`: their sessions, and whether anything about them is suspicious;
+    `beats`: what heartbeats tell of them; `others` are suspicious anyway."""
     sessions = lives_of(beats.sparkSession, tables).transform(sessions_of, with_one_name(tables["flows"], names))
-    for more in (others.select(*_told(suspicious=F.lit(True))), beats.select(*_told(**{name: F.col(name) for name in BEATS}))):
+    for more in (
+        others.select(*_told(suspicious=F.lit(True))),
+        beats.select(*_told(**{name: F.col(name) for name in BEATS})),
+    ):
         sessions = sessions.unionByName(more)
     return sessions.transform(together)
 
@@ -71,8 +73,8 @@ def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
 
 
 def together(told: DataFrame) -> DataFrame:
-    """By member the number of sessions, and whether anything about any of them is suspicious: also that one was left open, or gone on with,
-    when the member left its group; or that it lists what was not assigned to it."""
+    """By member the number of sessions, and whether anything about any of them is suspicious: also that one was left
+    open, or gone on with, when the member left its group; or that it lists what was not assigned to it."""
     most = [F.max(name).alias(name) for name in ("suspicious", "open", "latest", "assigned")]
     least = [F.min(name).alias(name) for name in ("left", "least")]
     odd = (
@@ -90,4 +92,6 @@ def _told(**told: Column) -> list[Column]:
     nothing = F.lit(None).cast("bigint")
     none = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False)}
     none |= dict.fromkeys(("latest", "left", "assigned", "least"), nothing)
-    return [F.col(name) for name in ("capture", "group", "member")] + [column.alias(name) for name, column in (none | told).items()]
+    return [F.col(name) for name in ("capture", "group", "member")] + [
+        column.alias(name) for name, column in (none | told).items()
+    ]

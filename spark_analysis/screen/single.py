@@ -1,4 +1,5 @@
-"""Rules of one exchange, asked of columns: whether a request may break one and its answer show it; and codes that rules name."""
+"""Rules of one exchange, asked of columns: whether a request may break one and its answer show it; and codes that rules
+name."""
 
 from __future__ import annotations
 
@@ -21,13 +22,21 @@ _ANSWERED: Final = {"error_code": "error_code"}
 
 
 def broken(
-    rows: pa.Table, api_key: Int64s, apis: Collection[int], asked: Mapping[str, str], known: Mapping[Condition, Condition]
+    rows: pa.Table,
+    api_key: Int64s,
+    apis: Collection[int],
+    asked: Mapping[str, str],
+    known: Mapping[Condition, Condition],
 ) -> Truths:
-    """Of requests of these APIs, as far as the columns tell: `asked` has them by the fields that they hold; `known`: what else they say."""
+    """Of requests of these APIs, as far as the columns tell: `asked` has them by the fields that they hold; `known`:
+    what else they say."""
     found = np.zeros(len(rows), np.bool_)
     for rule in BOOK.of_exchanges:
         at = np.flatnonzero(np.isin(api_key, [one for one in rule.apis if one in apis]))
-        for condition, has, also in ((rule.answer, _ANSWERED, {}), (rule.broken_by, asked, known)):  # of few answers there is more to ask
+        for condition, has, also in (
+            (rule.answer, _ANSWERED, {}),
+            (rule.broken_by, asked, known),
+        ):  # of few answers there is more to ask
             if condition is not None and len(at):
                 at = at[_may_hold(widened(condition, has, also), rows, has, at)]
         found[at] = True
@@ -45,7 +54,10 @@ def _may_hold(condition: Condition, rows: pa.Table, has: Mapping[str, str], at: 
     fields = sorted(frozenset().union(*(one.fields() for one in by_version.values())))
     codes, told = distinct(columns["api_version"], *(columns[has[field]] for field in fields))
     tests = {version: one.compiled() for version, one in by_version.items()}
-    holds = [version is None or tests[version](SimpleNamespace(**dict(zip(fields, one, strict=True)))) for version, *one in told]
+    holds = [
+        version is None or tests[version](SimpleNamespace(**dict(zip(fields, one, strict=True))))
+        for version, *one in told
+    ]
     found: Truths = np.array(holds, np.bool_)[codes]
     return found
 

@@ -32,10 +32,14 @@ class Administrator:
         return self.connection.ask(42, "DeleteGroups", 2, {"groups_names": [self.group]})
 
     def describe(self) -> Asked:
-        return self.connection.ask(77, "ShareGroupDescribe", 1, {"group_ids": [self.group], "include_authorized_operations": False})
+        return self.connection.ask(
+            77, "ShareGroupDescribe", 1, {"group_ids": [self.group], "include_authorized_operations": False}
+        )
 
     def describe_offsets(self) -> Asked:
-        return self.connection.ask(90, "DescribeShareGroupOffsets", 1, {"groups": [{"group_id": self.group, "topics": None}]})
+        return self.connection.ask(
+            90, "DescribeShareGroupOffsets", 1, {"groups": [{"group_id": self.group, "topics": None}]}
+        )
 
     def list_groups(self) -> Asked:
         return self.connection.ask(16, "ListGroups", 5, {"states_filter": [], "types_filter": []})
@@ -51,8 +55,12 @@ class Altering:
 
     def answered(self, *errors: int) -> Asked:
         """`errors`: one for each partition in its order, of which the answer names no more than there are."""
-        rows = [{"partition_index": one, "error_code": error} for one, error in zip(self.partitions, errors, strict=False)]
-        return self.asked.answered(responses=[{"topic_name": self.topic, "topic_id": TOPIC, "partitions": rows}] if rows else [])
+        rows = [
+            {"partition_index": one, "error_code": error} for one, error in zip(self.partitions, errors, strict=False)
+        ]
+        return self.asked.answered(
+            responses=[{"topic_name": self.topic, "topic_id": TOPIC, "partitions": rows}] if rows else []
+        )
 
 
 def offsets_deleted(asked: Asked, error: int = 0) -> Asked:

@@ -1,4 +1,5 @@
-"""Conversations of brokers: who leads a share partition, or coordinates its group, has its state stored by a share coordinator."""
+"""Conversations of brokers: who leads a share partition, or coordinates its group, has its state stored by a share
+coordinator."""
 
 from __future__ import annotations
 
@@ -32,8 +33,15 @@ class Sender:
     def read(self, leader_epoch: int = 0) -> Storing:
         return self._ask(84, "ReadShareGroupState", 0, leader_epoch=leader_epoch)
 
-    def write(self, start: int, *batches: Batch, state_epoch: int = 2, leader_epoch: int = 0, complete: int = -1) -> Storing:
-        numbers = {"state_epoch": state_epoch, "leader_epoch": leader_epoch, "start_offset": start, "delivery_complete_count": complete}
+    def write(
+        self, start: int, *batches: Batch, state_epoch: int = 2, leader_epoch: int = 0, complete: int = -1
+    ) -> Storing:
+        numbers = {
+            "state_epoch": state_epoch,
+            "leader_epoch": leader_epoch,
+            "start_offset": start,
+            "delivery_complete_count": complete,
+        }
         return self._ask(85, "WriteShareGroupState", 1, **numbers, state_batches=_batches(batches))
 
     def delete(self) -> Storing:
@@ -66,7 +74,12 @@ class Storing:
 
     def summed_up(self, start: int, *, state_epoch: int = 2, leader_epoch: int = 0, complete: int = -1) -> Asked:
         """A Summary gets its numbers."""
-        numbers = {"state_epoch": state_epoch, "leader_epoch": leader_epoch, "start_offset": start, "delivery_complete_count": complete}
+        numbers = {
+            "state_epoch": state_epoch,
+            "leader_epoch": leader_epoch,
+            "start_offset": start,
+            "delivery_complete_count": complete,
+        }
         return self._answered(0, **numbers)
 
     def _answered(self, error: int, **told: Any) -> Asked:

@@ -45,13 +45,28 @@ def step(
     doubt: str | None = None,
     **more: Any,
 ) -> Step:
-    """Epoch and packet of the request, error of the answer (None: there is none), which comes with the packet behind it unless told."""
+    """Epoch and packet of the request, error of the answer (None: there is none), which comes with the packet behind it
+    unless told."""
     last = packet + 1 if answered is None else answered
     answer = None if error is None else Answer(last, last * MS, error, None, [(*one, 1) for one in acquired])
     api_key, api = (SHARE_FETCH, "ShareFetch") if fetch else (SHARE_ACKNOWLEDGE, "ShareAcknowledge")
     where = on or connection()
     return Step(
-        where, api_key, api, version, packet, packet * MS, epoch, "c1", "g", member, epoch, doubt, answer, answer is not None, **more
+        where,
+        api_key,
+        api,
+        version,
+        packet,
+        packet * MS,
+        epoch,
+        "c1",
+        "g",
+        member,
+        epoch,
+        doubt,
+        answer,
+        answer is not None,
+        **more,
     )
 
 

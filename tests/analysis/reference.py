@@ -1,4 +1,5 @@
-"""A broker's share sessions written a second time, from the KIP alone: what it answers, and why, to whatever a client sends.
+"""A broker's share sessions written a second time, from the KIP alone: what it answers, and why, to whatever a client
+sends.
 
 It knows what no capture tells; kshark has to come to the same conclusions from the packets.
 """

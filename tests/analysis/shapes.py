@@ -1,7 +1,8 @@
-"""Conversations that make judging work: what members and brokers do is odd or wrong, message after message, with few bytes each.
+"""Conversations that make judging work: what members and brokers do is odd or wrong, message after message, with few
+bytes each.
 
-tests/analysis/test_steps.py counts that a message costs no more behind many; `python -m benchmarks.hostile` measures them as processes.
-"""
+tests/analysis/test_steps.py counts that a message costs no more behind many; `python -m benchmarks.hostile` measures
+them as processes."""
 
 from __future__ import annotations
 
@@ -160,7 +161,9 @@ def overlapping_ranges(talk: Conversation, count: int) -> None:
     """Handed out again while they are locked, in part."""
     member = opened(talk)
     for number in range(count):
-        member.share_fetch(1 + number).answered(**gives(*((3 * nth + number % 3, 3 * nth + 4) for nth in range(RANGES))))
+        member.share_fetch(1 + number).answered(
+            **gives(*((3 * nth + number % 3, 3 * nth + 4) for nth in range(RANGES)))
+        )
 
 
 def locks_that_end(talk: Conversation, count: int) -> None:
@@ -180,7 +183,9 @@ def beside_each_other(talk: Conversation, count: int) -> None:
     for number in range(count):
         talk.pause(LOCK_MS / 1000 + 1)
         first, kind = RANGES * (number // 5), 1 + number % 5
-        given = [{"first_offset": first + nth, "last_offset": first + nth, "delivery_count": kind} for nth in range(RANGES)]
+        given = [
+            {"first_offset": first + nth, "last_offset": first + nth, "delivery_count": kind} for nth in range(RANGES)
+        ]
         partition = {"partition_index": 0, "acquired_records": given, "records": b""}
         responses = [{"topic_id": TOPIC, "partitions": [partition]}]
         member.share_fetch(1 + number).answered(responses=responses, acquisition_lock_timeout_ms=LOCK_MS)

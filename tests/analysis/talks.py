@@ -36,7 +36,8 @@ def opened(talk: Conversation, upto: int = 0, *, name: str = "a", **how: Any) ->
 
 
 def stranger(talk: Conversation, name: str = "a") -> Member:
-    """A member of whose connection the capture does not hold the beginning: where its first requests begin is likely, not certain."""
+    """A member of whose connection the capture does not hold the beginning: where its first requests begin is likely,
+    not certain."""
     return talk.member(name, connection=talk.connection(from_syn=False, introduced=False), joined=False)
 
 
@@ -57,19 +58,25 @@ def left_in_flight(talk: Conversation) -> InFlightState:
 
 
 def batch_of(first: int, last: int, *, without: Collection[int] = (), control: bool = False, **header: Any) -> bytes:
-    """A batch with a record for each of these offsets, but for those that compaction took; `control`: markers of transactions."""
+    """A batch with a record for each of these offsets, but for those that compaction took; `control`: markers of
+    transactions."""
     key, value = (struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 1)) if control else (None, b"value")
     records = [Record(offset, 0, key, value, ()) for offset in range(first, last + 1) if offset not in without]
-    return write_batch(records, base_offset=first, last_offset_delta=last - first, control=control, transactional=control, **header)
+    return write_batch(
+        records, base_offset=first, last_offset_delta=last - first, control=control, transactional=control, **header
+    )
 
 
 def handed(*ranges: tuple[int, ...], records: bytes = b"") -> list[dict[str, Any]]:
-    """Acquired records, by (partition, first, last), and the delivery count where it is not 1; `records`: those of each partition."""
+    """Acquired records, by (partition, first, last), and the delivery count where it is not 1; `records`: those of each
+    partition."""
     acquired: dict[int, list[dict[str, int]]] = {}
     for partition, first, last, *count in ranges:
         found = acquired.setdefault(partition, [])
         found.append({"first_offset": first, "last_offset": last, "delivery_count": count[0] if count else 1})
-    partitions = [{"partition_index": p, "acquired_records": found, "records": records} for p, found in acquired.items()]
+    partitions = [
+        {"partition_index": p, "acquired_records": found, "records": records} for p, found in acquired.items()
+    ]
     return [{"topic_id": TOPIC, "partitions": partitions}]
 
 
@@ -129,7 +136,8 @@ def metadata(connection: Connection, nodes: dict[int, str], cluster: str = "c") 
     """A Metadata v5 exchange in which the broker names its cluster's nodes."""
     asked = connection.ask(3, "Metadata", 5, {"topics": None, "allow_auto_topic_creation": True})
     brokers = [
-        {"node_id": node, "host": at.rpartition(":")[0], "port": int(at.rpartition(":")[2]), "rack": None} for node, at in nodes.items()
+        {"node_id": node, "host": at.rpartition(":")[0], "port": int(at.rpartition(":")[2]), "rack": None}
+        for node, at in nodes.items()
     ]
     body = {"throttle_time_ms": 0, "brokers": brokers, "cluster_id": cluster, "controller_id": 1, "topics": []}
     data = struct.pack(">i", asked.correlation_id) + kshark.encode(3, 5, "response", body)
@@ -183,7 +191,9 @@ def refused_version(connection: Connection) -> int:
 
 def asked_unoffered(connection: Connection) -> int:
     """A Heartbeat, which the brokers of conversations do not offer; the packet."""
-    return sent(connection, 12, 0, kshark.encode(12, 0, "request", {"group_id": "g", "generation_id": 1, "member_id": "m"}))
+    return sent(
+        connection, 12, 0, kshark.encode(12, 0, "request", {"group_id": "g", "generation_id": 1, "member_id": "m"})
+    )
 
 
 def shook_hands(connection: Connection, error: int = 0) -> int:

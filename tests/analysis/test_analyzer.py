@@ -1,4 +1,5 @@
-"""The analysis as a stage: what it counts, who has a session, and whom a heartbeat, an answer or a broker's names are about."""
+"""The analysis as a stage: what it counts, who has a session, and whom a heartbeat, an answer or a broker's names are
+about."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from kshark import limits
 from kshark.analysis import Analyzer, in_packet_order
 from tests.analysis.sessions.test_listing import sessions
 from tests.analysis.talks import opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, Thinned, events, findings
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Conversation,
+    Thinned,
+    events,
+    findings,
+)
 
 
 def test_the_summary_counts_what_was_seen_and_found() -> None:
@@ -39,7 +47,10 @@ def test_a_refused_request_that_cannot_be_read_is_not_passed_over() -> None:
     rows = talk.packets()
     number, packet = rows[refused.packets[0] - 1]
     group = packet.data.index(b"\x02g")
-    rows[refused.packets[0] - 1] = number, replace(packet, data=packet.data[:group] + b"\x7f" + packet.data[group + 1 :])
+    rows[refused.packets[0] - 1] = (
+        number,
+        replace(packet, data=packet.data[:group] + b"\x7f" + packet.data[group + 1 :]),
+    )
     found = [finding for finding in findings(Thinned(rows)) if finding.cause is not None]
     assert [(finding.code, finding.verdict, finding.unknown_because, finding.packet) for finding in found] == [
         ("EPOCH_REFUSED", "unknown", "cut", refused.packet)

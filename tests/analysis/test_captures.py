@@ -45,7 +45,12 @@ def test_findings_of_other_members_survive_a_missing_connection(name: str) -> No
     for pair in sorted({path >> 1 for path in whole.path.tolist()} - {-1}):
         keep = (whole.path >> 1) != pair
         missing = ends_of(whole, keep)
-        hit = {f.member_id for f in everything for w in f.witness if {w.request_packet, w.response_packet, f.packet} & missing}
+        hit = {
+            f.member_id
+            for f in everything
+            for w in f.witness
+            if {w.request_packet, w.response_packet, f.packet} & missing
+        }
         thinned = by_member(findings_of(whole, keep))
         for member in known.keys() - hit:
             untouched += 1

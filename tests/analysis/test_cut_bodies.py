@@ -1,4 +1,5 @@
-"""Messages that end anywhere, of versions known and unknown: the analysis takes what there is of them, and trips over nothing."""
+"""Messages that end anywhere, of versions known and unknown: the analysis takes what there is of them, and trips over
+nothing."""
 
 from __future__ import annotations
 

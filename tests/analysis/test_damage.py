@@ -1,4 +1,5 @@
-"""Bytes that nobody sent: whatever a capture holds, the analysis says something about it or nothing, and never stumbles."""
+"""Bytes that nobody sent: whatever a capture holds, the analysis says something about it or nothing, and never
+stumbles."""
 
 from __future__ import annotations
 
@@ -34,7 +35,13 @@ HEADERS = 54
 def talk_of_all_kinds() -> Conversation:
     talk = Conversation(release="4.1")
     a = opened(talk, 2)
-    acquired = [{"partition_index": 0, "acquired_records": [{"first_offset": 0, "last_offset": 9, "delivery_count": 1}], "records": b""}]
+    acquired = [
+        {
+            "partition_index": 0,
+            "acquired_records": [{"first_offset": 0, "last_offset": 9, "delivery_count": 1}],
+            "records": b"",
+        }
+    ]
     a.share_fetch(3, [0, 1]).answered(responses=[{"topic_id": TOPIC, "partitions": acquired}])
     a.share_acknowledge(4, [(0, 4, 1)]).answered()
     a.share_fetch(5, [0], acks=[(5, 9, 2)], forget=[1]).answered()
@@ -97,5 +104,6 @@ def test_events_that_are_missing_or_come_twice(data: st.DataObject) -> None:
     ],
 )
 def test_a_body_that_cannot_be_read_accuses_nobody_of_what_may_be_in_it(capture: str, place: int) -> None:
-    """A fetch or its answer, behind which the member acknowledges what it was handed there; what was stored of an acknowledgement."""
+    """A fetch or its answer, behind which the member acknowledges what it was handed there; what was stored of an
+    acknowledgement."""
     assert [found.code for found in spoiled(Spoiled(capture, [place], 0xFF))] == ["UNDECODABLE_BODY"]

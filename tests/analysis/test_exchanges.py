@@ -42,7 +42,9 @@ def message(packet: int, version: int | None, doubt: bool = False, **body: Any) 
     )
 
 
-def said(epoch: int, error: int | None, version: int | None = 1, *, doubt: bool = False) -> list[tuple[str, str | None, str]]:
+def said(
+    epoch: int, error: int | None, version: int | None = 1, *, doubt: bool = False
+) -> list[tuple[str, str | None, str]]:
     """Code, verdict and sentence."""
     rules = ExchangeRules((WRONG, REFUSED, SEEN))
     request = message(10, version, doubt, member_epoch=epoch)

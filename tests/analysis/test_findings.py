@@ -56,11 +56,17 @@ def test_a_finding_says_it_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judgement", "severity", "blame"), [(VIOLATION, "error", "broker"), (UNKNOWN, "warn", "unknown"), (NOTE, "note", "unknown")]
+    ("judgement", "severity", "blame"),
+    [(VIOLATION, "error", "broker"), (UNKNOWN, "warn", "unknown"), (NOTE, "note", "unknown")],
 )
 def test_only_violations_accuse(judgement: Judgement, severity: str, blame: str) -> None:
     told = found(judgement=judgement)
-    assert (told.verdict, told.severity, told.blame, told.unknown_because) == (*judgement[:1], severity, blame, judgement.because)
+    assert (told.verdict, told.severity, told.blame, told.unknown_because) == (
+        *judgement[:1],
+        severity,
+        blame,
+        judgement.because,
+    )
 
 
 def test_an_argument_may_accuse_another() -> None:
@@ -90,17 +96,21 @@ def test_what_there_is_to_count() -> None:
     for each in (found(), found(judgement=NOTE), found(judgement=UNKNOWN), found(rule=replace(RULE, code="ALSO"))):
         tally.add(each)
     assert tally.summary() == {
-        "sessions": 1, "exchanges": 5, "violations": 2, "unknown": 1, "notes": 1, "gaps": 2, "by_code": {"ALSO": 1, "WRONG": 3},
+        "sessions": 1, "exchanges": 5, "violations": 2, "unknown": 1, "notes": 1, "gaps": 2,
+        "by_code": {"ALSO": 1, "WRONG": 3},
     }  # fmt: skip
     assert list(tally.summary()["by_code"]) == ["ALSO", "WRONG"]
 
 
 def test_the_order_in_which_they_are_shown() -> None:
-    def at(packet: int, code: str = "B", cause: str | None = None, flow: int = 0, member: str | None = "m", text: str = "x") -> Finding:
+    def at(
+        packet: int, code: str = "B", cause: str | None = None, flow: int = 0, member: str | None = "m", text: str = "x"
+    ) -> Finding:
         about = step(1, packet - 1, on=connection(flow), member=member)
         return found(Argument(text, (about,), EXCHANGE, cause), rule=replace(RULE, code=code))
 
     ordered = [
-        at(4, "Z"), at(5, "Z", "early"), at(5, "A"), at(5, "B", member=None), at(5, "B", text="w"), at(5, "B"), at(5, "B", flow=1),
+        at(4, "Z"), at(5, "Z", "early"), at(5, "A"), at(5, "B", member=None), at(5, "B", text="w"), at(5, "B"),
+        at(5, "B", flow=1),
     ]  # fmt: skip
     assert in_packet_order(reversed(ordered)) == ordered

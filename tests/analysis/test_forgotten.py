@@ -16,14 +16,22 @@ from tests.property.mangled import packets_of
 from tests.shared import CAPTURES
 
 REGISTRY = Registry()
-SHARING = sorted(path for path in CAPTURES.glob("*.pcap") if path.name.startswith(("adv-", "aimed", "java-", "seed-", "share-")))
+SHARING = sorted(
+    path for path in CAPTURES.glob("*.pcap") if path.name.startswith(("adv-", "aimed", "java-", "seed-", "share-"))
+)
 
 
 def accused(packets: list[Packet], size: int) -> Counter[tuple[str, int]]:
     """The violations, by code and packet, when so many packets come at once."""
     engine, analyzer = Engine(JUDGED, REGISTRY), Analyzer()
-    found = [finding for page in engine.pages(batches(packets, [size] * (len(packets) // size))) for finding in analyzer.page(page)]
-    return Counter((finding.code, finding.packet) for finding in [*found, *analyzer.close()] if finding.verdict == "violation")
+    found = [
+        finding
+        for page in engine.pages(batches(packets, [size] * (len(packets) // size)))
+        for finding in analyzer.page(page)
+    ]
+    return Counter(
+        (finding.code, finding.packet) for finding in [*found, *analyzer.close()] if finding.verdict == "violation"
+    )
 
 
 @pytest.mark.sweep(quick=2)

@@ -38,7 +38,9 @@ class Shown:
         return self._holds
 
 
-def argued(needs: Needs = EXCHANGE, witness: Sequence[Call] = (), *, place: Place | None = None, because: str | None = None) -> Argument:
+def argued(
+    needs: Needs = EXCHANGE, witness: Sequence[Call] = (), *, place: Place | None = None, because: str | None = None
+) -> Argument:
     return Argument("it is wrong", witness or (step(1),), needs, because=because, place=place)
 
 
@@ -68,7 +70,9 @@ def test_what_is_certain_is_a_violation_unless_nobody_broke_a_rule() -> None:
         pytest.param(5 * MS, 5, 13, False, id="open meanwhile, and answered so close behind"),
     ],
 )
-def test_of_witnesses_on_two_connections_the_order_has_to_be_certain(disorder_ns: int, begins: int, ends: int, is_ordered: bool) -> None:
+def test_of_witnesses_on_two_connections_the_order_has_to_be_certain(
+    disorder_ns: int, begins: int, ends: int, is_ordered: bool
+) -> None:
     one, other = connection(), connection(1)
     one.clock = other.clock = Clock(disorder_ns)
     first = step(1, 10, on=one, answered=11)
@@ -93,7 +97,9 @@ def test_no_capture_proves_that_nothing_happened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("holds", "judged"), [(True, VIOLATION), (None, PENDING), (False, Judgement("unknown", "race"))], ids=["shown", "not yet", "not shown"]
+    ("holds", "judged"),
+    [(True, VIOLATION), (None, PENDING), (False, Judgement("unknown", "race"))],
+    ids=["shown", "not yet", "not shown"],
 )
 def test_a_proof_has_to_show_up(holds: bool | None, judged: Judgement) -> None:
     assert judge(argued(EXCHANGE.and_proof(Shown(holds), "race")), None) == judged
@@ -142,7 +148,9 @@ HERE, THERE, OTHER = connection(0), connection(1), connection(2)
         "another connection's",
     ],
 )
-def test_holes_from_the_first_witness_to_the_last_answer(where: Connection, first: int, last: int, missing: bool) -> None:
+def test_holes_from_the_first_witness_to_the_last_answer(
+    where: Connection, first: int, last: int, missing: bool
+) -> None:
     where.holes.clear()
     where.holes.add(Hole(first, last, "gap"))
     witness = (step(1, 10, on=HERE), step(2, 20, on=THERE, answered=30))

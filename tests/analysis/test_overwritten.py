@@ -1,4 +1,5 @@
-"""Packets whose payload is overwritten: frames that cannot be cut are holes, and nobody is accused of what they held."""
+"""Packets whose payload is overwritten: frames that cannot be cut are holes, and nobody is accused of what they
+held."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ HEADERS = 54
 #: Rules of the bytes themselves: what was overwritten breaks these.
 OF_BYTES = {"FRAME_LENGTH_INVALID", "UNDECODABLE_BODY", "TRAILING_BYTES"}
 #: Lengths of 0 bytes, of some millions, beyond what brokers take, and below 0.
-OVERWRITTEN = pytest.mark.parametrize("byte", [b"\0", b"\1", b"A", b"\xff"], ids=["none", "long", "too long", "negative"])
+OVERWRITTEN = pytest.mark.parametrize(
+    "byte", [b"\0", b"\1", b"A", b"\xff"], ids=["none", "long", "too long", "negative"]
+)
 
 
 def overwritten(talk: Conversation, number: int, byte: bytes) -> Thinned:
@@ -32,7 +35,8 @@ def accused(talk: Conversation | Thinned) -> list[Finding]:
 
 
 def too_slow() -> Conversation:
-    """Both members are handed the records, one behind the other; the first one acknowledges them when they are the other's."""
+    """Both members are handed the records, one behind the other; the first one acknowledges them when they are the
+    other's."""
     talk = Conversation()
     first = talk.connection()
     sent(first, METADATA, 0, NO_TOPICS)

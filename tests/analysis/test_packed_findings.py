@@ -12,13 +12,19 @@ from kshark.model import Finding, Witness
 
 def finding(number: int, packet: int) -> Finding:
     """One of many, with what findings of a share session have."""
-    text = f"exchange {number} (ShareFetch) used epoch 5 and was refused with INVALID_SHARE_SESSION_EPOCH (packets {packet - 1}, {packet})"
+    text = (
+        f"exchange {number} (ShareFetch) used epoch 5 and was refused with INVALID_SHARE_SESSION_EPOCH (packets "
+        f"{packet - 1}, {packet})"
+    )
     witness = [Witness(3, at, packet - 2, packet - 1) for at in (number - 1, number)]
     witness.insert(1, Witness(4, None, None, None, packet - 1, "closed"))
     return Finding(
-        code="EPOCH_SKIP_AHEAD", rule=20, severity="error", verdict="violation", blame="client", time_ns=1_795_231_172 * 10**9 + number,
-        packet=packet, flow=3, broker="10.0.0.9:9092", client="10.0.0.1:50000", group_id="orders", member_id=f"member-{number}",
-        topic_id=None, partition=None, cause=(None, "skip_ahead")[number % 2], witness=witness, argument=f"{text}; {text}",
+        code="EPOCH_SKIP_AHEAD", rule=20, severity="error", verdict="violation", blame="client",
+        time_ns=1_795_231_172 * 10**9 + number,
+        packet=packet, flow=3, broker="10.0.0.9:9092", client="10.0.0.1:50000", group_id="orders",
+        member_id=f"member-{number}",
+        topic_id=None, partition=None, cause=(None, "skip_ahead")[number % 2], witness=witness, argument=f"{text}; "
+            f"{text}",
         unknown_because=None, first_offset=-(1 << 63), last_offset=(1 << 63) - 1,
     )  # fmt: skip
 

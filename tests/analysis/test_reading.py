@@ -19,12 +19,28 @@ HERE = connection()
 
 
 def message(body: Any, api_key: Any = SHARE_FETCH, weird: Any = UNSET, **more: Any) -> Any:
-    told = {"detail": UNSET, "api": "ShareFetch", "version": 1, "packet": 10, "time_ns": 11, "correlation_id": 7, "client_id": "c", **more}
+    told = {
+        "detail": UNSET,
+        "api": "ShareFetch",
+        "version": 1,
+        "packet": 10,
+        "time_ns": 11,
+        "correlation_id": 7,
+        "client_id": "c",
+        **more,
+    }
     return SimpleNamespace(body=None if body is None else SimpleNamespace(**body), api_key=api_key, weird=weird, **told)
 
 
 def request(**more: Any) -> dict[str, Any]:
-    return {"group_id": "g", "member_id": "m", "share_session_epoch": 4, "topics": None, "forgotten_topics_data": None, **more}
+    return {
+        "group_id": "g",
+        "member_id": "m",
+        "share_session_epoch": 4,
+        "topics": None,
+        "forgotten_topics_data": None,
+        **more,
+    }
 
 
 def topic(name: str, *partitions: Any) -> Any:
@@ -32,7 +48,9 @@ def topic(name: str, *partitions: Any) -> Any:
 
 
 def listed(index: int, *batches: tuple[int, int, list[int]]) -> Any:
-    made = [SimpleNamespace(first_offset=first, last_offset=last, acknowledge_types=types) for first, last, types in batches]
+    made = [
+        SimpleNamespace(first_offset=first, last_offset=last, acknowledge_types=types) for first, last, types in batches
+    ]
     return SimpleNamespace(partition_index=index, acknowledgement_batches=made or None)
 
 
@@ -47,7 +65,14 @@ def test_a_request_is_a_step() -> None:
         10,
         11,
     )
-    assert (step.correlation_id, step.client_id, step.group_id, step.member_id, step.epoch, step.doubt) == (7, "c", "g", "m", 4, None)
+    assert (step.correlation_id, step.client_id, step.group_id, step.member_id, step.epoch, step.doubt) == (
+        7,
+        "c",
+        "g",
+        "m",
+        4,
+        None,
+    )
     assert (step.listed, step.forgotten, step.settled) == ((), (), False)
 
 
@@ -58,7 +83,9 @@ def test_what_a_message_does_not_say() -> None:
     assert step_of(message(request(), client_id=None), HERE).client_id is None  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("asked", [message(None), message(request(share_session_epoch=UNSET)), message(request(), api_key=UNSET)])
+@pytest.mark.parametrize(
+    "asked", [message(None), message(request(share_session_epoch=UNSET)), message(request(), api_key=UNSET)]
+)
 def test_a_request_that_could_not_be_read_is_none(asked: Any) -> None:
     assert step_of(asked, HERE) is None
 
@@ -67,7 +94,9 @@ def test_partitions_of_a_request() -> None:
     topics = [topic("t", listed(1, (0, 4, [1]), (5, 9, [4])), listed(2)), topic("u")]
     step = step_of(message(request(topics=topics, forgotten_topics_data=[topic("t", 3, 5), topic("v")])), HERE)
     assert step is not None
-    assert [(each.partition, [(one.first, one.last, one.renews) for one in each.acknowledged]) for each in step.listed] == [
+    assert [
+        (each.partition, [(one.first, one.last, one.renews) for one in each.acknowledged]) for each in step.listed
+    ] == [
         (("t", 1), [(0, 4, False), (5, 9, True)]),
         (("t", 2), []),
     ]
@@ -99,30 +128,69 @@ def test_why_a_message_cannot_be_relied_on(weird: Any, doubt: str | None) -> Non
 
 def test_other_calls_as_far_as_they_can_be_read() -> None:
     call = read_as(Call, message(request(), 76), message({"error_code": 42}, 76, packet=20, time_ns=21), HERE, 3)
-    assert (call.api_key, call.api, call.version, call.packet, call.time_ns, call.correlation_id) == (76, "ShareFetch", 1, 10, 11, 7)
-    assert (call.client_id, call.group_id, call.member_id, call.epoch, call.settled, call.end) == ("c", "g", "m", 3, True, 20)
+    assert (call.api_key, call.api, call.version, call.packet, call.time_ns, call.correlation_id) == (
+        76,
+        "ShareFetch",
+        1,
+        10,
+        11,
+        7,
+    )
+    assert (call.client_id, call.group_id, call.member_id, call.epoch, call.settled, call.end) == (
+        "c",
+        "g",
+        "m",
+        3,
+        True,
+        20,
+    )
     unread = call_of(message(None, UNSET, api=UNSET, version=UNSET, correlation_id=UNSET, client_id=UNSET), None, HERE)
     assert (unread.api_key, unread.api, unread.version, unread.correlation_id) == (0, "", 0, 0)
-    assert (unread.client_id, unread.group_id, unread.member_id, unread.epoch, unread.answer) == (None, None, None, 0, None)
+    assert (unread.client_id, unread.group_id, unread.member_id, unread.epoch, unread.answer) == (
+        None,
+        None,
+        None,
+        0,
+        None,
+    )
 
 
 # -- answers
 
 
 def fetched(records: Any = None, **more: Any) -> Any:
-    ranges = [SimpleNamespace(first_offset=first, last_offset=last, delivery_count=count) for first, last, count in ((0, 4, 1), (6, 9, 2))]
-    one = SimpleNamespace(partition_index=1, error_code=0, acknowledge_error_code=121, acquired_records=ranges, records=records)
+    ranges = [
+        SimpleNamespace(first_offset=first, last_offset=last, delivery_count=count)
+        for first, last, count in ((0, 4, 1), (6, 9, 2))
+    ]
+    one = SimpleNamespace(
+        partition_index=1, error_code=0, acknowledge_error_code=121, acquired_records=ranges, records=records
+    )
     leader = SimpleNamespace(leader_id=3, leader_epoch=8)
-    two = SimpleNamespace(partition_index=2, error_code=6, acknowledge_error_code=0, acquired_records=None, current_leader=leader)
+    two = SimpleNamespace(
+        partition_index=2, error_code=6, acknowledge_error_code=0, acquired_records=None, current_leader=leader
+    )
     nodes = [SimpleNamespace(node_id=3, host="k", port=9093), SimpleNamespace(node_id=4, host=None, port=0)]
-    return {"error_code": 0, "throttle_time_ms": 0, "responses": [topic("t", one, two), topic("u")], "node_endpoints": nodes, **more}
+    return {
+        "error_code": 0,
+        "throttle_time_ms": 0,
+        "responses": [topic("t", one, two), topic("u")],
+        "node_endpoints": nodes,
+        **more,
+    }
 
 
 def test_what_an_answer_hands_out() -> None:
     answer = answer_of(message(fetched(acquisition_lock_timeout_ms=2500)))
     assert answer.acquired == [(("t", 1), 0, 4, 1), (("t", 1), 6, 9, 2)]
     assert (answer.acknowledged, answer.failed) == ({("t", 1): 121, ("t", 2): 0}, {("t", 2): 6})
-    assert (answer.packet, answer.time_ns, answer.error, answer.doubt, answer.lock_ns) == (10, 11, 0, None, 2_500_000_000)
+    assert (answer.packet, answer.time_ns, answer.error, answer.doubt, answer.lock_ns) == (
+        10,
+        11,
+        0,
+        None,
+        2_500_000_000,
+    )
 
 
 def test_which_of_that_has_a_record() -> None:
@@ -130,7 +198,9 @@ def test_which_of_that_has_a_record() -> None:
     spans = [(0, 4, "data"), (5, 5, "control")]
     data = batch_of(0, 4) + batch_of(5, 5, control=True)
     for opened in ("checked", "headers", True):
-        assert answer_of(message(fetched(make_reader(opened, False)(data, 0, len(data), spanned=True)))).spans == {("t", 1): spans}
+        assert answer_of(message(fetched(make_reader(opened, False)(data, 0, len(data), spanned=True)))).spans == {
+            ("t", 1): spans
+        }
     assert answer_of(message(fetched({"size": 9, "spans": spans}))).spans == {("t", 1): spans}
     for unknown in (RecordsField(9), {"size": 9}, UNSET, None, b"unread", RecordsField(0, spans=[])):
         assert answer_of(message(fetched(unknown))).spans == {}
@@ -153,7 +223,11 @@ def test_how_long_records_are_locked_is_not_known_unless_told() -> None:
 
 
 def test_answers_that_hand_out_nothing() -> None:
-    for told in (message(fetched(), 76), message(fetched(), weird=["BODY_TOO_SHORT"]), message(fetched(responses=None))):
+    for told in (
+        message(fetched(), 76),
+        message(fetched(), weird=["BODY_TOO_SHORT"]),
+        message(fetched(responses=None)),
+    ):
         assert answer_of(told).acquired == ()
     assert answer_of(message(fetched(error_code=123), weird=["RESYNC"])).acquired
 
@@ -170,7 +244,11 @@ def test_how_many_records_a_request_wants() -> None:
         request(share_acquire_mode=1, batch_size=0, max_records=5),
     ]
     steps = [step_of(message(one), HERE) for one in told]
-    assert [(step.most_records, step.wants_no_batch) for step in steps if step] == [(None, False), (None, False), (5, True)]
+    assert [(step.most_records, step.wants_no_batch) for step in steps if step] == [
+        (None, False),
+        (None, False),
+        (5, True),
+    ]
 
 
 def test_an_answer_without_an_error_code_is_cut() -> None:

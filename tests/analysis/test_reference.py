@@ -1,4 +1,5 @@
-"""Members that do anything at all with a broker that does everything right: kshark says what the broker knows, and blames nobody else."""
+"""Members that do anything at all with a broker that does everything right: kshark says what the broker knows, and
+blames nobody else."""
 
 from __future__ import annotations
 
@@ -98,11 +99,15 @@ def test_every_refusal_is_explained_as_the_broker_would(script: list[Act], relea
     talk = hold(script, release)
     found = findings(talk.conversation)
     caused = {at(finding): finding for finding in found if finding.cause is not None}
-    assert Counter(at(finding) for finding in found if finding.cause is not None) == Counter(place(asked) for asked, _ in talk.refused)
+    assert Counter(at(finding) for finding in found if finding.cause is not None) == Counter(
+        place(asked) for asked, _ in talk.refused
+    )
     for asked, reason in talk.refused:
         finding = caused[place(asked)]
         assert finding.cause in CAUSES[reason], (reason, finding.argument)
-        not_seen = reason == "old_connection_closed" and finding.unknown_because == "end_not_seen"  # the newer one may have ended, too
+        not_seen = (
+            reason == "old_connection_closed" and finding.unknown_because == "end_not_seen"
+        )  # the newer one may have ended, too
         assert finding.verdict != "unknown" or reason == "never_opened" or not_seen
         assert finding.blame != "broker" or reason == "old_connection_closed"
 
@@ -114,7 +119,11 @@ def test_what_the_broker_accepted_is_held_against_nobody(script: list[Act], rele
     refused = {place(asked) for asked, _ in talk.refused}
     for finding in findings(talk.conversation):
         if at(finding) not in refused:
-            assert finding.verdict == "note" or finding.code in BESIDE, (finding.code, finding.verdict, finding.argument)
+            assert finding.verdict == "note" or finding.code in BESIDE, (
+                finding.code,
+                finding.verdict,
+                finding.argument,
+            )
             assert finding.blame in ("client", "unknown")
 
 
@@ -128,7 +137,9 @@ def test_what_is_missed_accuses_nobody(script: list[Act], release: str, data: st
 
 def violating(talk: Conversation | Thinned) -> set[tuple[str, int | None]]:
     """Exchanges at which a violation stands, by what does not change when packets are missing."""
-    return {(found.client, found.witness[-1].correlation_id) for found in findings(talk) if found.verdict == "violation"}
+    return {
+        (found.client, found.witness[-1].correlation_id) for found in findings(talk) if found.verdict == "violation"
+    }
 
 
 @st.composite

@@ -56,7 +56,9 @@ def add(file: Path, row: str, function: str = "") -> None:
 
 def run(folder: Path, *command: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run([sys.executable, *command], env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
     assert (done.returncode in (0, 1), "Traceback" in done.stderr) == (True, False), done.stderr
     return done.stdout
 
@@ -72,7 +74,10 @@ def test_check_finds_what_the_new_rules_are_about(followed: Path) -> None:
 def test_explain_tells_the_new_rules(followed: Path) -> None:
     told = run(followed, "-m", "kshark", "explain", *sorted(ADDED))
     assert " with max_wait_ms < 0" in told
-    assert "judges     a share session of a member with a broker (KIP-932)\nverdict    always a note: no rule is broken" in told
+    assert (
+        "judges     a share session of a member with a broker (KIP-932)\nverdict    always a note: no rule is broken"
+        in told
+    )
 
 
 @pytest.mark.spark

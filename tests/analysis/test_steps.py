@@ -1,4 +1,5 @@
-"""What a message costs does not grow with what came before it, whatever members and brokers do: counted in steps of Python."""
+"""What a message costs does not grow with what came before it, whatever members and brokers do: counted in steps of
+Python."""
 
 from __future__ import annotations
 
@@ -39,6 +40,7 @@ def test_a_message_costs_no_more_behind_many(shape: Shape, monkeypatch: pytest.M
         monkeypatch.setattr(limits, "HELD_RANGES", most)
         monkeypatch.setattr(limits, "IN_FLIGHT_RANGES", most)
         at_first, later = (
-            (steps(more) - steps(less)) / (many - few) for (less, more), (few, many) in zip(talks, (BEGINNING, LATER), strict=True)
+            (steps(more) - steps(less)) / (many - few)
+            for (less, more), (few, many) in zip(talks, (BEGINNING, LATER), strict=True)
         )
         assert later < 1.15 * at_first

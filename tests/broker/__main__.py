@@ -1,8 +1,8 @@
-"""Walks against real brokers: `python -m tests.broker --release 4.3.1 --seed 7 --steps 2000 -o DIR` takes one, `--long` all of them.
+"""Walks against real brokers: `python -m tests.broker --release 4.3.1 --seed 7 --steps 2000 -o DIR` takes one, `--long`
+all of them.
 
-Exit code 1 when a broker answered what the model or the in-flight machine had not foretold, or kshark accused a clean step; `--long`
-also when an outcome was rare.
-"""
+Exit code 1 when a broker answered what the model or the in-flight machine had not foretold, or kshark accused a clean
+step; `--long` also when an outcome was rare."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def plans(arguments: argparse.Namespace) -> list[Plan]:
     """What is to be done."""
     releases = arguments.release or list(RELEASES)
     if not arguments.long:
-        return [Plan(release, arguments.seed, arguments.steps, arguments.room, arguments.restarts) for release in releases]
+        return [
+            Plan(release, arguments.seed, arguments.steps, arguments.room, arguments.restarts) for release in releases
+        ]
     return [
         Plan(release, arguments.seed * 10 + at, LONG_STEPS, room, restarts, scenarios=at == 1)
         for release in releases
@@ -42,20 +44,34 @@ def report(done: Done) -> list[str]:
     said = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     how = "captured" if done.captured else "put together from the clients' bytes"
     print(
-        f"{done.plan.name}: {len(done.expected['steps'])} steps, {how}; refusals: {said}; clean steps accused: {len(accused)}", flush=True
+        f"{done.plan.name}: {len(done.expected['steps'])} steps, {how}; refusals: {said}; clean steps accused: "
+        f"{len(accused)}",
+        flush=True,
     )
     return [*surprises(done), *(f"{done.plan.name}, {text}" for text in accused)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.broker", description="Random walks of share clients against real brokers.")
-    parser.add_argument("--release", action="append", choices=RELEASES, help="the broker's release (all of them unless given)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.broker", description="Random walks of share clients against real brokers."
+    )
+    parser.add_argument(
+        "--release", action="append", choices=RELEASES, help="the broker's release (all of them unless given)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="what is done is chosen by it (1)")
     parser.add_argument("--steps", type=int, default=2_000, help="how many requests (2000)")
     parser.add_argument("--room", type=int, default=MANY, help="how many share sessions the broker holds (2000)")
     parser.add_argument("--restarts", type=int, default=0, help="how often the broker restarts (0)")
-    parser.add_argument("--long", action="store_true", help="more than 10,000 steps of each release, by five seeds, and the scenarios")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/broker"), help="the folder for captures and what is known of them")
+    parser.add_argument(
+        "--long", action="store_true", help="more than 10,000 steps of each release, by five seeds, and the scenarios"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("out/broker"),
+        help="the folder for captures and what is known of them",
+    )
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # brokers are stopped on the way out
     runs: list[Done] = []

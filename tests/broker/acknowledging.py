@@ -1,4 +1,5 @@
-"""What members do with records that they hold: acknowledge them in any way that there is, twice, late, and those of others; renew locks.
+"""What members do with records that they hold: acknowledge them in any way that there is, twice, late, and those of
+others; renew locks.
 
 Actions as in tests.broker.actions.
 """
@@ -44,7 +45,9 @@ def acknowledges_twice(walk: Walk, actor: Actor) -> None:
     ack = _ack(walk, held)
     _says(walk, actor, [ack], "acknowledges")
     for _ in range(walk.random.choice((1, 1, 2))):
-        _says(walk, actor, [(*ack[:3], walk.random.choice((ACCEPT, RELEASE, REJECT)))], "acknowledges again", "ack_twice")
+        _says(
+            walk, actor, [(*ack[:3], walk.random.choice((ACCEPT, RELEASE, REJECT)))], "acknowledges again", "ack_twice"
+        )
 
 
 def acknowledges_late(walk: Walk, actor: Actor) -> None:
@@ -88,7 +91,9 @@ def reaches_too_far(walk: Walk, actor: Actor) -> None:
     held = _holding(walk, actor)
     if held is not None:
         last = held.last + walk.random.choice((1, 5, 1000))
-        _says(walk, actor, [(held.partition, held.first, last, ACCEPT)], "acknowledges more than it holds", "ack_too_far")
+        _says(
+            walk, actor, [(held.partition, held.first, last, ACCEPT)], "acknowledges more than it holds", "ack_too_far"
+        )
 
 
 def renews(walk: Walk, actor: Actor) -> None:
@@ -131,7 +136,8 @@ ACKNOWLEDGING: Final = {
 
 
 def _holding(walk: Walk, actor: Actor) -> Held | None:
-    """Something that the member holds in a partition of its session; where it holds nothing, there is something new, and it fetches."""
+    """Something that the member holds in a partition of its session; where it holds nothing, there is something new,
+    and it fetches."""
     for _ in range(3):
         due = walk.session(actor)
         mine, listed = walk.held_by(actor), sorted(actor.listed.intersection(walk.partitions))
@@ -143,7 +149,8 @@ def _holding(walk: Walk, actor: Actor) -> Held | None:
 
 
 def _says(walk: Walk, actor: Actor, acks: Sequence[Ack], action: str, mistake: str | None = None, **how: Any) -> None:
-    """Acknowledges in a ShareAcknowledge or with a fetch; of what it acknowledged, if only in part, it holds nothing any more."""
+    """Acknowledges in a ShareAcknowledge or with a fetch; of what it acknowledged, if only in part, it holds nothing
+    any more."""
     due = walk.session(actor)
     if not due:
         return
@@ -160,7 +167,9 @@ def _renews(walk: Walk, actor: Actor, acks: Sequence[Ack], action: str, mistake:
     due = walk.session(actor)
     fetches = walk.random.random() < 0.5
     if due:
-        walk.does(actor, due, action, mistake, acks=acks, fetch=fetches, is_renew_ack=True, **(NO_LIMITS if fetches else {}))
+        walk.does(
+            actor, due, action, mistake, acks=acks, fetch=fetches, is_renew_ack=True, **(NO_LIMITS if fetches else {})
+        )
 
 
 def _waits(walk: Walk, held: Held, more: float) -> None:

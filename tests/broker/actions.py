@@ -1,4 +1,5 @@
-"""What clients do on a walk, right and wrong: each action is a few requests of one member, with the mistake that each of them is.
+"""What clients do on a walk, right and wrong: each action is a few requests of one member, with the mistake that each
+of them is.
 
 An action finds a member whose session may be in any state, and leaves it in any.
 """
@@ -114,7 +115,12 @@ def renews_with_limits(walk: Walk, actor: Actor) -> None:
         return
     walk.does(actor, due, "renew with limits (42)", "renew_misuse", fetch=True, is_renew_ack=True)
     counts = walk.random.random() < 0.6
-    walk.does(actor, due + counts, "counts the 42" if counts else "does not count the 42", "skip_after_error" if counts else None)
+    walk.does(
+        actor,
+        due + counts,
+        "counts the 42" if counts else "does not count the 42",
+        "skip_after_error" if counts else None,
+    )
 
 
 def counts_twice(walk: Walk, actor: Actor) -> None:

@@ -1,8 +1,7 @@
 """What the one finding of a refusal may say, by what the broker's side of the conversation knows.
 
-Source: the catalogue's order of causes (KIP-932's session table; one finding explains a refusal). Refused requests that raced, or whose
-session the model had lost, have every cause that is possible and cannot be proved.
-"""
+Source: the catalogue's order of causes (KIP-932's session table; one finding explains a refusal). Refused requests that
+raced, or whose session the model had lost, have every cause that is possible and cannot be proved."""
 
 from __future__ import annotations
 
@@ -38,7 +37,8 @@ RULES: Final = {
 }
 AHEAD: Final = ("skip_after_timeout", "skip_ahead")
 ELSEWHERE: Final = ("reopened_elsewhere", "two_writers")
-#: Reasons for having no session that no packet shows: an opening may be missing, or the broker confused two connections in a race.
+#: Reasons for having no session that no packet shows: an opening may be missing, or the broker confused two connections
+#: in a race.
 UNSEEN: Final = ("never_opened", RACED)
 CROSSED: Final = ("concurrent_requests", "overtaken")
 
@@ -57,12 +57,18 @@ class Causes:
 
 
 def causes_of(
-    request: Request, error: int, turns: Sequence[Turn], overtakers: Collection[Request], untouched: Collection[int], *, raced: bool
+    request: Request,
+    error: int,
+    turns: Sequence[Turn],
+    overtakers: Collection[Request],
+    untouched: Collection[int],
+    *,
+    raced: bool,
 ) -> Causes:
     """The causes of a 122 or 123.
 
-    `untouched`: requests (their n) that were refused before they reached the session; `raced`: others were outstanding elsewhere.
-    """
+    `untouched`: requests (their n) that were refused before they reached the session; `raced`: others were outstanding
+    elsewhere."""
     told = [_of_turn(request, error, turn, overtakers, untouched) for turn in turns]
     if not told:
         return Causes(frozenset({"unknown"}), frozenset({"unknown"}), False)
@@ -76,7 +82,9 @@ def causes_of(
 Told = tuple[frozenset[str], frozenset[str]]
 
 
-def _of_turn(request: Request, error: int, turn: Turn, overtakers: Collection[Request], untouched: Collection[int]) -> Told:
+def _of_turn(
+    request: Request, error: int, turn: Turn, overtakers: Collection[Request], untouched: Collection[int]
+) -> Told:
     if request.epoch < -1:
         return _alone("negative")
     if error == NO_SESSION:

@@ -33,7 +33,15 @@ def uses_anothers_id(walk: Walk, actor: Actor) -> None:
     if due and victim.connection is not actor.connection:
         epoch = walk.random.choice((due, due, 0, -1, due + 3))
         listed = walk.random.sample(walk.partitions, 1) if epoch == 0 else []
-        walk.does(victim, epoch, "another member's id", "wrong_member", fetch=True, on=walk.connection_of(actor), listed=listed)
+        walk.does(
+            victim,
+            epoch,
+            "another member's id",
+            "wrong_member",
+            fetch=True,
+            on=walk.connection_of(actor),
+            listed=listed,
+        )
         walk.does(victim, due, "the real one goes on with its own count", "victim")
 
 
@@ -137,7 +145,15 @@ def crosses(walk: Walk, actor: Actor) -> None:
     )
     epoch, what = walk.random.choice(crossings)
     listed = walk.random.sample(walk.partitions, 1) if epoch == 0 else []
-    crossing = walk.ask(actor, epoch, f"crosses it with {what}", "concurrent", fetch=True if epoch == 0 else None, on=other, listed=listed)
+    crossing = walk.ask(
+        actor,
+        epoch,
+        f"crosses it with {what}",
+        "concurrent",
+        fetch=True if epoch == 0 else None,
+        on=other,
+        listed=listed,
+    )
     for each in (crossing, waits):
         walk.learn(actor, each.wait())
     walk.does(actor, due + 1, "goes on after the crossing", "after_crossing")

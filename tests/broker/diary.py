@@ -1,6 +1,7 @@
 """What a walk did, step by step, with what the model knew: the truth that a capture of the walk is judged by.
 
-A step is a dict in the shape of `NAME.walk.json.gz`: what was sent, on which port with which correlation id, `mistake` (None: none),
+A step is a dict in the shape of `NAME.walk.json.gz`: what was sent, on which port with which correlation id, `mistake`
+(None: none),
 `state` (the session when it was the request's turn), `effect`, `predicted` answers, `answer`, whether it raced.
 """
 
@@ -42,9 +43,8 @@ class Open:
 class Diary(Observer):
     """Looks on at a conversation: asks the model before each answer, and writes every step down.
 
-    `intend` says what the next request is meant to be. `surprises` are the steps that the model had not foretold. `clock` gives the
-    time in ns.
-    """
+    `intend` says what the next request is meant to be. `surprises` are the steps that the model had not foretold.
+    `clock` gives the time in ns."""
 
     model: Model
     clock: Callable[[], int] = time.time_ns
@@ -122,7 +122,11 @@ class Diary(Observer):
         self.steps.append({"event": event, "wall": _wall(now), **fields})
 
     def _outstanding(self, key: Key) -> list[Open]:
-        return [known for known in self._open.values() if known.key == key and known.request.api_key != SHARE_GROUP_HEARTBEAT]
+        return [
+            known
+            for known in self._open.values()
+            if known.key == key and known.request.api_key != SHARE_GROUP_HEARTBEAT
+        ]
 
     def _write(self, known: Open, error: int, prediction: Prediction) -> None:
         step, request = known.step, known.request
@@ -140,10 +144,13 @@ class Diary(Observer):
         step["overtaken"] = error == 123 and bool(turns) and all(turn.effect in ("advance", "open") for turn in turns)
         self._count(request, error, turns, overtaken=step["overtaken"])
         if error in REFUSED:
-            self.causes[request.n] = causes_of(request, error, turns, prediction.overtakers, frozenset(self.untouched), raced=step["racy"])
+            self.causes[request.n] = causes_of(
+                request, error, turns, prediction.overtakers, frozenset(self.untouched), raced=step["racy"]
+            )
 
     def _count(self, request: Request, error: int, turns: tuple[Turn, ...], *, overtaken: bool) -> None:
-        """What a broker did, and where that stands in the product's table; not counted where it may have been one of several."""
+        """What a broker did, and where that stands in the product's table; not counted where it may have been one of
+        several."""
         outcomes = {turn.outcome for turn in turns}
         cells = {cell_of(request.api_key, request.epoch, turn.before.due if turn.before else ABSENT) for turn in turns}
         if len(outcomes) == 1 and not any(turn.lost for turn in turns):
@@ -187,7 +194,11 @@ class Diary(Observer):
 
 def _step(n: int, now: int, port: int, asked: Asked, body: Mapping[str, Any], action: str, mistake: str | None) -> Step:
     rows = [
-        [topic["topic_id"], row["partition_index"], [[b["first_offset"], b["last_offset"], b["acknowledge_types"]] for b in batches]]
+        [
+            topic["topic_id"],
+            row["partition_index"],
+            [[b["first_offset"], b["last_offset"], b["acknowledge_types"]] for b in batches],
+        ]
         for topic in body.get("topics", ())
         for row in topic["partitions"]
         for batches in [row["acknowledgement_batches"]]
@@ -203,7 +214,11 @@ def _step(n: int, now: int, port: int, asked: Asked, body: Mapping[str, Any], ac
         "member": body["member_id"],
         "epoch": body["member_epoch" if asked.key == SHARE_GROUP_HEARTBEAT else "share_session_epoch"],
         "topics": rows,
-        "forget": [[topic["topic_id"], index] for topic in body.get("forgotten_topics_data", ()) for index in topic["partitions"]],
+        "forget": [
+            [topic["topic_id"], index]
+            for topic in body.get("forgotten_topics_data", ())
+            for index in topic["partitions"]
+        ],
         "wait": body.get("max_wait_ms", 0),
         "renew": bool(body.get("is_renew_ack")),
         "action": action,
@@ -223,8 +238,12 @@ def _step(n: int, now: int, port: int, asked: Asked, body: Mapping[str, Any], ac
     }
 
 
-def _request(n: int, now: int, port: int, asked: Asked, body: Mapping[str, Any], release: Release, topics: set[str]) -> Request:
-    listed = [(topic["topic_id"], row["partition_index"]) for topic in body.get("topics", ()) for row in topic["partitions"]]
+def _request(
+    n: int, now: int, port: int, asked: Asked, body: Mapping[str, Any], release: Release, topics: set[str]
+) -> Request:
+    listed = [
+        (topic["topic_id"], row["partition_index"]) for topic in body.get("topics", ()) for row in topic["partitions"]
+    ]
     forgotten = frozenset(topic["topic_id"] for topic in body.get("forgotten_topics_data", ()))
     epoch = body.get("share_session_epoch", 0)
     return Request(
@@ -260,7 +279,9 @@ def early_error(key: int, body: Mapping[str, Any], release: Release) -> int | No
         and any(body[limit] for limit in ("max_wait_ms", "min_bytes", "max_bytes", "max_records"))
     ):
         return INVALID_REQUEST
-    acknowledges = any(row["acknowledgement_batches"] for topic in body.get("topics", ()) for row in topic["partitions"])
+    acknowledges = any(
+        row["acknowledgement_batches"] for topic in body.get("topics", ()) for row in topic["partitions"]
+    )
     return INVALID_REQUEST if key == SHARE_FETCH and body["share_session_epoch"] == 0 and acknowledges else None
 
 

@@ -1,7 +1,8 @@
-"""What a capture of a walk should lead to: every share request with its packets and, where it was refused, what may be said of it.
+"""What a capture of a walk should lead to: every share request with its packets and, where it was refused, what may be
+said of it.
 
-The packets are found by dpkt, not by kshark: requests by their place in the client's bytes, responses by their correlation id.
-"""
+The packets are found by dpkt, not by kshark: requests by their place in the client's bytes, responses by their
+correlation id."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ from tests.broker.diary import SHARE_GROUP_HEARTBEAT, Diary, Step, results_of
 
 NAMES: Final = {78: "ShareFetch", 79: "ShareAcknowledge"}
 HOW_TO_READ: Final = (
-    "every share request of the walk. error_code is the answer on the wire. causes: what the one finding of a 122 or 123 may say by the "
-    "walker's own model of the broker, first_cause the likeliest; provable false: races, steps at which the model had lost the session, "
-    "and members that never had one (unknown is right there). refused: topic id, partition and error of acknowledgements that were not "
+    "every share request of the walk. error_code is the answer on the wire. causes: what the one finding of a 122 or "
+    "123 may say by the "
+    "walker's own model of the broker, first_cause the likeliest; provable false: races, steps at which the model had "
+    "lost the session, "
+    "and members that never had one (unknown is right there). refused: topic id, partition and error of "
+    "acknowledgements that were not "
     "taken. clean: nothing was wrong with this request itself (going on after a "
     "refusal, rule 38, may still be said of it)."
 )
@@ -77,7 +81,9 @@ def packets_of(capture: Path, broker_port: int) -> dict[tuple[int, int], tuple[i
     return out
 
 
-def expected(name: str, seed: int, diary: Diary, packets: dict[tuple[int, int], tuple[int, int | None]]) -> dict[str, Any]:
+def expected(
+    name: str, seed: int, diary: Diary, packets: dict[tuple[int, int], tuple[int, int | None]]
+) -> dict[str, Any]:
     """The content of `NAME.expected.json`; raises AssertionError where the capture and the walk do not agree."""
     steps = [step for step in diary.steps if "n" in step and step["api"] != SHARE_GROUP_HEARTBEAT]
     rows = [_row(step, diary, packets) for step in steps]

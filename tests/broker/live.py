@@ -1,12 +1,12 @@
-"""Conversations with a real broker in the words of tests.conversation: requests go out on sockets, answers come back from them.
+"""Conversations with a real broker in the words of tests.conversation: requests go out on sockets, answers come back
+from them.
 
 talk = Live(broker.port)
 a = talk.member("a")
 a.share_fetch(epoch=0).answered()          # waits for the answer, and says where it is another one
 
-One thread, no blocking: several connections, several requests outstanding on each, an end at any moment. What is sent and received is
-put down as packets too, for those who may not capture.
-"""
+One thread, no blocking: several connections, several requests outstanding on each, an end at any moment. What is sent
+and received is put down as packets too, for those who may not capture."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _headers(key: int, version: int) -> tuple[int, int]:
 
 
 class Observer:
-    """Who looks on: told of every request before it is sent, of every answer and of every end of a connection. This one looks away."""
+    """Who looks on: told of every request before it is sent, of every answer and of every end of a connection. This one
+    looks away."""
 
     def sent(self, asked: Asked, body: Mapping[str, Any]) -> None: ...
 
@@ -53,7 +54,8 @@ class Observer:
 
 @dataclass
 class Sent(Asked):
-    """A request to a real broker; `answer` is its decoded body once it is there. `lost`: the connection ended before."""
+    """A request to a real broker; `answer` is its decoded body once it is there. `lost`: the connection ended
+    before."""
 
     connection: LiveConnection
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +70,9 @@ class Sent(Asked):
     def answered(self, error: int = 0, **_: Any) -> Sent:
         """Waits for the answer, which has to have this top-level error."""
         self.wait()
-        assert self.error == int(error), f"{self.api} {dict(self.body)} was answered {self.error}, expected was {int(error)}"
+        assert self.error == int(error), (
+            f"{self.api} {dict(self.body)} was answered {self.error}, expected was {int(error)}"
+        )
         return self
 
     def wait(self, seconds: float = ANSWER_SECONDS) -> Sent:
@@ -108,7 +112,9 @@ class LiveConnection(Connection):
         self.correlation_id += 1
         body = self.talk.with_real_topics(body)
         header = struct.pack(">hhih", key, version, self.correlation_id, len(self.client_id)) + self.client_id.encode()
-        data = header + (b"\0" if _headers(key, version)[0] == 2 else b"") + kshark.encode(key, version, "request", body)
+        data = (
+            header + (b"\0" if _headers(key, version)[0] == 2 else b"") + kshark.encode(key, version, "request", body)
+        )
         sent = Sent(self, api, key, version, self.correlation_id, [], body=body)
         self.talk.exchanges.append(sent)
         self.talk.observer.sent(sent, body)
@@ -181,11 +187,12 @@ class LiveConnection(Connection):
 class Live(Conversation):
     """A conversation with the broker at that port of this machine.
 
-    `topics` are the real ids of the names that conversations use; `group` is the group of members that are not said to have another,
-    so that many conversations can be had at once. `line`: 4.1, 4.2 ...
-    """
+    `topics` are the real ids of the names that conversations use; `group` is the group of members that are not said to
+    have another, so that many conversations can be had at once. `line`: 4.1, 4.2 ..."""
 
-    def __init__(self, broker_port: int, observer: Observer | None = None, *, line: str = "4.3", group: str = "g") -> None:
+    def __init__(
+        self, broker_port: int, observer: Observer | None = None, *, line: str = "4.3", group: str = "g"
+    ) -> None:
         super().__init__(release=line)
         self.group = group
         self.broker_port = broker_port
@@ -208,7 +215,9 @@ class Live(Conversation):
             return connection
         raise AssertionError("ports never end")
 
-    def member(self, name: str, group: str | None = None, connection: Connection | None = None, *, joined: bool = True) -> Member:
+    def member(
+        self, name: str, group: str | None = None, connection: Connection | None = None, *, joined: bool = True
+    ) -> Member:
         return super().member(name, group or self.group, connection, joined=joined)
 
     def pause(self, seconds: float) -> None:

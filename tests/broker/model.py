@@ -1,8 +1,8 @@
 """A model of a broker's share sessions: it says what each request will be answered before the answer comes.
 
-In which order a broker did things cannot always be known: requests cross on two connections, the end of a connection is noticed late.
-So each session is a set of possible states. An answer leaves those that foretold it; when none is left, the model was surprised.
-"""
+In which order a broker did things cannot always be known: requests cross on two connections, the end of a connection is
+noticed late. So each session is a set of possible states. An answer leaves those that foretold it; when none is left,
+the model was surprised."""
 
 from __future__ import annotations
 
@@ -50,7 +50,13 @@ class Model:
     def foretold(self, key: Key, request: Request, now_ns: int) -> frozenset[int]:
         """The answers that are possible now."""
         possible = self.possible(key, now_ns)
-        return frozenset(answer for state in possible for taken in state.taken if taken.request == request for answer in taken.answers)
+        return frozenset(
+            answer
+            for state in possible
+            for taken in state.taken
+            if taken.request == request
+            for answer in taken.answers
+        )
 
     def answered(self, key: Key, request: Request, error: int, now_ns: int) -> Prediction:
         """The answer has come."""
@@ -88,7 +94,8 @@ class Model:
         for key in list(self.states):
             before = self.possible(key, now_ns)
             self.states[key] = frozenset(
-                State(gone=state.gone if state.session is None else "broker_restart", last=state.last) for state in before
+                State(gone=state.gone if state.session is None else "broker_restart", last=state.last)
+                for state in before
             )
 
     def dues(self, key: Key, now_ns: int) -> frozenset[int]:
@@ -96,7 +103,8 @@ class Model:
         return frozenset(state.due for state in self.possible(key, now_ns))
 
     def possible(self, key: Key, now_ns: int) -> frozenset[State]:
-        """The states after whatever the broker may have done by now, without those in which it has not done what it must have."""
+        """The states after whatever the broker may have done by now, without those in which it has not done what it
+        must have."""
         rooms = self._rooms(key)
         known = self._known(key)
         found = self._reached(known, rooms)
@@ -141,19 +149,24 @@ class Model:
         return tuple(dict.fromkeys((most < self.room, least < self.room)))
 
     def _tell_others(self, key: Key, request: Request, turns: tuple[Turn, ...], now_ns: int) -> None:
-        """A connection takes the session with it that was opened on it last, of whatever member; and from 4.2 on none when a session
-        that was opened on it has been closed or replaced since."""
+        """A connection takes the session with it that was opened on it last, of whatever member; and from 4.2 on none
+        when a session that was opened on it has been closed or replaced since."""
         opened = [turn.after is not None and turn.outcome in (Outcome.OPEN, Outcome.REOPEN) for turn in turns]
         if any(opened):
             self._taken_over(key, request.port, now_ns, certain=all(opened))
         if dies_with_older_connection(self.release.line):
             return
-        ended = [turn.before.opening for turn in turns if turn.before is not None and turn.outcome in (Outcome.REOPEN, Outcome.CLOSE)]
+        ended = [
+            turn.before.opening
+            for turn in turns
+            if turn.before is not None and turn.outcome in (Outcome.REOPEN, Outcome.CLOSE)
+        ]
         for port in {opening.port for opening in ended if opening is not None}:
             self._taken_over(key, port, now_ns, certain=len(ended) == len(turns) and len(set(ended)) == 1)
 
     def _taken_over(self, by: Key, port: int, now_ns: int, *, certain: bool) -> None:
-        """The end of that connection no longer takes the sessions of others with it, unless it has been noticed already."""
+        """The end of that connection no longer takes the sessions of others with it, unless it has been noticed
+        already."""
         for key, known in self.states.items():
             if key != by and any(port in state.killers for state in known):
                 states = self.possible(key, now_ns)
@@ -184,15 +197,26 @@ def _with_end(state: State, ending: End) -> State:
 def _is_raced(request: Request, state: State) -> bool:
     """Whether it opens the session anew while a request is on its way on another connection."""
     others = any(isinstance(item, Request) and item.port != request.port for item in state.queue)
-    return others and state.session is not None and request.api_key == SHARE_FETCH and request.epoch == 0 and request.early is None
+    return (
+        others
+        and state.session is not None
+        and request.api_key == SHARE_FETCH
+        and request.epoch == 0
+        and request.early is None
+    )
 
 
 def _matters(port: int, state: State) -> bool:
-    return state.lost or port in state.killers or any(item.port == port for item in (*state.queue, *(t.request for t in state.taken)))
+    return (
+        state.lost
+        or port in state.killers
+        or any(item.port == port for item in (*state.queue, *(t.request for t in state.taken)))
+    )
 
 
 def _may_be_noticed(items: list[Request | End], ending: End) -> bool:
-    """A connection's end comes behind what was sent on it; a reset, or an end behind requests that had to wait, may throw those away."""
+    """A connection's end comes behind what was sent on it; a reset, or an end behind requests that had to wait, may
+    throw those away."""
     ahead = [item for item in items if item is not ending]
     if not ahead:
         return True

@@ -1,8 +1,9 @@
-"""Share clients on a cluster of three brokers, whose partitions' leaders move: `python -m tests.broker.moves --moves 6 -o DIR`.
+"""Share clients on a cluster of three brokers, whose partitions' leaders move: `python -m tests.broker.moves --moves 6
+-o DIR`.
 
-Members fetch from the leaders that they know of and acknowledge, now and then to the leader of before. What the in-flight machine foretold,
-and what `kshark check` says of it, is printed; exit code 1 where the machine was surprised, or a member accused that did as it should.
-"""
+Members fetch from the leaders that they know of and acknowledge, now and then to the leader of before. What the
+in-flight machine foretold, and what `kshark check` says of it, is printed; exit code 1 where the machine was surprised,
+or a member accused that did as it should."""
 
 from __future__ import annotations
 
@@ -40,13 +41,15 @@ SETTINGS: Final = {
 PARTITIONS: Final = (0, 1)
 #: A partition that is not, or no longer, led by who was asked, or of which the broker knows nothing (yet).
 ELSEWHERE: Final = frozenset({3, 5, 6, 9, 13, 15, 74, 75, 124})
-#: What a member that does as it should may be told all the same: going on with a session that a leader's end took along.
+#: What a member that does as it should may be told all the same: going on with a session that a leader's end took
+#: along.
 ALLOWED: Final = frozenset({"FETCH_UNASSIGNED_PARTITION"})
 
 
 @dataclass
 class Session:
-    """A member's share session with one broker: its connection, the epoch due, its partitions, what it acquired and did not acknowledge."""
+    """A member's share session with one broker: its connection, the epoch due, its partitions, what it acquired and did
+    not acknowledge."""
 
     live: Live
     member_id: str
@@ -63,7 +66,12 @@ class Session:
                 self.epoch, self.held, self.listed = 0, [], set()
                 if lost:
                     return None  # what was to be said was meant for the session that is gone
-            body: dict[str, Any] = {"group_id": GROUP, "member_id": self.member_id, "share_session_epoch": self.epoch, "topics": topics}
+            body: dict[str, Any] = {
+                "group_id": GROUP,
+                "member_id": self.member_id,
+                "share_session_epoch": self.epoch,
+                "topics": topics,
+            }
             if key == 78:
                 limits = {"max_wait_ms": 50, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
                 body |= {**limits, "forgotten_topics_data": [], **forgotten}
@@ -82,10 +90,14 @@ class Moves:
 
     def __init__(self, brokers: list[Broker], seed: int) -> None:
         self.random, self.brokers = Random(seed), {broker.node_id: broker for broker in brokers}
-        self.lives = {node: Live(broker.port, line=broker.release.line, group=GROUP) for node, broker in self.brokers.items()}
+        self.lives = {
+            node: Live(broker.port, line=broker.release.line, group=GROUP) for node, broker in self.brokers.items()
+        }
         self.version = brokers[0].release.share
         self.leaders: dict[int, int] = {}
-        self.sessions = {(name, node): Session(self.lives[node], name.ljust(21, "A") + "A") for name in "ab" for node in self.brokers}
+        self.sessions = {
+            (name, node): Session(self.lives[node], name.ljust(21, "A") + "A") for name in "ab" for node in self.brokers
+        }
         self.wrong: set[tuple[int, int]] = set()
         self.connections: dict[tuple[str, int], LiveConnection] = {}
         self.admin = self.lives[1].connection()
@@ -96,7 +108,9 @@ class Moves:
         until = time.monotonic() + READY_SECONDS
         while "a" not in self.beats:
             assert time.monotonic() < until, "no broker coordinates the group"
-            self.admin.ask(10, "FindCoordinator", 2, {"key": GROUP, "key_type": 0}).wait()  # its log is made with the first question
+            self.admin.ask(
+                10, "FindCoordinator", 2, {"key": GROUP, "key_type": 0}
+            ).wait()  # its log is made with the first question
             self.beat("a")
             self.admin.talk.pause(0.2)
         for _ in range(10):  # with the first assignment partitions are made ready for the group
@@ -107,7 +121,9 @@ class Moves:
 
     def _create(self) -> str:
         orders = [[2, 3, 1], [3, 1, 2]]
-        rows = [{"partition_index": index, "broker_ids": order} for index, order in zip(PARTITIONS, orders, strict=True)]
+        rows = [
+            {"partition_index": index, "broker_ids": order} for index, order in zip(PARTITIONS, orders, strict=True)
+        ]
         asked = [{"name": "t", "num_partitions": -1, "replication_factor": -1, "assignments": rows}]
         answer = self.admin.ask(19, "CreateTopics", 7, {"topics": asked, "timeout_ms": 10_000}).wait().answer
         assert answer is not None
@@ -122,7 +138,9 @@ class Moves:
         body = {"topics": [{"topic_id": self.topic_id, "name": None}], "allow_auto_topic_creation": False}
         answer = self.admin.ask(3, "Metadata", 12, {**body, "include_topic_authorized_operations": False}).wait().answer
         assert answer is not None
-        self.leaders = {row["partition_index"]: row["leader_id"] for topic in answer["topics"] for row in topic["partitions"]}
+        self.leaders = {
+            row["partition_index"]: row["leader_id"] for topic in answer["topics"] for row in topic["partitions"]
+        }
 
     def feed(self) -> None:
         self.learn()
@@ -141,7 +159,12 @@ class Moves:
     def beat(self, name: str) -> None:
         """Joins, or stays."""
         epoch = self.beats.get(name, 0)
-        body = {"group_id": GROUP, "member_id": self.sessions[name, 1].member_id, "member_epoch": epoch, "rack_id": None}
+        body = {
+            "group_id": GROUP,
+            "member_id": self.sessions[name, 1].member_id,
+            "member_epoch": epoch,
+            "rack_id": None,
+        }
         for node in sorted(self.lives, key=lambda node: node != self.coordinator):
             with contextlib.suppress(OSError):
                 asked = self._to(name, node).ask(
@@ -163,16 +186,22 @@ class Moves:
             session.held = [one for one in session.held if one[0] in mine]
             acks = self._acks(session) if session.epoch else []
             forgotten = [{"topic_id": self.topic_id, "partitions": sorted(gone)}] if gone else []
-            sent = session.ask(78, "ShareFetch", self.version, self._topics(mine, acks), forgotten_topics_data=forgotten)
+            sent = session.ask(
+                78, "ShareFetch", self.version, self._topics(mine, acks), forgotten_topics_data=forgotten
+            )
             session.listed = mine if session.epoch else set()
             self._takes(session, sent)
 
     def acknowledges(self, name: str, *, elsewhere: bool = False) -> None:
         """To the broker that it has the records of; `elsewhere`: to another one."""
-        holding = [session for (who, _), session in self.sessions.items() if who == name and session.held and session.epoch]
+        holding = [
+            session for (who, _), session in self.sessions.items() if who == name and session.held and session.epoch
+        ]
         for session in holding[:1]:
             acks = self._acks(session)
-            others = [one for (who, _), one in self.sessions.items() if who == name and one is not session and one.epoch]
+            others = [
+                one for (who, _), one in self.sessions.items() if who == name and one is not session and one.epoch
+            ]
             to = self.random.choice(others) if elsewhere and others else session
             sent = to.ask(79, "ShareAcknowledge", min(self.version, 2), self._topics([], acks))
             if sent is not None and to is not session:
@@ -185,7 +214,11 @@ class Moves:
     def _topics(self, listed: Iterable[int], acks: list[tuple[int, int, int, int]]) -> list[dict[str, Any]]:
         rows = []
         for index in sorted({*listed, *(ack[0] for ack in acks)}):
-            batches = [{"first_offset": a, "last_offset": b, "acknowledge_types": [kind]} for at, a, b, kind in acks if at == index]
+            batches = [
+                {"first_offset": a, "last_offset": b, "acknowledge_types": [kind]}
+                for at, a, b, kind in acks
+                if at == index
+            ]
             rows.append({"partition_index": index, "acknowledgement_batches": batches})
         return [{"topic_id": self.topic_id, "partitions": rows}] if rows else []
 
@@ -196,7 +229,9 @@ class Moves:
             return
         for topic in sent.answer["responses"]:
             for row in topic["partitions"]:
-                found = [(row["partition_index"], one["first_offset"], one["last_offset"]) for one in row["acquired_records"]]
+                found = [
+                    (row["partition_index"], one["first_offset"], one["last_offset"]) for one in row["acquired_records"]
+                ]
                 session.held += found
                 if row["error_code"] in ELSEWHERE or row["acknowledge_error_code"] in ELSEWHERE:
                     self.learn()
@@ -211,7 +246,9 @@ class Moves:
         body = {"timeout_ms": 10_000, "topics": [{"name": "t", "partitions": partitions}]}
         self.admin.ask(45, "AlterPartitionReassignments", 0, body).wait()
         rows = [{"topic": "t", "partitions": [partition]}]
-        self.admin.ask(43, "ElectLeaders", 2, {"election_type": 0, "topic_partitions": rows, "timeout_ms": 10_000}).wait()
+        self.admin.ask(
+            43, "ElectLeaders", 2, {"election_type": 0, "topic_partitions": rows, "timeout_ms": 10_000}
+        ).wait()
 
     def restarts(self, node: int) -> None:
         """A broker goes down in good order while members go on, and comes back."""
@@ -276,16 +313,27 @@ def report(capture: Path, wrong: set[tuple[int, int]]) -> int:
         and finding.code not in ALLOWED
         and not any((int(finding.client.rpartition(":")[2]), one.correlation_id) in wrong for one in finding.witness)
     ]
-    print(capture.name, f"{capture.stat().st_size:,} B;", "handed out:", dict(found.handed), "acknowledged:", dict(found.results))
+    print(
+        capture.name,
+        f"{capture.stat().st_size:,} B;",
+        "handed out:",
+        dict(found.handed),
+        "acknowledged:",
+        dict(found.results),
+    )
     print(*found.surprises, *(f"{one.code}: {one.argument}" for one in accused), sep="\n")
     return 1 if found.surprises or accused else 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.broker.moves", description="Leaders of share partitions move.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.broker.moves", description="Leaders of share partitions move."
+    )
     parser.add_argument("--release", default="4.3.1", choices=RELEASES)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--moves", type=int, default=6, help="how often a leader moves; each third time by a restart (6)")
+    parser.add_argument(
+        "--moves", type=int, default=6, help="how often a leader moves; each third time by a restart (6)"
+    )
     parser.add_argument("--rounds", type=int, default=8, help="how much members do between (8)")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/broker"))
     given = parser.parse_args()

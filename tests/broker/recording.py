@@ -1,4 +1,5 @@
-"""The capture of a walk: by our own live capture where the right to capture is there, else from what the clients sent and received.
+"""The capture of a walk: by our own live capture where the right to capture is there, else from what the clients sent
+and received.
 
 `python -m tests.broker.recording PORTS FILE` captures on loopback until it is told to end.
 """

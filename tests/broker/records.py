@@ -1,8 +1,7 @@
 """What the in-flight machine foretells of the records in a capture of a broker, beside what the broker answered.
 
-Each range that is handed out has to be one that the machine held possible, with that delivery count; so has each result of
-acknowledgements. A rule that only looks on is asked at every answer, before the machine learns what it says.
-"""
+Each range that is handed out has to be one that the machine held possible, with that delivery count; so has each result
+of acknowledgements. A rule that only looks on is asked at every answer, before the machine learns what it says."""
 
 from __future__ import annotations
 
@@ -36,10 +35,11 @@ from tests.thinning import pages_of
 TAKEN, INVALID, NOT_HELD = 0, 42, 121
 #: These are about the partition, whatever its records are in: unknown, led elsewhere, or its topic is gone.
 OF_PARTITIONS = frozenset({3, 6, 74, 100})
-#: How well a thing was foretold: nothing else was possible, something else was too, the capture had not told enough, it was impossible.
+#: How well a thing was foretold: nothing else was possible, something else was too, the capture had not told enough, it
+#: was impossible.
 ALONE, ONE_OF, UNTOLD, SURPRISE = ("nothing else possible", "one of several", "not known", "surprise")
-#: 4.1.2 hands out what it has stored as done: behind a hole in the state that it read it goes back to the beginning of a batch. All do
-#: where what a former leader knew was stored behind what its successor had stored (apache/kafka#23074).
+#: 4.1.2 hands out what it has stored as done: behind a hole in the state that it read it goes back to the beginning of
+#: a batch. All do where what a former leader knew was stored behind what its successor had stored (apache/kafka#23074).
 TAKES_BACK = "the leader goes back behind its start offset"
 
 
@@ -50,7 +50,8 @@ Key = tuple[str | None, Partition]
 
 @dataclass
 class States:
-    """What leaders stored: how far their records reach, and where a start offset went back though no administrator moved it."""
+    """What leaders stored: how far their records reach, and where a start offset went back though no administrator
+    moved it."""
 
     reach: dict[Key, int] = field(default_factory=dict)
     went_back: set[Key] = field(default_factory=set)
@@ -61,14 +62,17 @@ class States:
         if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.went_back.discard(key)
         elif step.taken and step.start_offset is not None:
-            if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_says("keeps_highest_start"):
+            if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_says(
+                "keeps_highest_start"
+            ):
                 self.went_back.add(key)
             self.reach[key] = max([self.reach.get(key, -1), *(batch.last for batch in step.batches)])
 
 
 @dataclass
 class Foresight:
-    """`handed` counts ranges by how well they were foretold, `results` those of acknowledgements, by error code; `surprises` say more."""
+    """`handed` counts ranges by how well they were foretold, `results` those of acknowledgements, by error code;
+    `surprises` say more."""
 
     handed: Counter[str] = field(default_factory=Counter)
     results: Counter[str] = field(default_factory=Counter)
@@ -111,9 +115,13 @@ class Foresight:
             self.renewing.add(now.step.group_id)
 
     def _surprised(self, step: Step, what: str, piece: Piece, possible: Iterable[int]) -> None:
-        may = ", ".join(f"{one.stage} {one.count} {one.how} {_holder(one.hold)}" for one in piece.value) or "nothing known"
+        may = (
+            ", ".join(f"{one.stage} {one.count} {one.how} {_holder(one.hold)}" for one in piece.value)
+            or "nothing known"
+        )
         self.surprises.append(
-            f"{step.here} of {step.connection.client} ({step.packets}), group {step.group_id}, member {step.member_id}: {what} "
+            f"{step.here} of {step.connection.client} ({step.packets}), group {step.group_id}, member "
+            f"{step.member_id}: {what} "
             f"{piece.first}-{piece.last}, possible was {sorted(possible)}: {may}"
         )
 
@@ -123,7 +131,9 @@ def foresight(capture: Path) -> Foresight:
     found = Foresight()
     checks = (Check(found.acquiring, about=Acquiring), Check(found.acknowledging, about=Acknowledging))
     onlooker = Rule(number=None, code="LOOKS_ON", text="", source="", verdicts=NOTES, machine=IN_FLIGHT, checks=checks)
-    stores = structs.replace(onlooker, code="LOOKS_ON_STATES", machine=PERSISTER, checks=(Check(found.states.storing, apis=_STORES),))
+    stores = structs.replace(
+        onlooker, code="LOOKS_ON_STATES", machine=PERSISTER, checks=(Check(found.states.storing, apis=_STORES),)
+    )
     analyzer = Analyzer(exact=True, book=RuleBook((*RULES, onlooker, stores)))
     batches = (item for item in open_captures([capture]) if isinstance(item, PacketBatch))
     for page in pages_of(batches, Options(records=False, bodies=APIS)):
@@ -171,7 +181,9 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
         is_new = partition.end is not None and piece.first >= partition.end
         is_done = partition.start is not None and piece.last < partition.start
         counts = {1} if is_new else set()
-        is_stored = is_new and piece.first <= states.reach.get(_key(now), -1)  # by whom led before, or of a fetch that was told nothing
+        is_stored = is_new and piece.first <= states.reach.get(
+            _key(now), -1
+        )  # by whom led before, or of a fetch that was told nothing
         if is_stored or not (is_new or is_done):
             return None
     elif any(one.count is None for one in piece.value):
@@ -180,12 +192,19 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
         asked = any(run.first <= piece.last and run.last >= piece.first for runs in partition.open for run in runs)
         stages = {AVAILABLE, ACQUIRED} if asked else {AVAILABLE}  # what is being released may be handed out
         counts = {(one.count or 0) + 1 for one in piece.value if one.stage in stages}
-        if partition.stored is not None and partition.stored[1].packet > now.step.packet:  # acquired, let go and stored before the answer
+        if (
+            partition.stored is not None and partition.stored[1].packet > now.step.packet
+        ):  # acquired, let go and stored before the answer
             counts |= {one.count or 0 for one in piece.value if one.how == "stored"}
     holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
     since = max(holds, default=(partition.doubt[0], 0))
-    lost = sum(may_have_acquired(one, *since) and one.packet < now.answer.packet and one is not now.step for one in now.stranded)
-    least = 0 if all_say(now.session.releases, "release_uncounts") is False else -lost  # 4.1 takes back deliveries that nobody saw
+    lost = sum(
+        may_have_acquired(one, *since) and one.packet < now.answer.packet and one is not now.step
+        for one in now.stranded
+    )
+    least = (
+        0 if all_say(now.session.releases, "release_uncounts") is False else -lost
+    )  # 4.1 takes back deliveries that nobody saw
     return frozenset(max(1, count + more) for count in counts for more in range(least, lost + 1))
 
 
@@ -193,7 +212,8 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
 
 
 def _results(now: Acknowledging, may_hold: bool) -> frozenset[int] | None:
-    """The errors that their partition may be answered; None: the capture has not told enough. Kafka: SharePartition.acknowledge.
+    """The errors that their partition may be answered; None: the capture has not told enough. Kafka:
+    SharePartition.acknowledge.
 
     `may_hold`: the member may have acquired records without being told.
     """
@@ -265,7 +285,9 @@ def _may_be_passed(now: Acknowledging, batch: Batch) -> bool:
     if start is None:
         return False
     below = now.share_partition.over(start, batch.last, now.step.time_ns, now.step.end_ns)
-    return sum(one.size for one in below) > batch.last - start and all(any(r.stage in TERMINAL for r in one.value) for one in below)
+    return sum(one.size for one in below) > batch.last - start and all(
+        any(r.stage in TERMINAL for r in one.value) for one in below
+    )
 
 
 def _stored_start(partition: SharePartition) -> int | None:
@@ -275,7 +297,9 @@ def _stored_start(partition: SharePartition) -> int | None:
 
 def _is_held_by(record: Record, member_id: str | None) -> bool:
     """Whether that member has it acquired, were it only known because it renewed the lock."""
-    renewed = record.stage is ACQUIRED and record.hold is None and record.by is not None and record.by.member_id == member_id
+    renewed = (
+        record.stage is ACQUIRED and record.hold is None and record.by is not None and record.by.member_id == member_id
+    )
     return renewed or record.is_held_by(member_id)
 
 

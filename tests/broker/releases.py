@@ -1,7 +1,7 @@
 """The broker releases that conversations run against, and what each does in its own way. Shown by `make test-broker`.
 
-What the releases do with share sessions stands in the product's own table (tests.broker.table); here is what surrounds it.
-"""
+What the releases do with share sessions stands in the product's own table (tests.broker.table); here is what surrounds
+it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ UNKNOWN_SERVER_ERROR, INVALID_REQUEST = -1, 42
 
 @dataclass(frozen=True)
 class Release:
-    """A Kafka release: its Maven version, the highest share versions it offers, how its storage is formatted, how it answers.
+    """A Kafka release: its Maven version, the highest share versions it offers, how its storage is formatted, how it
+    answers.
 
-    `null_member`, `empty_member`, `long_member` (37 characters), `odd_member` (no base64 of a uuid): top-level errors for such
-    member ids; None: taken like any other id. `fails_on_unknown_topics`: with
-    UNKNOWN_SERVER_ERROR fetches fail whose session has a topic that does not exist; later brokers say it at the partition.
+    `null_member`, `empty_member`, `long_member` (37 characters), `odd_member` (no base64 of a uuid): top-level errors
+    for such member ids; None: taken like any other id. `fails_on_unknown_topics`: with UNKNOWN_SERVER_ERROR fetches
+    fail whose session has a topic that does not exist; later brokers say it at the partition.
     `config_command`: the class of the tool for settings.
     """
 

@@ -1,8 +1,7 @@
 """Runs against a broker: the scenarios, all at once, and a walk with the files it leaves.
 
-A walk leaves NAME.pcap, NAME.walk.json.gz (every step), NAME.expected.json (what the capture should lead to), NAME.requests.jsonl.gz
-(the broker's request log).
-"""
+A walk leaves NAME.pcap, NAME.walk.json.gz (every step), NAME.expected.json (what the capture should lead to),
+NAME.requests.jsonl.gz (the broker's request log)."""
 
 from __future__ import annotations
 
@@ -51,12 +50,17 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, object]:
-        return {} if self.room == MANY else {"group.share.max.share.sessions": self.room, "group.share.max.size": self.room}
+        return (
+            {}
+            if self.room == MANY
+            else {"group.share.max.share.sessions": self.room, "group.share.max.size": self.room}
+        )
 
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a plan; `failures`: scenarios that a broker answered otherwise; `captured`: from the wire, not put together;
+    """What became of a plan; `failures`: scenarios that a broker answered otherwise; `captured`: from the wire, not put
+    together;
     `records`: what the in-flight machine foretold."""
 
     plan: Plan
@@ -84,7 +88,13 @@ def run(plan: Plan, folder: Path) -> Done:
         truth = expected(plan.name, plan.seed, walk.diary, packets_of(capture, broker.port))
         with gzip.open(folder / f"{plan.name}.requests.jsonl.gz", "wt") as log:
             log.writelines(f"{json.dumps(line, separators=(',', ':'))}\n" for line in broker.requests())
-    steps = {"name": plan.name, "broker": plan.release, "seed": plan.seed, "profile": "random", "steps": walk.diary.steps}
+    steps = {
+        "name": plan.name,
+        "broker": plan.release,
+        "seed": plan.seed,
+        "profile": "random",
+        "steps": walk.diary.steps,
+    }
     with gzip.open(folder / f"{plan.name}.walk.json.gz", "wt") as file:
         json.dump(steps, file, separators=(",", ":"))
     (folder / f"{plan.name}.expected.json").write_text(json.dumps(truth, separators=(",", ":")))
@@ -103,7 +113,10 @@ def play(broker: Broker, plan: Plan) -> list[str]:
         live.topics[TOPIC] = talk.topics["t"]
         try:
             scenario(live)
-            surprised = [f"{step['api']} epoch {step['epoch']}: {step['predicted']}, was {step['answer']}" for step in diary.surprises]
+            surprised = [
+                f"{step['api']} epoch {step['epoch']}: {step['predicted']}, was {step['answer']}"
+                for step in diary.surprises
+            ]
             return f"{scenario.__name__}: not foretold: {'; '.join(surprised)}" if surprised else None
         except AssertionError as error:
             return f"{scenario.__name__}: {error}"

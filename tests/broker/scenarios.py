@@ -1,8 +1,8 @@
 """Conversations that are written once: kshark judges them on paper, and real brokers have to answer them word for word.
 
-Each is a function of a conversation; the answers are written by hand, by release where releases differ. A pause is real time with a
-broker. Sources of the answers: KIP-932's session table, and what brokers of the three releases were seen to do.
-"""
+Each is a function of a conversation; the answers are written by hand, by release where releases differ. A pause is real
+time with a broker. Sources of the answers: KIP-932's session table, and what brokers of the three releases were seen to
+do."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def a_partition_twice(talk: Conversation) -> None:
 
 
 def a_topic_that_does_not_exist(talk: Conversation) -> None:
-    """The session goes on all the same; so does every -1, until the topic is forgotten. Who only renews locks asks for no records.
+    """The session goes on all the same; so does every -1, until the topic is forgotten. Who only renews locks asks for
+    no records.
 
     Since 4.4 it is said at the partition.
     """
@@ -346,7 +347,8 @@ def java_finds_no_room(talk: Conversation) -> None:
 
 
 def assigned(talk: Conversation, member: Member, epoch: int, on_paper: list[int]) -> tuple[int, list[int]]:
-    """Heartbeats until the member is assigned so many partitions: its new epoch, and which they are. On paper the first answer says it."""
+    """Heartbeats until the member is assigned so many partitions: its new epoch, and which they are. On paper the first
+    answer says it."""
     for _ in range(60):
         assignment = {"topic_partitions": [{"topic_id": TOPIC, "partitions": on_paper}]}
         told: dict[str, Any] = {
@@ -358,7 +360,9 @@ def assigned(talk: Conversation, member: Member, epoch: int, on_paper: list[int]
         answer = member.heartbeat(epoch, ["t"]).answered(**told).answer  # type: ignore[attr-defined]
         epoch = answer["member_epoch"]
         partitions = [
-            index for topic in (answer["assignment"] or {"topic_partitions": []})["topic_partitions"] for index in topic["partitions"]
+            index
+            for topic in (answer["assignment"] or {"topic_partitions": []})["topic_partitions"]
+            for index in topic["partitions"]
         ]
         if len(partitions) == len(on_paper):
             return epoch, sorted(partitions)

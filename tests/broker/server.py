@@ -41,19 +41,30 @@ def jars(release: Release) -> Path:
     shutil.rmtree(folder, ignore_errors=True)  # fetched before the tools were needed, too
     maven = shutil.which("mvn")
     if maven is None:
-        raise NoBroker(f"the jars of Kafka {release.version} are fetched by Maven, and there is no mvn (Debian: apt-get install maven)")
+        raise NoBroker(
+            f"the jars of Kafka {release.version} are fetched by Maven, and there is no mvn (Debian: apt-get install "
+            f"maven)"
+        )
     partial = root / f"{release.version}.{os.getpid()}.partial"
     goal = ("dependency:copy-dependencies", f"-DoutputDirectory={partial}", f"-Drelease={release.version}")
     try:
         subprocess.run(
-            (maven, "-q", "-B", "-f", str(HERE / "pom.xml"), *goal), check=True, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS
+            (maven, "-q", "-B", "-f", str(HERE / "pom.xml"), *goal),
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_SECONDS,
         )
         partial.rename(folder)
     except subprocess.TimeoutExpired:
-        raise NoBroker(f"Maven did not fetch Kafka {release.version} within {DOWNLOAD_SECONDS} s; try again: make test-broker") from None
+        raise NoBroker(
+            f"Maven did not fetch Kafka {release.version} within {DOWNLOAD_SECONDS} s; try again: make test-broker"
+        ) from None
     except subprocess.CalledProcessError as error:
         said = (error.stdout or error.stderr).strip().splitlines()
-        raise NoBroker(f"Maven could not fetch Kafka {release.version}: {said[0] if said else 'it does not say why'}") from None
+        raise NoBroker(
+            f"Maven could not fetch Kafka {release.version}: {said[0] if said else 'it does not say why'}"
+        ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
@@ -69,20 +80,32 @@ def free_ports(count: int) -> list[int]:
 
 
 class Broker:
-    """A broker of one release; `settings` go into its configuration. Use it as a context; `port` is where clients connect.
+    """A broker of one release; `settings` go into its configuration. Use it as a context; `port` is where clients
+    connect.
 
     `of` is another one: then it is a broker of that one's cluster, which has the controller, and `node_id` its number.
     """
 
     def __init__(
-        self, release: Release, folder: Path, settings: Mapping[str, object] | None = None, *, of: Broker | None = None, node_id: int = 1
+        self,
+        release: Release,
+        folder: Path,
+        settings: Mapping[str, object] | None = None,
+        *,
+        of: Broker | None = None,
+        node_id: int = 1,
     ) -> None:
         java = find_java()
         if java is None:
-            raise NoBroker("brokers need Java 17 or newer; install one (Debian: apt-get install default-jre-headless) or set JAVA_HOME")
+            raise NoBroker(
+                "brokers need Java 17 or newer; install one (Debian: apt-get install default-jre-headless) or set "
+                "JAVA_HOME"
+            )
         self.release, self.folder, self.node_id = release, folder, node_id
         self.port, self.controller_port = free_ports(2)
-        self.cluster_id: str = of.cluster_id if of is not None else base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.cluster_id: str = (
+            of.cluster_id if of is not None else base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        )
         if of is not None:
             self.controller_port = of.controller_port
         self._java = (str(java.home / "bin/java"), *JVM, "-cp", f"{jars(release)}/*")
@@ -104,10 +127,19 @@ class Broker:
         (self.folder / "broker.properties").write_text(text)
 
     def __enter__(self) -> Broker:
-        tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={self.cluster_id}", "-c", "broker.properties", *self.release.format)
+        tool = (
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={self.cluster_id}",
+            "-c",
+            "broker.properties",
+            *self.release.format,
+        )
         done = subprocess.run((*self._java, *tool), cwd=self.folder, capture_output=True, text=True)
         if done.returncode:
-            raise NoBroker(f"Kafka {self.release.version} cannot format its storage: {done.stderr.strip() or done.stdout.strip()}")
+            raise NoBroker(
+                f"Kafka {self.release.version} cannot format its storage: {done.stderr.strip() or done.stdout.strip()}"
+            )
         self.start()
         return self
 

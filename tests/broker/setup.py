@@ -1,4 +1,5 @@
-"""What a broker needs before a conversation: topics with records, groups that read them from the start, a coordinator that is awake."""
+"""What a broker needs before a conversation: topics with records, groups that read them from the start, a coordinator
+that is awake."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ UNKNOWN_TOPIC: Final = "zMzMzMzMzMzMzMzMzMzMzA"
 GROUP_RESOURCE: Final = 32
 RECORDS_IN_BATCH: Final = 5
 READY_SECONDS: Final = 30.0
-#: A topic that was just made: its partition is unknown, or has no leader (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER).
+#: A topic that was just made: its partition is unknown, or has no leader (UNKNOWN_TOPIC_OR_PARTITION,
+#: NOT_LEADER_OR_FOLLOWER).
 NOT_YET: Final = (3, 6)
 
 
@@ -31,8 +33,12 @@ def create_topics(admin: LiveConnection, partitions: Mapping[str, int]) -> dict[
 def produce(admin: LiveConnection, topic: str, partition: int, count: int) -> None:
     """Appends records in small batches, so that many fetches find some."""
     for start in range(0, count, RECORDS_IN_BATCH):
-        now_ms = time.time_ns() // 1_000_000  # what is older than a week is deleted half a minute after the broker's start
-        rows = [Record(at, now_ms, None, b"%d" % (start + at), ()) for at in range(min(RECORDS_IN_BATCH, count - start))]
+        now_ms = (
+            time.time_ns() // 1_000_000
+        )  # what is older than a week is deleted half a minute after the broker's start
+        rows = [
+            Record(at, now_ms, None, b"%d" % (start + at), ()) for at in range(min(RECORDS_IN_BATCH, count - start))
+        ]
         _append(admin, topic, partition, write_batch(rows))
 
 
@@ -82,9 +88,14 @@ def _is_awake(admin: LiveConnection, group: str) -> bool:
 
 
 def prepare(
-    talk: Live, topics: Mapping[str, int], groups: Collection[str], locks_ms: Mapping[str, int] | None = None, records: int = 60
+    talk: Live,
+    topics: Mapping[str, int],
+    groups: Collection[str],
+    locks_ms: Mapping[str, int] | None = None,
+    records: int = 60,
 ) -> LiveConnection:
-    """All of it; returns the administrator's connection. The topics' ids are known to the conversation by their names."""
+    """All of it; returns the administrator's connection. The topics' ids are known to the conversation by their
+    names."""
     admin = talk.connection()
     admin.client_id = "admin"
     talk.topics.update(create_topics(admin, topics))

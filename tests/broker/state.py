@@ -1,7 +1,7 @@
 """One member's share session at one broker, and what a request or the end of a connection makes of it.
 
-The outcomes are the product's table (tests.broker.table); what stands here beside it was seen on brokers: which errors come before the
-session is looked at, what a topic that does not exist does, which connections take a session with them.
+The outcomes are the product's table (tests.broker.table); what stands here beside it was seen on brokers: which errors
+come before the session is looked at, what a topic that does not exist does, which connections take a session with them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ SHARE_FETCH: Final = 78
 UNKNOWN_SERVER_ERROR: Final = -1
 INVALID_SHARE_SESSION_EPOCH: Final = 123
 SHARE_SESSION_LIMIT_REACHED: Final = 133
-#: Why there is no session after the end of an older connection: until 4.1 always, later where the end and a reopening crossed.
+#: Why there is no session after the end of an older connection: until 4.1 always, later where the end and a reopening
+#: crossed.
 OLD_CONNECTION_CLOSED: Final = "old_connection_closed"
 RACED: Final = "old_connection_closed while the session was opened anew"
 #: An opening takes the old session away before there is a new one, and another request may come in between.
@@ -38,8 +39,9 @@ EFFECTS: Final = {
 class Request:
     """A request on its way.
 
-    `early`: the error that it gets before any session is looked at; `unknown`: topics listed that do not exist, where fetches fail for
-    that; `forgets`: topics forgotten; `twice`: an opening that lists a partition twice; `wait_ns`: how long the broker may hold it;
+    `early`: the error that it gets before any session is looked at; `unknown`: topics listed that do not exist, where
+    fetches fail for that; `forgets`: topics forgotten; `twice`: an opening that lists a partition twice; `wait_ns`: how
+    long the broker may hold it;
     `renews`: it asks for no records.
     """
 
@@ -59,7 +61,8 @@ class Request:
 
 @dataclass(frozen=True)
 class End:
-    """The end of a connection, on its way to the broker; by `surely_ns` it has noticed. `waits`: several requests are in front."""
+    """The end of a connection, on its way to the broker; by `surely_ns` it has noticed. `waits`: several requests are
+    in front."""
 
     port: int
     sent_ns: int
@@ -70,7 +73,8 @@ class End:
 
 @dataclass(frozen=True)
 class Session:
-    """The request that opened it, the epoch due, the last epoch of each kind of request, the topics in it that fetches fail for."""
+    """The request that opened it, the epoch due, the last epoch of each kind of request, the topics in it that fetches
+    fail for."""
 
     opening: Request | None
     due: int
@@ -82,9 +86,9 @@ class Session:
 class Turn:
     """What the broker did when it was a request's turn.
 
-    `before` and `after` are the session; `gone` says why there was none. `previous`: the request of this session that had its turn
-    before on the same connection; `last`: the last one that was accepted, on any; `overtook`: it was accepted after `previous`.
-    """
+    `before` and `after` are the session; `gone` says why there was none. `previous`: the request of this session that
+    had its turn before on the same connection; `last`: the last one that was accepted, on any; `overtook`: it was
+    accepted after `previous`."""
 
     outcome: Outcome | None
     before: Session | None
@@ -105,7 +109,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class Taken:
-    """A request that the broker has taken and not answered, as far as the client knows; `overtakers`: what was taken since then."""
+    """A request that the broker has taken and not answered, as far as the client knows; `overtakers`: what was taken
+    since then."""
 
     request: Request
     answers: frozenset[int]
@@ -117,9 +122,8 @@ class Taken:
 class State:
     """A possible state: the session, or why there is none, and what the broker has still to do.
 
-    `killers`: connections whose end takes the session; `lost`: what is due is no longer known; `last`: the last request that was
-    accepted; `here`: the last request of each connection, and whether one was accepted after it.
-    """
+    `killers`: connections whose end takes the session; `lost`: what is due is no longer known; `last`: the last request
+    that was accepted; `here`: the last request of each connection, and whether one was accepted after it."""
 
     session: Session | None = None
     gone: str = "never_opened"
@@ -150,7 +154,9 @@ def take(state: State, request: Request, *, room: bool, older_kill: bool) -> Ite
         elif outcome is Outcome.ADVANCE:
             yield _advanced(known, request)
         elif outcome is Outcome.CLOSE:
-            closed = replace(known, session=None, gone="final_epoch", killers=_still_killing(known, older_kill), lost=False)
+            closed = replace(
+                known, session=None, gone="final_epoch", killers=_still_killing(known, older_kill), lost=False
+            )
             yield _turned(known, _checked(known, closed, outcome, 0, request), request, outcome, frozenset({0}))
         else:
             error = ERROR_OF[outcome]
@@ -171,7 +177,9 @@ def end(state: State, ending: End, *, older_kill: bool) -> Iterator[State]:
     if kills or state.lost:
         opening = state.session.opening if state.session is not None else None
         own = opening is not None and opening.port == ending.port
-        yield replace(after, session=None, gone="connection_closed" if own else OLD_CONNECTION_CLOSED if older_kill else RACED)
+        yield replace(
+            after, session=None, gone="connection_closed" if own else OLD_CONNECTION_CLOSED if older_kill else RACED
+        )
     if not kills:
         yield after
 
@@ -187,9 +195,8 @@ def _as_known(state: State, epoch: int) -> list[State]:
 def _still_killing(state: State, older_kill: bool) -> frozenset[int]:
     """The connections that may take the member's next session too.
 
-    Up to 4.1 all on which it ever opened one (KAFKA-19950); later one whose end the broker is just about to notice: it looks the session
-    up, and removes what has taken its place meanwhile.
-    """
+    Up to 4.1 all on which it ever opened one (KAFKA-19950); later one whose end the broker is just about to notice: it
+    looks the session up, and removes what has taken its place meanwhile."""
     ending = {item.port for item in state.queue if isinstance(item, End)}
     return state.killers if older_kill else state.killers & ending
 
@@ -200,7 +207,9 @@ def _opened(state: State, request: Request, outcome: Outcome, *, room: bool, old
     gone = replace(state, session=None, killers=kept, lost=False)
     if request.twice:
         failed = replace(gone, gone="failed_reopen")
-        return _turned(state, _checked(state, failed, outcome, -1, request, failed=True), request, outcome, frozenset({-1}))
+        return _turned(
+            state, _checked(state, failed, outcome, -1, request, failed=True), request, outcome, frozenset({-1})
+        )
     if not room:
         refused = replace(gone, gone="session_limit")
         error = SHARE_SESSION_LIMIT_REACHED
@@ -232,17 +241,28 @@ def _overtaken(taken: Taken, session: Session, by: Request) -> Taken:
     return replace(taken, answers=taken.answers | {INVALID_SHARE_SESSION_EPOCH}, overtakers=(*taken.overtakers, by))
 
 
-def _checked(before: State, after: State, outcome: Outcome, error: int, request: Request, *, failed: bool = False) -> State:
+def _checked(
+    before: State, after: State, outcome: Outcome, error: int, request: Request, *, failed: bool = False
+) -> State:
     """What this model says comes after an answer has to be among what the product's table says."""
-    assert after.due in due_after(outcome, error, request.epoch, before.due, failed=failed), (outcome, error, before.due, after.due)
+    assert after.due in due_after(outcome, error, request.epoch, before.due, failed=failed), (
+        outcome,
+        error,
+        before.due,
+        after.due,
+    )
     return after
 
 
 def _turned(before: State, after: State, request: Request, outcome: Outcome | None, answers: frozenset[int]) -> State:
     """Writes down the turn that led from one state to the other."""
-    previous, overtook = next(((seen, later) for port, seen, later in before.here if port == request.port), (None, False))
+    previous, overtook = next(
+        ((seen, later) for port, seen, later in before.here if port == request.port), (None, False)
+    )
     turn = Turn(outcome, before.session, after.session, before.gone, previous, before.last, overtook, before.lost)
-    accepted = outcome is Outcome.CLOSE or (after.session is not None and outcome in (Outcome.OPEN, Outcome.REOPEN, Outcome.ADVANCE))
+    accepted = outcome is Outcome.CLOSE or (
+        after.session is not None and outcome in (Outcome.OPEN, Outcome.REOPEN, Outcome.ADVANCE)
+    )
     others = [(port, seen, later or accepted) for port, seen, later in before.here if port != request.port]
     answerable = not any(isinstance(item, End) and item.port == request.port for item in before.queue)
     return replace(

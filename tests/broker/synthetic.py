@@ -1,4 +1,5 @@
-"""Conversations on paper that an observer looks on at, as at those with a real broker: the same script, with the answers that it says."""
+"""Conversations on paper that an observer looks on at, as at those with a real broker: the same script, with the
+answers that it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the product says that a broker does with a share-session epoch, as the model below asks for it: the one place that knows its tables.
+"""What the product says that a broker does with a share-session epoch, as the model below asks for it: the one place
+that knows its tables.
 
 Real brokers are asked whether the tables are right: what the model foretells stands on them.
 """
@@ -60,7 +61,8 @@ def due_after(outcome: Outcome, error: int, epoch: int, due: int, *, failed: boo
 
 
 def dies_with_older_connection(line: str) -> bool:
-    """Whether the end of a connection takes a session that was opened anew on another one (KAFKA-19950). `line`: 4.1, 4.2 ..."""
+    """Whether the end of a connection takes a session that was opened anew on another one (KAFKA-19950). `line`: 4.1,
+    4.2 ..."""
     behaviour = BEHAVIOUR[Release.V4_1 if line == "4.1" else Release.V4_2]
     assert behaviour.dies_with_connection
     return behaviour.dies_with_older_connection

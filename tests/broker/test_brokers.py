@@ -1,4 +1,5 @@
-"""Real brokers of each release answer the scenarios as written and a short walk as foretold, and kshark accuses no clean step of it.
+"""Real brokers of each release answer the scenarios as written and a short walk as foretold, and kshark accuses no
+clean step of it.
 
 The long form is `make test-broker`. Needs Java 17, and Maven until the releases' jars are in the cache folder.
 """

@@ -1,4 +1,5 @@
-"""The causes of refusals, beside those of another walker that knows its brokers by other means (walks of the shared folder)."""
+"""The causes of refusals, beside those of another walker that knows its brokers by other means (walks of the shared
+folder)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def turn(step: dict[str, Any]) -> Turn:
     before = None if state["expected"] is None else Session(opening, state["expected"], own)
     last = request(state["last"][0], -2, state["last"][2], state["last"][3]) if state["last"] else None
     earlier = state["prev_here"]
-    previous = request(earlier["port"], 1 if earlier["effect"] == "untouched" else 2, earlier["epoch"]) if earlier else None
+    previous = (
+        request(earlier["port"], 1 if earlier["effect"] == "untouched" else 2, earlier["epoch"]) if earlier else None
+    )
     outcome = outcome_of(step["api"], step["epoch"], before.due if before else ABSENT)
     return Turn(outcome, before, before, state["gone"], previous, last, state["last_after_prev_here"], lost=False)
 
@@ -44,8 +47,15 @@ def test_causes_are_those_of_another_walker(name: str) -> None:
     for row in json.loads((folder / f"{name}.expected.json").read_text())["steps"]:
         step = steps[row["n"]]
         state = step["state"]
-        certain = state is not None and not (step["racy"] or step["surprise"] or state["model_unknown"] or state["dying"])
-        if row["error_code"] not in REFUSED or not certain or row["causes"] == ["unknown"] or step["effect"] == "advance":
+        certain = state is not None and not (
+            step["racy"] or step["surprise"] or state["model_unknown"] or state["dying"]
+        )
+        if (
+            row["error_code"] not in REFUSED
+            or not certain
+            or row["causes"] == ["unknown"]
+            or step["effect"] == "advance"
+        ):
             continue
         compared += 1
         sent = request(row["client_port"], row["n"], row["epoch"], step["api"])

@@ -1,4 +1,5 @@
-"""The in-flight machine foretells what is handed out and what becomes of acknowledgements, in captures of brokers too that no walk made."""
+"""The in-flight machine foretells what is handed out and what becomes of acknowledgements, in captures of brokers too
+that no walk made."""
 
 from __future__ import annotations
 
@@ -16,8 +17,24 @@ from tests.shared import CAPTURES, sample_of, shared
 
 #: Captures of real brokers with records that were handed out.
 BUNDLED = [
-    *("adv-acks", "adv-epochs", "adv-members", "adv-races-4.1.2", "adv-sessions-4.2.1", "aimed", "aimed-4.1.2", "java-limit", "seed-messy"),
-    *("share-java-explicit", "share-java-explicit-4.0.0", "share-java-explicit-4.1.2", "share-java-implicit-4.2.1", "share-java-renew"),
+    *(
+        "adv-acks",
+        "adv-epochs",
+        "adv-members",
+        "adv-races-4.1.2",
+        "adv-sessions-4.2.1",
+        "aimed",
+        "aimed-4.1.2",
+        "java-limit",
+        "seed-messy",
+    ),
+    *(
+        "share-java-explicit",
+        "share-java-explicit-4.0.0",
+        "share-java-explicit-4.1.2",
+        "share-java-implicit-4.2.1",
+        "share-java-renew",
+    ),
     *("share-librdkafka", "share-loss", "share-restart", "tcp-var-base", "tcp-var-missed"),
 ]
 WALKS = ("walk-412-1", "walk-wild-1")

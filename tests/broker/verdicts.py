@@ -1,4 +1,5 @@
-"""What `kshark check` says of a walk, beside what the walk knows: clean steps that are accused, refusals explained rightly or not.
+"""What `kshark check` says of a walk, beside what the walk knows: clean steps that are accused, refusals explained
+rightly or not.
 
 Only as much as a run wants to know at once.
 """
@@ -12,10 +13,10 @@ from typing import Any
 import kshark
 from kshark.model import Finding
 
-#: May be said of any request that goes on after a refusal (rule 38); and walkers fetch whatever was assigned to them, group or no group,
-#: do not forget what they acknowledged by mistake, overtake their own fetches, now and then pass over a record as if it were a gap, and
-#: open sessions as fast as they like. The last one is the broker's: where a leader reads its state anew while old timers still write, it
-#: hands out what it has stored as done (4.2.1, 4.3.1).
+#: May be said of any request that goes on after a refusal (rule 38); and walkers fetch whatever was assigned to them,
+#: group or no group, do not forget what they acknowledged by mistake, overtake their own fetches, now and then pass
+#: over a record as if it were a gap, and open sessions as fast as they like. The last one is the broker's: where a
+#: leader reads its state anew while old timers still write, it hands out what it has stored as done (4.2.1, 4.3.1).
 ALLOWED = (
     "NO_RECOVERY",
     "FETCH_OVERTAKEN",
@@ -31,7 +32,8 @@ OF_4_1 = (*ALLOWED, "REDELIVERY_AFTER_TERMINAL")
 
 
 def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], list[str]]:
-    """How many refusals are right, unknown, wrong or missed, and how many acknowledgements that were not taken are explained.
+    """How many refusals are right, unknown, wrong or missed, and how many acknowledgements that were not taken are
+    explained.
 
     And the clean steps that have a violation; and acknowledgements that were not taken for no reason, or more than one.
     """
@@ -57,7 +59,9 @@ def verdicts(capture: Path, expected: dict[str, Any]) -> tuple[Counter[str], lis
             why = [finding for finding in caused if (finding.topic_id, finding.partition) == (topic_id, partition)]
             counts["acknowledgements " + ("unknown" if why and why[0].verdict == "unknown" else "explained")] += 1
             if len(why) != 1:
-                accused.append(f"step {step['n']} ({step['sent']}): {len(why)} causes of {error} for {topic_id}-{partition}")
+                accused.append(
+                    f"step {step['n']} ({step['sent']}): {len(why)} causes of {error} for {topic_id}-{partition}"
+                )
     return counts, accused
 
 

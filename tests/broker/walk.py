@@ -71,7 +71,9 @@ class Walk:
         self.talk = Live(broker.port, self.diary, line=broker.release.line)
         self.admin = prepare(self.talk, TOPICS, GROUPS, SHORT_LOCKS_MS)
         self.diary.known_topics.update(self.talk.topics.values())
-        self.partitions = [(self.talk.topics[topic], index) for topic, count in TOPICS.items() for index in range(count)]
+        self.partitions = [
+            (self.talk.topics[topic], index) for topic, count in TOPICS.items() for index in range(count)
+        ]
         self._names = {self.talk.topics[topic]: topic for topic in TOPICS}
         self.actors = [Actor(GROUPS[n % len(GROUPS)], self.new_id(), self.talk.connection()) for n in range(members)]
         for actor in self.actors:
@@ -84,7 +86,9 @@ class Walk:
     def new_id(self) -> str:
         """A member id as Java clients make them: a uuid in base64."""
         letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-        return self.random.choice(letters[:62]) + "".join(self.random.choices(letters, k=20)) + self.random.choice("AQgw")
+        return (
+            self.random.choice(letters[:62]) + "".join(self.random.choices(letters, k=20)) + self.random.choice("AQgw")
+        )
 
     def due(self, actor: Actor) -> int | None:
         """The epoch due, or that is due if there still is a session; 0 without one, None where more is possible."""
@@ -121,7 +125,8 @@ class Walk:
         forget: Iterable[Partition] = (),
         **fields: Any,
     ) -> Sent:
-        """Sends a ShareFetch or ShareAcknowledge (None: one of them) and does not wait; `fields` stand in for those of the request."""
+        """Sends a ShareFetch or ShareAcknowledge (None: one of them) and does not wait; `fields` stand in for those of
+        the request."""
         fetches = self.random.random() < 0.6 if fetch is None else fetch
         body: dict[str, Any] = {
             "group_id": actor.group,
@@ -154,8 +159,12 @@ class Walk:
             actor.listed, actor.held = set(), []
         if error not in (0, -1) or sent.key != 78 or epoch < 0:
             return
-        rows = {(topic["topic_id"], row["partition_index"]) for topic in sent.body["topics"] for row in topic["partitions"]}
-        gone = {(topic["topic_id"], index) for topic in sent.body["forgotten_topics_data"] for index in topic["partitions"]}
+        rows = {
+            (topic["topic_id"], row["partition_index"]) for topic in sent.body["topics"] for row in topic["partitions"]
+        }
+        gone = {
+            (topic["topic_id"], index) for topic in sent.body["forgotten_topics_data"] for index in topic["partitions"]
+        }
         actor.listed = (rows if epoch == 0 else actor.listed | rows) - gone
         answer = sent.answer or {}
         for topic in answer["responses"]:
@@ -164,23 +173,29 @@ class Walk:
                 for range_ in row["acquired_records"]:
                     self._passes_to(actor, where, range_["first_offset"], range_["last_offset"])
                     lock_ns = answer["acquisition_lock_timeout_ms"] * 1_000_000
-                    actor.held.append(Held(where, range_["first_offset"], range_["last_offset"], time.time_ns(), lock_ns))
+                    actor.held.append(
+                        Held(where, range_["first_offset"], range_["last_offset"], time.time_ns(), lock_ns)
+                    )
 
     def _passes_to(self, actor: Actor, where: Partition, first: int, last: int) -> None:
         """Whoever of the group held these offsets holds them no longer."""
         for other in self.actors:
             if other.group == actor.group:
-                other.held = [held for held in other.held if held.partition != where or held.last < first or held.first > last]
+                other.held = [
+                    held for held in other.held if held.partition != where or held.last < first or held.first > last
+                ]
 
     def open(self, actor: Actor, action: str = "open", mistake: str | None = None, **how: Any) -> int | None:
-        """Asks for a session with some of the partitions; the third time with nothing accepted between is once too often."""
+        """Asks for a session with some of the partitions; the third time with nothing accepted between is once too
+        often."""
         if actor.openings >= 2 and mistake is None:
             mistake = "hot_loop"
         some = self.random.sample(self.partitions, self.random.randrange(1, 4))
         return self.does(actor, 0, action, mistake, fetch=True, listed=some, **how)
 
     def session(self, actor: Actor, least: int = 1) -> int:
-        """An epoch due that is at least so high: opens a session and fetches where there is none; 0 when that does not work."""
+        """An epoch due that is at least so high: opens a session and fetches where there is none; 0 when that does not
+        work."""
         for _ in range(least + 3):
             due = self.due(actor)
             if due is not None and due >= least:
@@ -259,11 +274,15 @@ def _listed(listed: Iterable[Partition], acks: Iterable[Ack]) -> list[dict[str, 
     batches: dict[Partition, list[Mapping[str, Any]]] = {}
     for partition, first, last, kind in acks:
         kinds = [kind] if isinstance(kind, int) else list(kind)
-        batches.setdefault(partition, []).append({"first_offset": first, "last_offset": last, "acknowledge_types": kinds})
+        batches.setdefault(partition, []).append(
+            {"first_offset": first, "last_offset": last, "acknowledge_types": kinds}
+        )
     rows = [*listed, *(partition for partition in batches if partition not in set(listed))] if batches else list(listed)
     topics: dict[str, list[dict[str, Any]]] = {}
     for topic, index in rows:
-        topics.setdefault(topic, []).append({"partition_index": index, "acknowledgement_batches": batches.pop((topic, index), [])})
+        topics.setdefault(topic, []).append(
+            {"partition_index": index, "acknowledgement_batches": batches.pop((topic, index), [])}
+        )
     return [{"topic_id": topic, "partitions": partitions} for topic, partitions in topics.items()]
 
 

@@ -74,7 +74,11 @@ class Pcapng:
 
     def block(self, kind: int, body: bytes) -> Pcapng:
         size = 12 + len(body) + (-len(body) & 3)
-        self.blocks.append(struct.pack(self.order + "II", kind, size) + body.ljust(size - 12, b"\0") + struct.pack(self.order + "I", size))
+        self.blocks.append(
+            struct.pack(self.order + "II", kind, size)
+            + body.ljust(size - 12, b"\0")
+            + struct.pack(self.order + "I", size)
+        )
         return self
 
     def section(self, order: str | None = None) -> Pcapng:
@@ -95,14 +99,18 @@ class Pcapng:
         return self.block(3, struct.pack(self.order + "I", len(data) if wire < 0 else wire) + data)
 
     def obsolete(self, data: bytes, ticks: int, *, interface: int = 0, drops: int = 0xFFFF) -> Pcapng:
-        head = struct.pack(self.order + "HHIIII", interface, drops, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data))
+        head = struct.pack(
+            self.order + "HHIIII", interface, drops, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data)
+        )
         return self.block(2, head + data)
 
     def statistics(self, *options: tuple[int, bytes], interface: int = 0) -> Pcapng:
         return self.block(5, struct.pack(self.order + "III", interface, 0, 0) + self._options(options))
 
     def _options(self, options: Iterable[tuple[int, bytes]]) -> bytes:
-        out = b"".join(struct.pack(self.order + "HH", code, len(value)) + value + bytes(-len(value) & 3) for code, value in options)
+        out = b"".join(
+            struct.pack(self.order + "HH", code, len(value)) + value + bytes(-len(value) & 3) for code, value in options
+        )
         return out + bytes(4) if out else b""
 
     def __bytes__(self) -> bytes:

@@ -49,7 +49,9 @@ def merged_by_hand(times: Sequence[Sequence[int]]) -> list[str]:
 
 @settings(max_examples=30)
 @given(times=st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=2, max_size=4))
-def test_the_earliest_packet_comes_next_and_is_found_in_its_file(times: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_earliest_packet_comes_next_and_is_found_in_its_file(
+    times: list[list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     paths = files(tmp_path_factory.mktemp("m"), times)
     captures = open_captures(paths)
 
@@ -80,7 +82,12 @@ def test_rotated_files_follow_each_other_batch_by_batch(tmp_path: Path) -> None:
     batches = [item for item in captures if isinstance(item, PacketBatch)]
 
     assert [len(batch.number) for batch in batches] == [10, 10, 10]
-    assert [captures.numbering.locate(n) for n in (1, 10, 11, 30)] == [(str(b), 1), (str(b), 10), (str(c), 1), (str(a), 10)]
+    assert [captures.numbering.locate(n) for n in (1, 10, 11, 30)] == [
+        (str(b), 1),
+        (str(b), 10),
+        (str(c), 1),
+        (str(a), 10),
+    ]
     assert (captures.bytes_read, captures.bytes_total) == (sum(p.stat().st_size for p in (a, b, c)),) * 2
 
 
@@ -182,7 +189,9 @@ def test_mergecap_puts_real_captures_in_the_same_order(tmp_path: Path) -> None:
     assert found == [(int(time.replace(".", "")), int(size)) for time, size in map(str.split, lines)]
 
 
-def test_a_file_of_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_a_folder_that_cannot_be_read_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may be a capture: here one that went away before it was looked into."""
     (a,) = files(tmp_path, [[5, 6]])
     monkeypatch.setattr("kshark.capture.files.below", lambda folder: [a, tmp_path / "gone.pcap"])

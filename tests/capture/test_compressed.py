@@ -127,7 +127,9 @@ def test_a_long_compressed_capture_takes_little_memory(compress: Compress, tmp_p
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1])"
     )
 
-    peak_kb = int(subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True).stdout)
+    peak_kb = int(
+        subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True).stdout
+    )
 
     assert peak_kb < 70_000
 

@@ -18,7 +18,12 @@ from kshark.errors import UnreadableInput, UsageError
 from kshark.link import Link
 from kshark.model import PacketBatch, Weird
 
-MAY = sys.platform == "linux" and hasattr(os, "geteuid") and os.geteuid() == 0 and importlib.util.find_spec("scapy") is not None
+MAY = (
+    sys.platform == "linux"
+    and hasattr(os, "geteuid")
+    and os.geteuid() == 0
+    and importlib.util.find_spec("scapy") is not None
+)
 
 needs_rights = pytest.mark.skipif(not MAY, reason="capturing needs Linux, root and scapy")
 

@@ -32,7 +32,11 @@ def told(folder: Path, *times: Iterable[int]) -> list[tuple[int, int | None]]:
             before = int(item.number[-1])
         else:
             assert item.packet > before, "told before the batch that shows it"
-    return [(item.packet, disorder_ns(item)) for item in items if isinstance(item, Weird) and item.code == "CAPTURES_OVERLAP"]
+    return [
+        (item.packet, disorder_ns(item))
+        for item in items
+        if isinstance(item, Weird) and item.code == "CAPTURES_OVERLAP"
+    ]
 
 
 def test_it_is_told_while_it_grows_up_to_how_far_clocks_of_hosts_are_apart(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_dpkt_reads_the_same_packets_from_a_real_capture() -> None:
     found, weirds = read(data)
 
     assert weirds == []
-    assert [(p.data, round(p.time_ns / 1e9, 6)) for p in found] == [(d, round(t, 6)) for t, d in dpkt.pcap.Reader(io.BytesIO(data))]
+    assert [(p.data, round(p.time_ns / 1e9, 6)) for p in found] == [
+        (d, round(t, 6)) for t, d in dpkt.pcap.Reader(io.BytesIO(data))
+    ]
 
 
 def test_the_upper_half_of_the_network_field_is_not_the_link_type() -> None:

@@ -42,7 +42,9 @@ def test_the_three_kinds_of_packets_follow_each_other(order: str) -> None:
 
 def test_each_interface_has_its_own_link_type_clock_and_zero() -> None:
     file = Pcapng().section()
-    file.interface(1).interface(276, 0, (TSRESOL, b"\x09")).interface(101, 0, (TSRESOL, b"\x8a"), (TSOFFSET, struct.pack("<q", 1000)))
+    file.interface(1).interface(276, 0, (TSRESOL, b"\x09")).interface(
+        101, 0, (TSRESOL, b"\x8a"), (TSOFFSET, struct.pack("<q", 1000))
+    )
     file.enhanced(A, 7).enhanced(B, START_NS + 1, interface=1).enhanced(C, 1536, interface=2)
 
     found, weirds = read(bytes(file))
@@ -85,7 +87,13 @@ def test_what_an_interface_dropped_is_reported_when_it_grows() -> None:
 
 
 def test_packets_dropped_before_another_are_told_by_that_one() -> None:
-    file = Pcapng().section().interface().enhanced(A, TICKS, (DROPCOUNT, struct.pack("<Q", 2))).enhanced(B, TICKS, (FLAGS, bytes(4)))
+    file = (
+        Pcapng()
+        .section()
+        .interface()
+        .enhanced(A, TICKS, (DROPCOUNT, struct.pack("<Q", 2)))
+        .enhanced(B, TICKS, (FLAGS, bytes(4)))
+    )
     file.obsolete(C, TICKS, drops=5).obsolete(C, TICKS)
 
     found, weirds = read(bytes(file))
@@ -103,7 +111,9 @@ def test_a_packet_longer_than_its_block_is_left_out_and_numbered_all_the_same() 
     assert weirds == [("BLOCK_INVALID", 1, 44)]
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\xff" * 3, b"\x09\x00\xff\xff", b"\x09\x00\x01\x00\xff", b"\x0e\x00\x03\x00abc"], ids=repr)
+@pytest.mark.parametrize(
+    "garbage", [b"", b"\xff" * 3, b"\x09\x00\xff\xff", b"\x09\x00\x01\x00\xff", b"\x0e\x00\x03\x00abc"], ids=repr
+)
 def test_options_that_make_no_sense_are_passed_over(garbage: bytes) -> None:
     file = Pcapng().section().block(1, struct.pack("<HHI", 1, 0, 0) + garbage).enhanced(A, 5)
 
@@ -113,16 +123,25 @@ def test_options_that_make_no_sense_are_passed_over(garbage: bytes) -> None:
 
 
 def test_a_clock_beyond_64_bits_stays_in_them() -> None:
-    file = Pcapng().section().interface(1, 0, (TSRESOL, b"\x00"), (TSOFFSET, b"\xff" * 7 + b"\x7f")).enhanced(A, (1 << 64) - 1)
+    file = (
+        Pcapng()
+        .section()
+        .interface(1, 0, (TSRESOL, b"\x00"), (TSOFFSET, b"\xff" * 7 + b"\x7f"))
+        .enhanced(A, (1 << 64) - 1)
+    )
 
     assert [p.time_ns for p in read(bytes(file))[0]] == [(1 << 63) - 1]
 
 
 @pytest.mark.parametrize(
-    ("where", "size"), [(4, 13), (4, 8), (4, 0), (4, BLOCK_BYTES + 4), (-4, 0)], ids=["odd", "small", "zero", "huge", "two lengths"]
+    ("where", "size"),
+    [(4, 13), (4, 8), (4, 0), (4, BLOCK_BYTES + 4), (-4, 0)],
+    ids=["odd", "small", "zero", "huge", "two lengths"],
 )
 @pytest.mark.parametrize("kind", [6, 4])
-def test_a_block_whose_lengths_cannot_be_stops_reading_and_the_rest_is_counted(where: int, size: int, kind: int) -> None:
+def test_a_block_whose_lengths_cannot_be_stops_reading_and_the_rest_is_counted(
+    where: int, size: int, kind: int
+) -> None:
     file = Pcapng().section().interface().enhanced(A, TICKS)
     whole = len(bytes(file))
     if kind == 6:
@@ -182,10 +201,18 @@ def test_blocks_that_mean_nothing_cost_time_once() -> None:
 
 def rich() -> bytes:
     """A bit of everything."""
-    file = Pcapng().section().interface(1, 0, (TSRESOL, b"\x09")).enhanced(A, START_NS, (DROPCOUNT, struct.pack("<Q", 1))).simple(B)
+    file = (
+        Pcapng()
+        .section()
+        .interface(1, 0, (TSRESOL, b"\x09"))
+        .enhanced(A, START_NS, (DROPCOUNT, struct.pack("<Q", 1)))
+        .simple(B)
+    )
     file.block(4, bytes(24)).obsolete(C, START_NS).interface(113, 96).enhanced(A, TICKS, (FLAGS, bytes(4)), interface=1)
     file.statistics((IFDROP, struct.pack("<Q", 3))).enhanced(B, TICKS, interface=7)
-    file.section(">").interface(276, 0, (TSRESOL, b"\x94")).simple(C).enhanced(B, 5 << 20).block(0xABC, bytes(5)).enhanced(C, 6 << 20)
+    file.section(">").interface(276, 0, (TSRESOL, b"\x94")).simple(C).enhanced(B, 5 << 20).block(
+        0xABC, bytes(5)
+    ).enhanced(C, 6 << 20)
     return bytes(file)
 
 
@@ -222,11 +249,22 @@ def test_damage_gives_weirds_and_never_anything_else(data: st.DataObject) -> Non
 
 @pytest.mark.parametrize("order", "<>")
 def test_secrets_of_tls_go_with_the_packets_behind_them(order: str) -> None:
-    file = Pcapng().section(order).interface().enhanced(A, TICKS).block(10, struct.pack(order + "II", 0x57474B4C, 4) + b"else")
-    file.block(10, struct.pack(order + "II", 0x544C534B, 5) + b"one\n2").block(10, struct.pack(order + "II", 0x544C534B, 1) + b"3")
+    file = (
+        Pcapng()
+        .section(order)
+        .interface()
+        .enhanced(A, TICKS)
+        .block(10, struct.pack(order + "II", 0x57474B4C, 4) + b"else")
+    )
+    file.block(10, struct.pack(order + "II", 0x544C534B, 5) + b"one\n2").block(
+        10, struct.pack(order + "II", 0x544C534B, 1) + b"3"
+    )
     file.enhanced(B, TICKS).enhanced(C, TICKS)
 
-    assert [batch.secrets for batch in read_bytes(bytes(file)) if isinstance(batch, PacketBatch)] == [b"", b"one\n2\n3\n"]
+    assert [batch.secrets for batch in read_bytes(bytes(file)) if isinstance(batch, PacketBatch)] == [
+        b"",
+        b"one\n2\n3\n",
+    ]
 
 
 def test_secrets_that_do_not_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

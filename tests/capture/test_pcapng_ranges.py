@@ -61,8 +61,11 @@ LATE = {
 
 @pytest.mark.parametrize("late", LATE.values(), ids=LATE.keys())
 @pytest.mark.parametrize("interface", [0, 1])
-def test_what_is_said_late_is_found_out_and_known_in_all_ranges_behind_it(tmp_path: Path, late: object, interface: int) -> None:
-    """The file is walked through to know it; where a packet then names an interface that is not described, it stays whole."""
+def test_what_is_said_late_is_found_out_and_known_in_all_ranges_behind_it(
+    tmp_path: Path, late: object, interface: int
+) -> None:
+    """The file is walked through to know it; where a packet then names an interface that is not described, it stays
+    whole."""
     file = packets(Pcapng().section().interface(), 1_500)
     late(file)  # type: ignore[operator]
     known = len(file.blocks)
@@ -97,7 +100,9 @@ def test_packets_without_a_time_have_the_one_of_the_range_before(tmp_path: Path)
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("told", ["lost before a packet", "lost by an interface", "a packet of no interface", "a packet too long"])
+@pytest.mark.parametrize(
+    "told", ["lost before a packet", "lost by an interface", "a packet of no interface", "a packet too long"]
+)
 def test_a_file_of_which_something_is_told_before_its_end_is_one_range(tmp_path: Path, told: str) -> None:
     """The hundredth of its kind is told otherwise than the first, whoever read the others."""
     file = Pcapng().section().interface()
@@ -112,7 +117,10 @@ def test_a_file_of_which_something_is_told_before_its_end_is_one_range(tmp_path:
                 file.enhanced(b"x", TICKS, interface=3)
             case _:
                 file.enhanced(b"x", TICKS, length=500)
-    path, plain = written(tmp_path, packets(file, 20)), written(tmp_path, packets(Pcapng().section().interface(), 100), "b.pcapng")
+    path, plain = (
+        written(tmp_path, packets(file, 20)),
+        written(tmp_path, packets(Pcapng().section().interface(), 100), "b.pcapng"),
+    )
 
     for files in ([path], [path, plain], [plain, path]):
         ranges, proved = assert_same(files, 2_000)
@@ -180,7 +188,9 @@ def test_a_place_without_blocks_has_none(tmp_path: Path) -> None:
 def test_a_section_header_longer_than_ranges(tmp_path: Path) -> None:
     """With a comment of 65 kB, and then another one: what the file's beginning says is too little to go by."""
     body = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + struct.pack("<HH", COMMENT, 65_000) + bytes(65_000)
-    file = packets(Pcapng().block(0x0A0D0D0A, body + struct.pack("<HH", COMMENT, 65_000) + bytes(65_000)).interface(), 300)
+    file = packets(
+        Pcapng().block(0x0A0D0D0A, body + struct.pack("<HH", COMMENT, 65_000) + bytes(65_000)).interface(), 300
+    )
     ranges, _ = assert_same([written(tmp_path, file)], 10_000)
     assert len(ranges) == 1
 
@@ -189,12 +199,16 @@ def test_a_section_header_longer_than_ranges(tmp_path: Path) -> None:
     assert len(ranges) == len(bytes(file)) // 10_000
 
     path = written(tmp_path, bytes(file)[:60_000])
-    with pytest.raises(UnreadableInput, match=r"a.pcapng: the pcapng file ends after 60000 bytes, inside its first section header"):
+    with pytest.raises(
+        UnreadableInput, match=r"a.pcapng: the pcapng file ends after 60000 bytes, inside its first section header"
+    ):
         assert_same([path], 10_000)
 
 
 def test_a_compressed_file_is_one_range(tmp_path: Path) -> None:
-    ranges, _ = assert_same([written(tmp_path, gzip.compress(bytes(packets(Pcapng().section().interface(), 300)), 0))], 1_000)
+    ranges, _ = assert_same(
+        [written(tmp_path, gzip.compress(bytes(packets(Pcapng().section().interface(), 300)), 0))], 1_000
+    )
 
     assert len(ranges) == 1
 
@@ -212,7 +226,11 @@ def drawn(dice: random.Random, odd: float) -> Pcapng:
         file.interface(dice.choice([1, 113, 276]), dice.choice([0, 0, 64]), *dice.choice(RESOLUTIONS))
         interfaces += 1
     for at in range(dice.randrange(5, 120)):
-        data = bytes(dice.choices(range(5), k=dice.randrange(150))) if dice.random() < 0.9 else bytes(packets(Pcapng(file.order), 3))
+        data = (
+            bytes(dice.choices(range(5), k=dice.randrange(150)))
+            if dice.random() < 0.9
+            else bytes(packets(Pcapng(file.order), 3))
+        )
         if dice.random() * 100 >= odd:
             options = dice.choice([(), ((COMMENT, b"seen"),)])
             file.enhanced(data, TICKS + at * dice.choice([0, 1, 1, -1]), *options, interface=dice.randrange(interfaces))
@@ -228,12 +246,16 @@ def drawn(dice: random.Random, odd: float) -> Pcapng:
                 file.interface(dice.choice([1, 113]), 0, *dice.choice(RESOLUTIONS))
                 interfaces += 1
             case 9:
-                file.statistics((IFDROP, count(dice.choice([0, 0, at]), file.order)), interface=dice.randrange(interfaces + 1))
+                file.statistics(
+                    (IFDROP, count(dice.choice([0, 0, at]), file.order)), interface=dice.randrange(interfaces + 1)
+                )
             case 10:
                 file.section(dice.choice("<>")).interface(1, 0, *dice.choice(RESOLUTIONS))
                 interfaces = 1
             case _:
-                file.enhanced(data, TICKS, (DROPCOUNT, count(dice.choice([0, 1]), file.order)), interface=dice.choice([0, 9]))
+                file.enhanced(
+                    data, TICKS, (DROPCOUNT, count(dice.choice([0, 1]), file.order)), interface=dice.choice([0, 9])
+                )
     return file
 
 

@@ -33,7 +33,8 @@ def read(items: Iterable[PacketBatch | Weird]) -> Read:
 
 
 def in_ranges(files: list[str], range_bytes: int) -> tuple[Read, list[Range], Moment, bool]:
-    """What is read, in which ranges, where it ends, and whether all extents were proved without walking through a file."""
+    """What is read, in which ranges, where it ends, and whether all extents were proved without walking through a
+    file."""
     extents, proved = [], True
     for file in files:
         places = places_of(file, range_bytes)

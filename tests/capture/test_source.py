@@ -61,7 +61,10 @@ def test_bytes_read_follow_the_file(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_read_like_a_file() -> None:
-    program = "from kshark.capture import open_captures;print(*(n for batch in open_captures(['-']) for n in batch.number.tolist()))"
+    program = (
+        "from kshark.capture import open_captures;print(*(n for batch in open_captures(['-']) for n in "
+        "batch.number.tolist()))"
+    )
     done = subprocess.run([sys.executable, "-c", program], input=pcap(PACKETS), capture_output=True, check=True)
 
     assert done.stdout.split() == [b"%d" % n for n in range(1, 11)]

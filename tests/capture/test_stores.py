@@ -52,7 +52,10 @@ def test_a_path_by_which_a_file_is_opened(path: str | Path, opened: str | Path) 
     [
         ("http://host/a.pcap", "http://host/a.pcap cannot be opened; give a local path, or one that begins with s3://"),
         ("file://host/a.pcap", "cannot be opened; give a local path"),
-        ("s3://key:secret@bucket/a.pcap", "^a password in a path would end in tables and reports; set it in the environment"),
+        (
+            "s3://key:secret@bucket/a.pcap",
+            "^a password in a path would end in tables and reports; set it in the environment",
+        ),
     ],
 )
 def test_a_path_that_is_refused(path: str, said: str) -> None:
@@ -189,8 +192,15 @@ def test_a_store_that_does_not_answer_is_not_waited_for(
 @pytest.mark.parametrize(
     ("library", "said"),
     [
-        ("When reading key 'k' in bucket 'b': AWS Error ACCESS_DENIED during HeadObject operation: No response body.", "does not allow it"),
-        ("AWS Error INVALID_ACCESS_KEY_ID during ListObjectsV2 operation: The AWS Access Key Id", "does not know these credentials"),
+        (
+            "When reading key 'k' in bucket 'b': AWS Error ACCESS_DENIED during HeadObject operation: No response "
+            "body.",
+            "does not allow it",
+        ),
+        (
+            "AWS Error INVALID_ACCESS_KEY_ID during ListObjectsV2 operation: The AWS Access Key Id",
+            "does not know these credentials",
+        ),
         ("something else\nand more of it", "^s3://b/k: something else$"),
     ],
 )
@@ -214,6 +224,8 @@ def test_what_a_store_says_is_one_sentence(library: str, said: str) -> None:
     ],
 )
 def test_pyarrow_is_asked_for_where_it_is_needed(path: str, code: int, said: str) -> None:
-    command = f"import sys; sys.modules['pyarrow'] = None; import kshark.cli; sys.exit(kshark.cli.main(['check', {path!r}]))"
+    command = (
+        f"import sys; sys.modules['pyarrow'] = None; import kshark.cli; sys.exit(kshark.cli.main(['check', {path!r}]))"
+    )
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (code, said)

@@ -17,8 +17,14 @@ def incident() -> list[Packet]:
             {
                 "topic_id": TOPIC,
                 "partitions": [
-                    {"partition_index": 0, "acquired_records": [{"first_offset": 100, "last_offset": 109, "delivery_count": 1}]},
-                    {"partition_index": 1, "acquired_records": [{"first_offset": 7, "last_offset": 7, "delivery_count": 2}]},
+                    {
+                        "partition_index": 0,
+                        "acquired_records": [{"first_offset": 100, "last_offset": 109, "delivery_count": 1}],
+                    },
+                    {
+                        "partition_index": 1,
+                        "acquired_records": [{"first_offset": 7, "last_offset": 7, "delivery_count": 2}],
+                    },
                 ],
             }
         ]

@@ -47,7 +47,12 @@ def test_checks_json_ends_with_the_summary(kshark: Run, trace: Path) -> None:
     *findings, summary = kshark("check", trace, "-T", "json").json
     assert [finding["code"] for finding in findings] == [finding.code for finding in face.check(trace)]
     (broken,) = [finding for finding in findings if finding["verdict"] == "violation"]
-    assert (broken["code"], broken["cause"], broken["group_id"], broken["topic_id"]) == ("EPOCH_SKIP_AHEAD", "skip_ahead", "billing", None)
+    assert (broken["code"], broken["cause"], broken["group_id"], broken["topic_id"]) == (
+        "EPOCH_SKIP_AHEAD",
+        "skip_ahead",
+        "billing",
+        None,
+    )
     assert list(summary) == ["summary"]
     assert summary["summary"]["violations"] == 1
     assert summary["summary"]["sessions"] == 2
@@ -88,7 +93,9 @@ def test_the_summary_says_what_was_checked_and_what_nothing_explains(kshark: Run
         0,
     )
     assert summary["covered"]["since_ns"] < summary["covered"]["until_ns"]
-    assert kshark("check", trace, "-T", "json", "-q", "--select", "EPOCH_STALE,NO_RECOVERY").json[0]["summary"]["rules"] == [19, 38]
+    assert kshark("check", trace, "-T", "json", "-q", "--select", "EPOCH_STALE,NO_RECOVERY").json[0]["summary"][
+        "rules"
+    ] == [19, 38]
 
 
 def test_refusals_that_are_nobodys_fault_are_named(kshark: Run) -> None:
@@ -115,16 +122,23 @@ def test_what_cannot_fail_is_bad_usage(kshark: Run, trace: Path) -> None:
     done = kshark("check", trace, "--fail-on", "unknwon")
     assert (done.code, done.err) == (
         2,
-        'kshark: --fail-on knows no "unknwon"; did you mean "unknown"? (it takes violation, unknown, nothing-checked)\n',
+        'kshark: --fail-on knows no "unknwon"; did you mean "unknown"? (it takes violation, unknown, '
+        "nothing-checked)\n",
     )
-    assert kshark("check", trace, "--fail-on", "").err == "kshark: --fail-on takes one or more of violation, unknown, nothing-checked\n"
+    assert (
+        kshark("check", trace, "--fail-on", "").err
+        == "kshark: --fail-on takes one or more of violation, unknown, nothing-checked\n"
+    )
 
 
 def test_each_capture_gets_its_own_verdict(kshark: Run, tmp_path: Path) -> None:
     written(tmp_path, incident()[:20], "a.pcap")
     written(tmp_path, name="b.pcap")
     summaries = [line["summary"] for line in kshark("check", tmp_path, "--each", "-T", "json", "-q").json]
-    assert [(summary["file"], summary["violations"]) for summary in summaries] == [(f"{tmp_path}/a.pcap", 0), (f"{tmp_path}/b.pcap", 1)]
+    assert [(summary["file"], summary["violations"]) for summary in summaries] == [
+        (f"{tmp_path}/a.pcap", 0),
+        (f"{tmp_path}/b.pcap", 1),
+    ]
     assert kshark("check", tmp_path, "--each").code == 1
 
 
@@ -197,13 +211,22 @@ def test_stats_as_json(kshark: Run, trace: Path) -> None:
 
 def test_stats_for_a_person(kshark: Run, trace: Path) -> None:
     done = kshark("stats", trace)
-    for part in ("connections", "APIs  latency in ms", "errors  every error code", "clients", "share groups", "apache-kafka-java 4.3.1"):
+    for part in (
+        "connections",
+        "APIs  latency in ms",
+        "errors  every error code",
+        "clients",
+        "share groups",
+        "apache-kafka-java 4.3.1",
+    ):
         assert part in done.out
     assert not any(line.endswith(" ") for line in done.lines)
 
 
 @pytest.mark.parametrize("command", ["check", "read", "sessions", "stats"])
-def test_two_captures_of_the_same_traffic_are_told_and_count_once(command: str, kshark: Run, trace: Path, tmp_path: Path) -> None:
+def test_two_captures_of_the_same_traffic_are_told_and_count_once(
+    command: str, kshark: Run, trace: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "the-other-end.pcap"
     copy.write_bytes(trace.read_bytes())
     alone, both = kshark(command, trace), kshark(command, trace, copy)
@@ -260,7 +283,9 @@ def test_an_export_goes_on_where_it_stopped(kshark: Run, trace: Path, tmp_path: 
 
 def test_partitions_have_the_id_of_the_cluster(kshark: Run, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    done = kshark("export", CAPTURES / "share-restart.pcap", "-o", tmp_path / "tables", "--partition-by", "cluster,date")
+    done = kshark(
+        "export", CAPTURES / "share-restart.pcap", "-o", tmp_path / "tables", "--partition-by", "cluster,date"
+    )
     assert done.code == 0
     rows = parquet.read_table(tmp_path / "tables" / "share_requests").to_pylist()
     assert {(str(row["date"]), row["cluster"]) for row in rows} == {("2026-11-21", "c2hhcmVDYXB0dXJlc0tpdA")}

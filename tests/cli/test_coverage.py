@@ -1,4 +1,5 @@
-"""`kshark check --coverage`: which rules a capture put to the test, for people and for programs, and as a reason to fail."""
+"""`kshark check --coverage`: which rules a capture put to the test, for people and for programs, and as a reason to
+fail."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ def rows(lines: list[str]) -> dict[str, list[str]]:
 def never(done: Done) -> list[str]:
     """The codes named as never put to the test."""
     at = next(at for at, line in enumerate(done.lines) if line.startswith("never put to the test: "))
-    return [word.rstrip(",") for line in takewhile(bool, done.lines[at + 1 :]) for word in line.split() if word.isupper() or "_" in word]
+    return [
+        word.rstrip(",")
+        for line in takewhile(bool, done.lines[at + 1 :])
+        for word in line.split()
+        if word.isupper() or "_" in word
+    ]
 
 
 def test_each_rule_has_a_row_or_is_named(kshark: Run, trace: Path) -> None:
@@ -33,16 +39,23 @@ def test_each_rule_has_a_row_or_is_named(kshark: Run, trace: Path) -> None:
     assert told["EPOCH_SKIP_AHEAD"] == ["20", "client", "2", "1", "1"]
     assert told["EPOCH_STALE"] == ["19", "client", "1", "1"]
     tested = {row[0] for row in told.values()}
-    assert f"{len(tested)} of 128 rules put to the test: {len(tested) - 1} never broken, 1 broken, 0 not decided" in done.lines
+    assert (
+        f"{len(tested)} of 128 rules put to the test: {len(tested) - 1} never broken, 1 broken, 0 not decided"
+        in done.lines
+    )
     assert f"never put to the test: {128 - len(tested)} rules" in done.lines
     assert "STATE_LOST" in never(done)
     assert done.lines[-2].startswith("1 violation in 2 sessions")
 
 
 def test_rules_about_bytes_are_put_to_the_test_by_what_was_read(kshark: Run) -> None:
-    """Of 71 requests 2 ask for no answer and 10 get none; two lengths are none, and of nine bodies not all is as it should be."""
+    """Of 71 requests 2 ask for no answer and 10 get none; two lengths are none, and of nine bodies not all is as it
+    should be."""
     told = rows(kshark("check", CAPTURES / "adv-frames.pcap", "-q", "--coverage").lines)
-    assert {code: told[code] for code in ("FRAME_LENGTH_INVALID", "UNDECODABLE_BODY", "RESPONSE_UNMATCHED", "REQUEST_UNANSWERED")} == {
+    assert {
+        code: told[code]
+        for code in ("FRAME_LENGTH_INVALID", "UNDECODABLE_BODY", "RESPONSE_UNMATCHED", "REQUEST_UNANSWERED")
+    } == {
         "FRAME_LENGTH_INVALID": ["1", "client", "73", "71", "2"],
         "UNDECODABLE_BODY": ["6", "client", "130", "121", "9"],
         "RESPONSE_UNMATCHED": ["7", "broker", "59", "59"],
@@ -53,7 +66,8 @@ def test_rules_about_bytes_are_put_to_the_test_by_what_was_read(kshark: Run) -> 
 
 
 def test_rules_about_versions_and_authentication_are_put_to_the_test_by_what_they_are_about(kshark: Run) -> None:
-    """By answers to ApiVersions, by requests of share groups (one that was early access is told once a connection), by SaslHandshakes."""
+    """By answers to ApiVersions, by requests of share groups (one that was early access is told once a connection), by
+    SaslHandshakes."""
     told = rows(kshark("check", CAPTURES / "adv-frames.pcap", "-q", "--coverage").lines)
     assert told["APIVERSIONS_FALLBACK"] == ["14", "nobody", "29", "27", "2"]
     assert told["EARLY_ACCESS_SHARE_API"] == ["15", "nobody", "7", "6", "1"]
@@ -65,13 +79,20 @@ def test_rules_about_record_batches_are_put_to_the_test_by_messages_with_batches
     capture = CAPTURES / "hostile-records.pcap"
     closed, opened = (rows(kshark("check", capture, "-q", "--coverage", *more).lines) for more in ((), ("--records",)))
     assert {closed[code][2] for code in ("BATCH_CRC", "CODEC_INVALID")} == {"52"}
-    assert [closed[code][2:] for code in ("BATCH_COUNT_MISMATCH", "LEGACY_MAGIC")] == [["51", "50", "1"], ["51", "43", "8"]]
+    assert [closed[code][2:] for code in ("BATCH_COUNT_MISMATCH", "LEGACY_MAGIC")] == [
+        ["51", "50", "1"],
+        ["51", "43", "8"],
+    ]
     assert "BATCH_OFFSETS" not in closed
-    assert [opened[code][2:] for code in ("BATCH_COUNT_MISMATCH", "BATCH_OFFSETS")] == [["52", "47", "5"], ["52", "50", "2"]]
+    assert [opened[code][2:] for code in ("BATCH_COUNT_MISMATCH", "BATCH_OFFSETS")] == [
+        ["52", "47", "5"],
+        ["52", "50", "2"],
+    ]
 
 
 def test_the_report_is_for_people(kshark: Run) -> None:
-    """What was broken comes first, each side's rules are counted, and no line is wider than people read, in a pipe neither."""
+    """What was broken comes first, each side's rules are counted, and no line is wider than people read, in a pipe
+    neither."""
     lines = kshark("check", CAPTURES / "adv-epochs.pcap", "-q", "--coverage").lines
     report = [*takewhile(lambda line: not line.startswith("NO_RECOVERY "), lines)]
     assert max(map(len, report)) <= 100
@@ -88,16 +109,21 @@ def test_the_report_is_for_people(kshark: Run) -> None:
 def test_as_json_every_rule_is_there(kshark: Run, trace: Path) -> None:
     (summary,) = kshark("check", trace, "-q", "--coverage", "-T", "json").json
     covered = {row["code"]: row for row in summary["summary"]["coverage"]}
-    assert list(dict.fromkeys(row["rule"] for row in covered.values())) == summary["summary"]["rules"] == [*range(1, 129)]
+    assert (
+        list(dict.fromkeys(row["rule"] for row in covered.values())) == summary["summary"]["rules"] == [*range(1, 129)]
+    )
     assert covered["EPOCH_SKIP_AHEAD"] == {
-        "rule": 20, "code": "EPOCH_SKIP_AHEAD", "blame": ["client"], "tested": 2, "held": 1, "broken": 1, "unknown": 0, "noted": 0,
+        "rule": 20, "code": "EPOCH_SKIP_AHEAD", "blame": ["client"], "tested": 2, "held": 1, "broken": 1, "unknown": 0,
+        "noted": 0,
     }  # fmt: skip
     assert covered["STATE_LOST"]["tested"] == 0
     assert "coverage" not in kshark("check", trace, "-q", "-T", "json").json[0]["summary"]
 
 
 def test_chosen_rules_alone_are_told_of_the_whole_capture(kshark: Run, trace: Path) -> None:
-    selected = kshark("check", trace, "-q", "--coverage", "--select", "EPOCH_SKIP_AHEAD,STATE_LOST", "-Y", "kafka.group_id == audit")
+    selected = kshark(
+        "check", trace, "-q", "--coverage", "--select", "EPOCH_SKIP_AHEAD,STATE_LOST", "-Y", "kafka.group_id == audit"
+    )
     assert rows(selected.lines) == {"EPOCH_SKIP_AHEAD": ["20", "client", "2", "1", "1"]}
     assert "1 of 2 rules put to the test: 0 never broken, 1 broken, 0 not decided" in selected.lines
     assert never(selected) == ["STATE_LOST"]
@@ -113,7 +139,12 @@ def test_processes_count_the_same(kshark: Run) -> None:
 
 @pytest.mark.parametrize(
     ("fail_on", "codes"),
-    [("violation", (1, 0, 0)), ("unknown", (0, 0, 0)), ("violation,unknown", (1, 0, 0)), ("nothing-checked", (0, 0, 1))],
+    [
+        ("violation", (1, 0, 0)),
+        ("unknown", (0, 0, 0)),
+        ("violation,unknown", (1, 0, 0)),
+        ("nothing-checked", (0, 0, 1)),
+    ],
 )
 def test_what_fails_is_ones_own_choice(fail_on: str, codes: tuple[int, ...], kshark: Run, tmp_path: Path) -> None:
     """An incident, its harmless beginning, and a connection that only introduced itself."""
@@ -123,4 +154,6 @@ def test_what_fails_is_ones_own_choice(fail_on: str, codes: tuple[int, ...], ksh
 
 def test_nothing_is_checked_where_the_chosen_rules_were_not_put_to_the_test(kshark: Run, trace: Path) -> None:
     chosen = ("EPOCH_STALE", "STATE_LOST,NO_RECOVERY", "EPOCH_STALE,STATE_LOST")
-    assert [kshark("check", trace, "-q", "--fail-on", "nothing-checked", "--select", codes).code for codes in chosen] == [0, 1, 0]
+    assert [
+        kshark("check", trace, "-q", "--fail-on", "nothing-checked", "--select", codes).code for codes in chosen
+    ] == [0, 1, 0]

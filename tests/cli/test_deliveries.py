@@ -1,4 +1,5 @@
-"""`kshark deliveries`: the table of KIP-932's own example, cell by cell; one record's life; who holds what; refused words."""
+"""`kshark deliveries`: the table of KIP-932's own example, cell by cell; one record's life; who holds what; refused
+words."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from tests.conversation import TOPIC, Conversation
 from tests.shared import CAPTURES, shared
 
 MESSY: Final = CAPTURES / "seed-messy.pcap"
-#: The page's "cumulative state" behind each of its operations, as written there: start offset, end offset, records. The page goes by
-#: operations, the capture by answers: what three consumers fetch is three rows, and a lock timeout of two records comes one by one.
+#: The page's "cumulative state" behind each of its operations, as written there: start offset, end offset, records. The
+#: page goes by operations, the capture by answers: what three consumers fetch is three rows, and a lock timeout of two
+#: records comes one by one.
 PAGE: Final = [
     ("Fetch records 100-109", 100, 110, "100-109 acquired 1"),
     ("Acknowledge 100-109", 110, 110, ""),
@@ -85,32 +87,47 @@ def test_the_table_of_the_kip(kshark: Run) -> None:
 
 
 def test_the_table_is_that_of_the_page() -> None:
-    """Each cell of the page's "cumulative state", read from its text; of acknowledged records it gives no delivery count."""
+    """Each cell of the page's "cumulative state", read from its text; of acknowledged records it gives no delivery
+    count."""
     cell = re.compile(r"SPSO=(\d+), SPEO=(\d+)((?:, records? .*)?)")
     records = re.compile(r"records? (\d+)(?:-(\d+))? (?:\((\w+), delivery count (\d+)\)|(acknowledged))")
     written = shared("drafts", "003_8ac41351a8cf10a8.txt").read_text().splitlines()
     cells = [said for line in written if (said := cell.fullmatch(line.strip()))][2:]  # of the state before, twice
-    ranges = [[(one[1], one[2] or one[1], one[3] or one[5], one[4] or "1") for one in records.finditer(said[3])] for said in cells]
+    ranges = [
+        [(one[1], one[2] or one[1], one[3] or one[5], one[4] or "1") for one in records.finditer(said[3])]
+        for said in cells
+    ]
     told = [", ".join(f"{first}-{last} {state} {count}" for first, last, state, count in row) for row in ranges]
-    assert [(int(said[1]), int(said[2]), row) for said, row in zip(cells, told, strict=True)] == [step[1:] for step in PAGE]
+    assert [(int(said[1]), int(said[2]), row) for said, row in zip(cells, told, strict=True)] == [
+        step[1:] for step in PAGE
+    ]
     assert {operation for operation, *_ in PAGE} <= {line.strip() for line in written}
 
 
 def test_keys_of_a_change(kshark: Run) -> None:
     (first, *_) = kshark("deliveries", MESSY, "-T", "json").json
     assert list(first) == [
-        "group_id", "topic_id", "topic", "partition", "packet", "time_ns", "event", "member_id", "start_offset", "end_offset", "ranges",
+        "group_id", "topic_id", "topic", "partition", "packet", "time_ns", "event", "member_id", "start_offset",
+        "end_offset", "ranges",
         "offsets", "client_id", "client",
     ]  # fmt: skip
     assert first["ranges"] == [
-        {"first_offset": 100, "last_offset": 109, "state": "acquired", "delivery_count": 1, "member_id": first["member_id"]}
+        {
+            "first_offset": 100,
+            "last_offset": 109,
+            "state": "acquired",
+            "delivery_count": 1,
+            "member_id": first["member_id"],
+        }
     ]
     assert first["client_id"] == "consumer-1"
 
 
 def test_one_records_life(kshark: Run) -> None:
     done = kshark("deliveries", MESSY, "--offset", "111")
-    assert done.lines[0].startswith("offset 111 of messy[0] produced by admin at 03:43:59.931 in the batch of offsets 110-119")
+    assert done.lines[0].startswith(
+        "offset 111 of messy[0] produced by admin at 03:43:59.931 in the batch of offsets 110-119"
+    )
     told = [line.split() for line in done.lines if "G1" in line]
     assert [(row[0], " ".join(row[5:7]) if row[5] == "lock" else row[5]) for row in told] == [
         ("262", "acquired"),
@@ -145,9 +162,14 @@ def test_a_moment_by_packet_or_time(kshark: Run) -> None:
     assert kshark("deliveries", MESSY, "--holders").lines[0] == "at 03:44:05.099, where the capture ends"
 
 
-@pytest.mark.parametrize("words", [("--topic", "mesy"), ("--group", "g1", "--holders", "--at", "303"), ("--partition", "7", "--at", "303")])
+@pytest.mark.parametrize(
+    "words", [("--topic", "mesy"), ("--group", "g1", "--holders", "--at", "303"), ("--partition", "7", "--at", "303")]
+)
 def test_what_there_is_is_said_where_nothing_is_found(kshark: Run, words: tuple[str, ...]) -> None:
-    assert kshark("deliveries", MESSY, *words).err == "kshark: nothing of what was asked for; there are records of G1 · messy[0]\n"
+    assert (
+        kshark("deliveries", MESSY, *words).err
+        == "kshark: nothing of what was asked for; there are records of G1 · messy[0]\n"
+    )
 
 
 def test_topics_of_one_name_are_told_apart(kshark: Run, tmp_path: Path) -> None:
@@ -158,7 +180,9 @@ def test_topics_of_one_name_are_told_apart(kshark: Run, tmp_path: Path) -> None:
         topic = {"name": "t", "topic_id": topic_id}
         member.connection.ask(3, "Metadata", 12, {"topics": None}).answered(None, topics=[topic])
         given = {"partition_index": 0, "acquired_records": [{"first_offset": 0, "last_offset": 9, "delivery_count": 1}]}
-        member.share_fetch(epoch, [0], topic=topic_id).answered(responses=[{"topic_id": topic_id, "partitions": [given]}])
+        member.share_fetch(epoch, [0], topic=topic_id).answered(
+            responses=[{"topic_id": topic_id, "partitions": [given]}]
+        )
     capture = written(tmp_path, talk.wire.packets)
     both = [f"g · t[0] {topic_id[:8]}…" for topic_id in ids]
     for words in ((), ("--holders",), ("--at", "99")):
@@ -212,7 +236,10 @@ def test_the_leader_moves(kshark: Run) -> None:
     """Told when another broker than the last one hands records out: what is in flight then only that one knows."""
     rows = kshark("deliveries", CAPTURES / "share-leaders.pcap", "-T", "json").json
     moves = [at for at, row in enumerate(rows) if row["event"] == "leader_changed"]
-    assert [(rows[at]["packet"], rows[at]["partition"], rows[at]["offsets"]) for at in moves] == [(398, 0, [[5, 4]]), (669, 1, [[15, 19]])]
+    assert [(rows[at]["packet"], rows[at]["partition"], rows[at]["offsets"]) for at in moves] == [
+        (398, 0, [[5, 4]]),
+        (669, 1, [[15, 19]]),
+    ]
     for at in moves:
         assert (rows[at]["ranges"], rows[at]["start_offset"], rows[at]["member_id"]) == ([], None, None)
         assert (rows[at + 1]["packet"], rows[at + 1]["event"]) == (rows[at]["packet"], "acquired")

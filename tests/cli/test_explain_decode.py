@@ -21,7 +21,10 @@ ACKNOWLEDGE: dict[str, Any] = {
         {
             "topic_id": TOPIC,
             "partitions": [
-                {"partition_index": 0, "acknowledgement_batches": [{"first_offset": 1, "last_offset": 2, "acknowledge_types": [1]}]}
+                {
+                    "partition_index": 0,
+                    "acknowledgement_batches": [{"first_offset": 1, "last_offset": 2, "acknowledge_types": [1]}],
+                }
             ],
         }
     ],
@@ -29,7 +32,9 @@ ACKNOWLEDGE: dict[str, Any] = {
 
 
 def test_explain_knows_everything_by_its_name(kshark: Run) -> None:
-    done = kshark("explain", "epoch_skip_ahead", "sharefetch", "invalid_record_state", "121", "hidden_traffic", "tables", "fields")
+    done = kshark(
+        "explain", "epoch_skip_ahead", "sharefetch", "invalid_record_state", "121", "hidden_traffic", "tables", "fields"
+    )
     assert done.code == 0
     for head in (
         "EPOCH_SKIP_AHEAD  rule 20",
@@ -47,7 +52,10 @@ def test_explain_alone_lists_the_catalogue(kshark: Run) -> None:
 
 
 def test_rules_are_listed_with_what_they_come_to(kshark: Run) -> None:
-    assert any(line.split()[:5] == ["20", "EPOCH_SKIP_AHEAD", "session", "client", "V"] for line in kshark("explain", "rules").lines)
+    assert any(
+        line.split()[:5] == ["20", "EPOCH_SKIP_AHEAD", "session", "client", "V"]
+        for line in kshark("explain", "rules").lines
+    )
     *rows, last = kshark("explain", "rules", "-T", "json").json
     assert {row["code"]: (row["machine"], row["blame"]) for row in rows}["STATE_LOST"] == ("persister", ["broker"])
     assert last["summary"]["rules"] == len(rows)
@@ -56,7 +64,11 @@ def test_rules_are_listed_with_what_they_come_to(kshark: Run) -> None:
 @pytest.mark.parametrize("words", [["-T", "json"], ["fields", "-T", "json"]])
 def test_only_rules_are_objects(kshark: Run, words: list[str]) -> None:
     done = kshark("explain", *words)
-    assert (done.code, done.out, done.err) == (2, "", "kshark: -T json is about the rules: kshark explain rules -T json\n")
+    assert (done.code, done.out, done.err) == (
+        2,
+        "",
+        "kshark: -T json is about the rules: kshark explain rules -T json\n",
+    )
 
 
 def test_a_number_is_an_error_and_its_api_is_named_beside_it(kshark: Run) -> None:
@@ -102,7 +114,12 @@ def test_standard_input_is_read_where_no_file_is_named(kshark: Run, monkeypatch:
 def test_a_header_in_front_is_shown_too(kshark: Run, tmp_path: Path) -> None:
     framed = struct.pack(">hhih", 79, 1, 12, 2) + b"c1\0" + ENCODED
     done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, framed), "--header")
-    assert done.json[0]["header"] == {"request_api_key": 79, "request_api_version": 1, "correlation_id": 12, "client_id": "c1"}
+    assert done.json[0]["header"] == {
+        "request_api_key": 79,
+        "request_api_version": 1,
+        "correlation_id": 12,
+        "client_id": "c1",
+    }
     assert done.json[0]["body"] == ACKNOWLEDGE
 
 
@@ -129,19 +146,26 @@ def test_bytes_behind_the_body_are_said(kshark: Run, tmp_path: Path) -> None:
 
 
 def test_half_a_byte_is_missing(kshark: Run, tmp_path: Path) -> None:
-    assert kshark("decode", "79", "1", "request", body(tmp_path, b"02670")).err == "kshark: 5 hex digits: one half of a byte is missing\n"
+    assert (
+        kshark("decode", "79", "1", "request", body(tmp_path, b"02670")).err
+        == "kshark: 5 hex digits: one half of a byte is missing\n"
+    )
 
 
 def test_a_refused_version_is_laid_out_as_version_0(kshark: Run, tmp_path: Path) -> None:
     refused = face.encode(18, 0, "response", {"error_code": 35, "api_keys": []})
-    assert kshark("decode", "ApiVersions", 3, "response", body(tmp_path, refused)).json == [{"error_code": 35, "api_keys": []}]
+    assert kshark("decode", "ApiVersions", 3, "response", body(tmp_path, refused)).json == [
+        {"error_code": 35, "api_keys": []}
+    ]
 
 
 def test_an_api_tells_its_releases_and_its_place_in_a_share_groups_life(kshark: Run) -> None:
     lines = kshark("explain", "ShareFetch").lines
     assert "  3.9 to 4.0  0  0 where unstable versions are switched on" in lines
     assert "  4.2 to 4.4  1-2" in lines
-    assert any(line.startswith("   6  member to partition leader: with epoch 0 it opens a share session") for line in lines)
+    assert any(
+        line.startswith("   6  member to partition leader: with epoch 0 it opens a share session") for line in lines
+    )
     assert "      after Metadata, before FindCoordinator and ReadShareGroupState" in lines
     assert "  4.0 to 4.4  not spoken" in kshark("explain", "LeaderAndIsr").lines
     assert "in a share group's life" not in kshark("explain", "OffsetCommit").out
@@ -204,7 +228,9 @@ def test_tables_have_queries_to_begin_with(kshark: Run) -> None:
     assert views[0] == "CREATE OR REPLACE TEMP VIEW exchanges AS SELECT * FROM read_parquet('exchanges/**/*.parquet');"
 
     spark = kshark("explain", "tables", "--sql", "spark")
-    assert [line for line in spark.lines if "USING parquet" not in line] == [line for line in done.lines if line not in views]
+    assert [line for line in spark.lines if "USING parquet" not in line] == [
+        line for line in done.lines if line not in views
+    ]
     assert spark.out.count("USING parquet") == len(views)
 
 

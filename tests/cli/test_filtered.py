@@ -1,4 +1,5 @@
-"""`-Y` on every command: what is left out, what is judged all the same, and that several processes leave out the same."""
+"""`-Y` on every command: what is left out, what is judged all the same, and that several processes leave out the
+same."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def messages(kshark: Run, capture: Path, *words: str) -> list[dict[str, Any]]:
     return lines
 
 
-@pytest.mark.parametrize("text", ["kafka.api == Fetch", REFUSED, "kafka.weird || kafka.latency_ms > 100ms", "kafka.batches.count > 1"])
+@pytest.mark.parametrize(
+    "text", ["kafka.api == Fetch", REFUSED, "kafka.weird || kafka.latency_ms > 100ms", "kafka.batches.count > 1"]
+)
 def test_lines_of_messages_are_those_of_the_whole_capture(kshark: Run, text: str) -> None:
     whole = kshark("read", RESTART, "-T", "json").lines
     passed = kshark("read", RESTART, "-T", "json", "-Y", text).lines
@@ -45,7 +48,9 @@ def test_text_trees_and_fields_are_filtered_too(kshark: Run) -> None:
 
 def test_a_period_and_a_filter(kshark: Run) -> None:
     late = messages(kshark, EPOCHS, "--since", "+1s")
-    assert messages(kshark, EPOCHS, "--since", "+1s", "-Y", "kafka.request") == [line for line in late if line["kind"] == "request"]
+    assert messages(kshark, EPOCHS, "--since", "+1s", "-Y", "kafka.request") == [
+        line for line in late if line["kind"] == "request"
+    ]
 
 
 @pytest.mark.sweep(quick=2)
@@ -54,10 +59,28 @@ def test_a_period_and_a_filter(kshark: Run) -> None:
     [
         ("-T", "json", "-Y", "kafka.api == ShareFetch"),
         ("-T", "json", "-Y", "kafka.error_code > 0"),
-        ("-T", "fields", "-e", "kafka.api", "-e", "kafka.error_code", "-Y", "kafka.share_session_epoch > 1 || kafka.response"),
+        (
+            "-T",
+            "fields",
+            "-e",
+            "kafka.api",
+            "-e",
+            "kafka.error_code",
+            "-Y",
+            "kafka.share_session_epoch > 1 || kafka.response",
+        ),
         ("-T", "text", "-Y", "kafka.api_key in {76..79} && kafka.request"),
         ("-T", "text", "-Y", "kafka.error_code > 0"),
-        ("-T", "fields", "-e", "frame.number", "-e", "kafka.member_id", "-Y", "kafka.response && kafka.group_id == sg-rs"),
+        (
+            "-T",
+            "fields",
+            "-e",
+            "frame.number",
+            "-e",
+            "kafka.member_id",
+            "-Y",
+            "kafka.response && kafka.group_id == sg-rs",
+        ),
         ("-V", "-Y", "kafka.error_code > 0"),
     ],
     ids=str,
@@ -74,7 +97,10 @@ def test_a_check_judges_everything_and_shows_what_rests_on_a_message_that_passes
     *found, said = kshark("check", EPOCHS, "-T", "json", "-Y", text).json
     packets = {line["packet"] for line in messages(kshark, EPOCHS, "-Y", text)}
 
-    rests = [{each["request_packet"] for each in one["witness"]} | {each["response_packet"] for each in one["witness"]} for one in whole]
+    rests = [
+        {each["request_packet"] for each in one["witness"]} | {each["response_packet"] for each in one["witness"]}
+        for one in whole
+    ]
     assert found == [one for one, on in zip(whole, rests, strict=True) if on & packets]
     assert bool(found) == (text != "tcp.port == 1")
     assert said["summary"]["sessions"] == seen["summary"]["sessions"]
@@ -134,13 +160,17 @@ def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_p
     findings = kshark("check", EPOCHS, "-T", "json", "-Y", REFUSED).json[:-1]
     assert sorted(column("findings", "code")) == sorted(finding["code"] for finding in findings)
     assert len(column("flows", "packet")) == len({line["flow"] for line in messages(kshark, EPOCHS)})
-    assert [capture["options"] for capture in json.loads((tmp_path / "manifest.json").read_text())["captures"]] == [{"filter": REFUSED}]
+    assert [capture["options"] for capture in json.loads((tmp_path / "manifest.json").read_text())["captures"]] == [
+        {"filter": REFUSED}
+    ]
     with pytest.raises(UsageError, match="holds only what passed -Y"):
         whole_captures(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["read", "check", "sessions", "stats", "export", "live"])
-def test_a_filter_that_cannot_be_read_stops_every_command_before_it_begins(kshark: Run, tmp_path: Path, command: str) -> None:
+def test_a_filter_that_cannot_be_read_stops_every_command_before_it_begins(
+    kshark: Run, tmp_path: Path, command: str
+) -> None:
     tables = tmp_path / "tables"
     words = {"export": (EPOCHS, "-o", tables), "live": ("-i", "lo")}.get(command, (EPOCHS,))
     done = kshark(command, *words, "-Y", "kafka.request && kafka.share_epoch > 3")
@@ -163,12 +193,16 @@ def test_the_tests_that_are_explained_are_filters(kshark: Run) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_export_of_a_period_holds_its_requests_and_the_sessions_that_were_there(kshark: Run, tmp_path: Path, jobs: int) -> None:
+def test_an_export_of_a_period_holds_its_requests_and_the_sessions_that_were_there(
+    kshark: Run, tmp_path: Path, jobs: int
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     kshark("export", RESTART, "-o", tmp_path, "--since", "+20s", "--jobs", jobs)
     rows = {table: parquet.read_table(tmp_path / table).to_pylist() for table in ("sessions", "steps", "exchanges")}
     told = kshark("sessions", RESTART, "-T", "json", "--since", "+20s").json
     assert 0 < len(told) < len(kshark("sessions", RESTART, "-T", "json").json)
-    assert sorted(row["opened_packet"] for row in rows["sessions"]) == sorted(session["opened"]["packet"] for session in told)
+    assert sorted(row["opened_packet"] for row in rows["sessions"]) == sorted(
+        session["opened"]["packet"] for session in told
+    )
     shared = [row["packet"] for row in rows["exchanges"] if row["api"] in ("ShareFetch", "ShareAcknowledge")]
     assert sorted(row["packet"] for row in rows["steps"]) == sorted(shared)

@@ -1,4 +1,5 @@
-"""Filters that a user of tshark types, on real captures: what passes is what the broker's own request log says passes."""
+"""Filters that a user of tshark types, on real captures: what passes is what the broker's own request log says
+passes."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ FILTERS: dict[str, tuple[str, str, Says]] = {
     "nothing succeeded": (
         "adv-epochs",
         "kafka.response and kafka.error_code != 0",
-        lambda line, kind, body: kind == "response" and any(every("errorCode", body)) and 0 not in every("errorCode", body),
+        lambda line, kind, body: (
+            kind == "response" and any(every("errorCode", body)) and 0 not in every("errorCode", body)
+        ),
     ),
     "not everything succeeded": (
         "adv-acks",
@@ -80,21 +83,30 @@ FILTERS: dict[str, tuple[str, str, Says]] = {
     "what a broker says": (
         "adv-acks",
         'kafka.responses.partitions.error_message matches "offset|state"',
-        lambda line, kind, body: any("offset" in text.lower() or "state" in text.lower() for text in every("errorMessage", body)),
+        lambda line, kind, body: any(
+            "offset" in text.lower() or "state" in text.lower() for text in every("errorMessage", body)
+        ),
     ),
     "a field that is there": (
         "adv-members",
         "(kafka.subscribed_topic_names or kafka.member_epoch < 0) and kafka.request",
         lambda line, kind, body: (
-            kind == "request" and (any(every("subscribedTopicNames", body)) or any(e < 0 for e in every("memberEpoch", body)))
+            kind == "request"
+            and (any(every("subscribedTopicNames", body)) or any(e < 0 for e in every("memberEpoch", body)))
         ),
     ),
     "a connection": (
         "adv-epochs",
         "tcp.srcport == 51786 && kafka.correlation_id >= 30",
-        lambda line, kind, body: kind == "request" and ends_of(line)[0].endswith(":51786") and line["requestHeader"]["correlationId"] >= 30,
+        lambda line, kind, body: (
+            kind == "request" and ends_of(line)[0].endswith(":51786") and line["requestHeader"]["correlationId"] >= 30
+        ),
     ),
-    "renewals": ("share-java-renew", "kafka.is_renew_ack == true", lambda line, kind, body: any(every("isRenewAck", body))),
+    "renewals": (
+        "share-java-renew",
+        "kafka.is_renew_ack == true",
+        lambda line, kind, body: any(every("isRenewAck", body)),
+    ),
     "a member's requests and their answers": (
         "share-restart",
         "kafka.member_id == qFBkrh_GScehAq2nhVdyJg",
@@ -108,7 +120,9 @@ FILTERS: dict[str, tuple[str, str, Says]] = {
     "not in a set": (
         "adv-epochs",
         "kafka.share_session_epoch not in {0 1..5}",
-        lambda line, kind, body: any(every("shareSessionEpoch", body)) and not set(every("shareSessionEpoch", body)) & {0, 1, 2, 3, 4, 5},
+        lambda line, kind, body: (
+            any(every("shareSessionEpoch", body)) and not set(every("shareSessionEpoch", body)) & {0, 1, 2, 3, 4, 5}
+        ),
     ),
 }
 
@@ -130,4 +144,6 @@ def test_what_passes_is_what_the_broker_logged(kshark: Run, capture: str, text: 
     passed = kshark("read", CAPTURES / f"{capture}.pcap", "-T", "json", "--no-records", "-Y", of_clients).json
     expected = logged(capture, says)
     assert expected
-    assert sorted((line["client"], line["correlation_id"], line["api_key"], line["kind"]) for line in passed) == expected
+    assert (
+        sorted((line["client"], line["correlation_id"], line["api_key"], line["kind"]) for line in passed) == expected
+    )

@@ -20,8 +20,12 @@ PARTS = ("message_bytes", "gap_bytes", "skipped_bytes", "unfinished_bytes", "for
 
 def test_lost_packets_are_told_first_with_the_connections_that_lost_most(kshark: Run) -> None:
     head, times, probes, spurious, _, title, columns, worst, *_ = kshark("stats", "--flows", LOSS).lines
-    assert head.startswith("is it the network? packets are lost, on the way or at a host · 32 of 832 packets with data sent again (3.8 %)")
-    assert times.startswith("  a round trip takes 15.0 µs to 27.0 µs, median 19.0 µs · brokers answer in median 2.47 ms")
+    assert head.startswith(
+        "is it the network? packets are lost, on the way or at a host · 32 of 832 packets with data sent again (3.8 %)"
+    )
+    assert times.startswith(
+        "  a round trip takes 15.0 µs to 27.0 µs, median 19.0 µs · brokers answer in median 2.47 ms"
+    )
     assert probes == "  2 tail loss probes: the last packet was lost, or its acknowledgement late"
     assert spurious.startswith("  4 packets sent again though already acknowledged")
     assert title.startswith("connections  the worst first")
@@ -46,7 +50,9 @@ def test_overtaken_and_doubled_packets_accuse_nobody(kshark: Run) -> None:
     assert head.startswith("is it the network? the capture cannot tell")
 
 
-@pytest.mark.parametrize("capture", [LOSS, RESTART, HOSTILE, CAPTURES / "tcp-var-missed.pcap"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "capture", [LOSS, RESTART, HOSTILE, CAPTURES / "tcp-var-missed.pcap"], ids=lambda path: path.stem
+)
 def test_the_parts_of_every_direction_add_up(kshark: Run, capture: Path) -> None:
     *flows, last = kshark("stats", "--flows", capture, "-T", "json").json
     assert [*flows[0]] == [*ListedFlow.__struct_fields__]
@@ -76,7 +82,9 @@ def test_with_a_filter_only_connections_with_an_exchange_that_passes(kshark: Run
 
 def test_since_leaves_out_connections_that_had_ended(kshark: Run) -> None:
     every = {flow["flow"]: flow for flow in kshark("stats", "--flows", RESTART, "-T", "json").json[:-1]}
-    late = {flow["flow"]: flow for flow in kshark("stats", "--flows", RESTART, "-T", "json", "--since", "+40s").json[:-1]}
+    late = {
+        flow["flow"]: flow for flow in kshark("stats", "--flows", RESTART, "-T", "json", "--since", "+40s").json[:-1]
+    }
     begin_ns = min(flow["time_ns"] for flow in every.values()) + 40_000_000_000
     assert late == {number: flow for number, flow in every.items() if flow["time_ns"] + flow["duration_ns"] >= begin_ns}
     until = kshark("stats", "--flows", RESTART, "-T", "json", "--until", "+2s").json[:-1]

@@ -53,7 +53,9 @@ def test_members_of_streams_groups_have_tasks(kshark: Run) -> None:
     """By their subtopologies, as kafka-streams-groups tells them."""
     lines = kshark("groups", CAPTURES / "streams-groups.pcap").lines
     members = [line for line in lines if "StreamThread" in line]
-    assert [line.partition("  4  " if "  4  " in line else "  6  ")[2].rstrip() for line in members[:2]] == ["0:0,1 1:0 standby 1:1,2"] * 2
+    assert [line.partition("  4  " if "  4  " in line else "  6  ")[2].rstrip() for line in members[:2]] == [
+        "0:0,1 1:0 standby 1:1,2"
+    ] * 2
     assert members[2].rstrip().endswith("  7  0:0,1,2 1:0,1,2")
     assert lines[-1] == "1 group: 1 streams; 3 members, 3 left"
 
@@ -69,14 +71,25 @@ def test_what_administrators_did_stands_below_the_members(kshark: Run) -> None:
     ]
     assert (changes[-1][2:5], changes[-1][-1]) == (["delete", "group", "adm"], "done")
     assert lines[at + 10] == "  described 1 time, offsets described 2 times"
-    assert any(line.endswith("unfinished: no member was assigned tool-a[0], tool-a[1], tool-a[2], tool-a[3]") for line in lines)
+    assert any(
+        line.endswith("unfinished: no member was assigned tool-a[0], tool-a[1], tool-a[2], tool-a[3]") for line in lines
+    )
 
 
 def test_operations_as_data_are_in_the_order_of_their_requests(kshark: Run) -> None:
     groups = {group["group_id"]: group for group in kshark("groups", "-T", "json", ADMINISTRATORS).json}
     operations = groups["gs"]["operations"]
     assert [one["operation"] for one in operations] == [
-        *("create", "assign", "describe", "describe_offsets", "describe_offsets", "alter_offsets", "delete_offsets", "delete_group"),
+        *(
+            "create",
+            "assign",
+            "describe",
+            "describe_offsets",
+            "describe_offsets",
+            "alter_offsets",
+            "delete_offsets",
+            "delete_group",
+        ),
     ]
     assert {row["topic"] for one in operations for row in one["partitions"]} == {"t1"}
     assert groups["gs"]["operations_left_out"] == 0
@@ -98,9 +111,25 @@ def test_many_changes_are_shortened(kshark: Run) -> None:
 
 def test_as_data_every_key_is_there(kshark: Run) -> None:
     (group,) = kshark("groups", "-T", "json", EXPLICIT).json
-    assert (group["group_id"], group["type"], group["state"], group["assignor"]) == ("sg-orders", "share", "Dead", "simple")
+    assert (group["group_id"], group["type"], group["state"], group["assignor"]) == (
+        "sg-orders",
+        "share",
+        "Dead",
+        "simple",
+    )
     assert list(group["members"][0]) == [
-        *("member_id", "instance_id", "client_id", "software", "software_version", "address", "rack_id", "present", "joined", "joins"),
+        *(
+            "member_id",
+            "instance_id",
+            "client_id",
+            "software",
+            "software_version",
+            "address",
+            "rack_id",
+            "present",
+            "joined",
+            "joins",
+        ),
         *("last", "ended", "epoch", "topics", "assigned", "assignment", "rejected", "acknowledges"),
     ]
     assert group["members"][0]["assignment"] == [

@@ -1,4 +1,5 @@
-"""One of several files cannot be read: it is named, the rest is read, and the exit code says so where nothing worse was found."""
+"""One of several files cannot be read: it is named, the rest is read, and the exit code says so where nothing worse was
+found."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ EPOCHS = CAPTURES / "adv-epochs.pcap"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A capture in two rotated files, one that has just begun, one that is cut in its header, and what is no capture."""
+    """A capture in two rotated files, one that has just begun, one that is cut in its header, and what is no
+    capture."""
     data = EPOCHS.read_bytes()
     (tmp_path / "1.pcap").write_bytes(data)
     (tmp_path / "2.pcap").write_bytes(data[:24])
@@ -28,7 +30,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-WAYS = (("check", "-q"), ("sessions",), ("stats",), ("read",), ("groups",), ("check", "-q", "--jobs", "2"), ("read", "--jobs", "2"))
+WAYS = (
+    ("check", "-q"),
+    ("sessions",),
+    ("stats",),
+    ("read",),
+    ("groups",),
+    ("check", "-q", "--jobs", "2"),
+    ("read", "--jobs", "2"),
+)
 
 
 @pytest.mark.sweep(quick=2)
@@ -105,7 +115,9 @@ def test_where_nothing_is_left_that_is_the_error(kshark: Run, folder: Path) -> N
     assert done.err.splitlines()[-1].endswith("notes.txt: no capture (pcap or pcapng), but text")
 
 
-def test_a_mistyped_name_is_refused_before_anything_is_read_and_leaves_the_tables(kshark: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_mistyped_name_is_refused_before_anything_is_read_and_leaves_the_tables(
+    kshark: Run, folder: Path, tmp_path: Path
+) -> None:
     tables = tmp_path / "tables"
     assert kshark("export", "-q", folder / "1.pcap", "-o", tables).code == 0
     before = {path: path.stat().st_mtime_ns for path in tables.rglob("*")}
@@ -116,7 +128,9 @@ def test_a_mistyped_name_is_refused_before_anything_is_read_and_leaves_the_table
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_single_capture_that_cannot_be_read_leaves_the_tables(kshark: Run, folder: Path, tmp_path: Path, jobs: str) -> None:
+def test_a_single_capture_that_cannot_be_read_leaves_the_tables(
+    kshark: Run, folder: Path, tmp_path: Path, jobs: str
+) -> None:
     tables = tmp_path / "tables"
     assert kshark("export", "-q", folder / "1.pcap", "-o", tables).code == 0
     before = sorted(tables.rglob("*"))
@@ -132,7 +146,12 @@ def test_names_of_files_are_shown_without_what_a_terminal_obeys(kshark: Run, tmp
         path.write_bytes(EPOCHS.read_bytes())
     (tmp_path / "\x1b[2Jempty.pcap").write_bytes(b"")
     (tmp_path / "\x1b[2Jnone").write_text("text")
-    for way in (("stats", "--each"), ("read", "-T", "json", "--each"), ("check", "-T", "json"), ("read", "-T", "json", "-c", "5")):
+    for way in (
+        ("stats", "--each"),
+        ("read", "-T", "json", "--each"),
+        ("check", "-T", "json"),
+        ("read", "-T", "json", "-c", "5"),
+    ):
         done = kshark(*way, tmp_path)
         told = done.out + done.err
         assert not {"\x1b", "\u202e"} & set(told)

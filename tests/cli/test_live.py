@@ -71,7 +71,17 @@ def listener() -> Iterator[socket.socket]:
 @contextmanager
 def live(listener: socket.socket, *options: str) -> Iterator[subprocess.Popen[str]]:
     """`kshark live` once it captures what goes to that listener: others may be talking on loopback."""
-    command = [sys.executable, "-m", "kshark", "live", "-i", "lo", "-f", f"tcp port {listener.getsockname()[1]}", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "kshark",
+        "live",
+        "-i",
+        "lo",
+        "-f",
+        f"tcp port {listener.getsockname()[1]}",
+        *options,
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"}
     ) as running:
@@ -107,7 +117,11 @@ def test_messages_and_findings_come_as_they_happen(listener: socket.socket) -> N
         told = _rest(running.stderr)
         assert running.wait(END_SECONDS) == 1
     messages = [line for line in lines if "kind" in line]
-    assert [message["body"].get("share_session_epoch") for message in messages if message["kind"] == "request"] == [0, 1, 5]
+    assert [message["body"].get("share_session_epoch") for message in messages if message["kind"] == "request"] == [
+        0,
+        1,
+        5,
+    ]
     (finding,) = [line for line in lines if line.get("verdict") == "violation"]
     assert finding["code"] == "EPOCH_SKIP_AHEAD"
     assert lines.index(finding) == 6

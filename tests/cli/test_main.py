@@ -47,29 +47,51 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
     ("words", "sentence"),
     [
         (["reed"], 'no command "reed"; did you mean "read"? (kshark --help lists them)'),
-        (["-r", "x"], "the command comes first, then its options, as in: kshark read -r ... (kshark --help lists them)"),
+        (
+            ["-r", "x"],
+            "the command comes first, then its options, as in: kshark read -r ... (kshark --help lists them)",
+        ),
         (["read", "x", "-w", "out.pcapng"], 'no option "-w" (kshark read --help shows them all)'),
         (["check", "x", "--evidence", "d"], 'no option "--evidence" (kshark check --help shows them all)'),
         (["live", "-i", "lo", "--export", "d"], 'no option "--export" (kshark live --help shows them all)'),
-        (["check", "x", "--select", "EPOCH_SKIP"], 'no code "EPOCH_SKIP"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)'),
-        (["read", "x", "--no-playload"], 'no option "--no-playload"; did you mean "--no-payload"? (kshark read --help shows them all)'),
+        (
+            ["check", "x", "--select", "EPOCH_SKIP"],
+            'no code "EPOCH_SKIP"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)',
+        ),
+        (
+            ["read", "x", "--no-playload"],
+            'no option "--no-playload"; did you mean "--no-payload"? (kshark read --help shows them all)',
+        ),
         (
             ["read", "x", "-T", "yaml"],
-            "argument -T: invalid choice: 'yaml' (choose from 'text', 'json', 'fields') (kshark read --help shows them all)",
+            "argument -T: invalid choice: 'yaml' (choose from 'text', 'json', 'fields') (kshark read --help shows "
+            "them all)",
         ),
         (["read", "x", "-c", "0"], 'argument -c: "0" is no number from 1 (kshark read --help shows them all)'),
         (["read", "x", "-e", "kafka.api"], "-e needs -T fields"),
         (["read", "x", "-T", "fields"], "-T fields needs -e FIELD; kshark explain fields lists them"),
-        (["read", "x", "-d", "udp.port==1,kafka"], '"udp.port==1,kafka" is no rule for -d; write -d tcp.port==9092,kafka'),
-        (["read", "x", "--since", "soon"], '"soon" is no time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970'),
+        (
+            ["read", "x", "-d", "udp.port==1,kafka"],
+            '"udp.port==1,kafka" is no rule for -d; write -d tcp.port==9092,kafka',
+        ),
+        (
+            ["read", "x", "--since", "soon"],
+            '"soon" is no time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970',
+        ),
         (["read"], "no capture is named; give a file, a folder, or - for standard input"),
         (
             ["check", "x", "--select", "EPOCH_SKP_AHEAD"],
             'no code "EPOCH_SKP_AHEAD"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)',
         ),
         (["check", "x", "--select", ""], "--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK"),
-        (["check", "x", "--select", "BYTES_SKIPPED"], "BYTES_SKIPPED is a note on a capture, not a finding; name a rule"),
-        (["check", "x", "--jobs", "0"], 'argument --jobs: "0" is no number of processes; write 2, or auto for one a core'),
+        (
+            ["check", "x", "--select", "BYTES_SKIPPED"],
+            "BYTES_SKIPPED is a note on a capture, not a finding; name a rule",
+        ),
+        (
+            ["check", "x", "--jobs", "0"],
+            'argument --jobs: "0" is no number of processes; write 2, or auto for one a core',
+        ),
         (
             ["export", "x", "-o", "-"],
             "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR",
@@ -82,8 +104,14 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
         (["export", "x", "-o", ""], "no folder given for the tables; name one with -o DIR"),
         (["report", "x", "-o", ""], "no folder given for the report; name one with -o DIR"),
         (["live"], "no interface given; name one with -i (ip link lists them, any stands for all)"),
-        (["decode", "ShareFetsh", "1", "request"], 'no API "ShareFetsh"; did you mean "ShareFetch"? (names and keys are Kafka\'s)'),
-        (["decode", "ShareFetch", "9", "request"], "ShareFetch has versions 0-2, not 9 (kshark explain ShareFetch shows them)"),
+        (
+            ["decode", "ShareFetsh", "1", "request"],
+            'no API "ShareFetsh"; did you mean "ShareFetch"? (names and keys are Kafka\'s)',
+        ),
+        (
+            ["decode", "ShareFetch", "9", "request"],
+            "ShareFetch has versions 0-2, not 9 (kshark explain ShareFetch shows them)",
+        ),
         (["explain", "ShareFetsh"], 'nothing is called "ShareFetsh"; did you mean "ShareFetch"?'),
         (["explain", "999"], "Kafka has no error 999 (errors are numbered from -1 to 136)"),
     ],
@@ -104,7 +132,8 @@ def test_a_file_that_is_not_there_is_one_sentence(kshark: Run) -> None:
 
 def test_a_closed_pipe_ends_quietly() -> None:
     command = (
-        f"{sys.executable} -m kshark explain Fetch ShareFetch Produce Metadata Fetch Fetch Fetch Fetch | head -1; echo ${{PIPESTATUS[0]}}"
+        f"{sys.executable} -m kshark explain Fetch ShareFetch Produce Metadata Fetch Fetch Fetch Fetch | head -1; echo "
+        f"${{PIPESTATUS[0]}}"
     )
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines()[0].startswith("Fetch  API 1")
@@ -113,27 +142,44 @@ def test_a_closed_pipe_ends_quietly() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "kshark", "explain", "0"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "kshark", "explain", "0"], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "0 NONE  no error\n\nAPI 0 is Produce: kshark explain Produce\n"
 
 
 def test_a_closed_stdout_is_one_sentence() -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m kshark explain 0 >&-"], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", f"{sys.executable} -m kshark explain 0 >&-"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
-    assert (done.returncode, done.stderr) == (2, "kshark: standard output is closed; let it go to a file, or to /dev/null\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "kshark: standard output is closed; let it go to a file, or to /dev/null\n",
+    )
 
 
 def test_a_closed_stdin_is_an_empty_one() -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m kshark check - <&-"], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", f"{sys.executable} -m kshark check - <&-"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (2, "kshark: -: no capture (pcap or pcapng), but an empty file\n")
 
 
 def test_with_a_closed_stderr_nothing_else_comes_to_stdout() -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m kshark read /nowhere 2>&-"], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", f"{sys.executable} -m kshark read /nowhere 2>&-"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
 
@@ -146,7 +192,8 @@ def test_a_fault_of_kshark_is_no_violation(monkeypatch: pytest.MonkeyPatch, ksha
     done = kshark("explain", "0")
     assert (done.code, done.out) == (2, "")
     assert re.fullmatch(
-        r"kshark: a fault in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with what KSHARK_TRACEBACK=1 shows\n",
+        r"kshark: a fault in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with what "
+        r"KSHARK_TRACEBACK=1 shows\n",
         done.err,
     )
     monkeypatch.setenv("KSHARK_TRACEBACK", "1")
@@ -158,16 +205,31 @@ def test_a_folder_named_dissectors_is_not_taken_for_ksharks_own(tmp_path: Path) 
     (tmp_path / "dissectors").mkdir()
     (tmp_path / "dissectors/__init__.py").write_text("")
     paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    command = [sys.executable, "-S", "-m", "kshark", "explain", "ShareFetch"]  # -S: as it is where kshark is not installed editable
+    command = [
+        sys.executable,
+        "-S",
+        "-m",
+        "kshark",
+        "explain",
+        "ShareFetch",
+    ]  # -S: as it is where kshark is not installed editable
     done = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ShareFetch  API 78")
 
 
 def test_records_without_payload_are_sizes_in_the_tables(kshark: Run, tmp_path: Path) -> None:
-    done = kshark("export", ROOT / "captures/produce-mix.pcap", "--records", "--no-payload", "-o", tmp_path / "tables", "-q")
+    done = kshark(
+        "export", ROOT / "captures/produce-mix.pcap", "--records", "--no-payload", "-o", tmp_path / "tables", "-q"
+    )
     assert done.code == 0
     records = pq.read_table(tmp_path / "tables/records").to_pylist()
     assert {record["key"] for record in records} == {record["value"] for record in records} == {None}
@@ -176,7 +238,9 @@ def test_records_without_payload_are_sizes_in_the_tables(kshark: Run, tmp_path: 
 
 
 def test_the_first_example_of_decode_works(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    digits = re.search(r"echo '([0-9a-f ]+)' \| kshark decode ShareAcknowledge 1 request", kshark("decode", "--help").out)
+    digits = re.search(
+        r"echo '([0-9a-f ]+)' \| kshark decode ShareAcknowledge 1 request", kshark("decode", "--help").out
+    )
     assert digits is not None
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(digits[1].encode())))
     done = kshark("decode", "ShareAcknowledge", "1", "request")
@@ -194,7 +258,9 @@ def test_findings_of_rotated_files_name_file_and_frame(kshark: Run, tmp_path: Pa
     (tmp_path / "2.pcap").write_bytes(data[:24] + data[cut:])
     asked = ("check", tmp_path / "1.pcap", tmp_path / "2.pcap", "--select", "TWO_COUNTERS")
     step = next(line for line in kshark(*asked).lines if "kshark explain" in line)
-    assert step.endswith(f"packets 200 204 207 212 213 215 · {tmp_path}/1.pcap: frames 200 204 207 · {tmp_path}/2.pcap: frames 3 4 6")
+    assert step.endswith(
+        f"packets 200 204 207 212 213 215 · {tmp_path}/1.pcap: frames 200 204 207 · {tmp_path}/2.pcap: frames 3 4 6"
+    )
     finding = kshark(*asked, "-T", "json").json[0]
     assert finding["witness"][1]["places"] == [
         {"packet": 207, "file": f"{tmp_path}/1.pcap", "frame": 207},
@@ -206,7 +272,11 @@ def test_findings_of_rotated_files_name_file_and_frame(kshark: Run, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "way",
-    [("-T", "json"), ("-T", "json", "--no-records"), ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id")],
+    [
+        ("-T", "json"),
+        ("-T", "json", "--no-records"),
+        ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id"),
+    ],
     ids=" ".join,
 )
 def test_what_a_capture_does_not_need_is_not_loaded(way: tuple[str, ...]) -> None:
@@ -216,6 +286,8 @@ def test_what_a_capture_does_not_need_is_not_loaded(way: tuple[str, ...]) -> Non
         *("kshark.reassembly.measuring", "kshark.tls.connection"),
     }
     arguments = ["read", *way, str(CAPTURES / "share-restart.pcap")]
-    program = f"import sys; from kshark.cli import main; main({arguments}); print(sorted({unneeded} & sys.modules.keys()))"
+    program = (
+        f"import sys; from kshark.cli import main; main({arguments}); print(sorted({unneeded} & sys.modules.keys()))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

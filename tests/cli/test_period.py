@@ -94,7 +94,9 @@ def test_findings_of_a_period_are_those_of_the_whole_capture(kshark: Run) -> Non
 
 
 @pytest.mark.parametrize(
-    "way", [("check",), ("sessions",), ("stats",), ("read",), ("read", "--jobs", "2"), ("check", "-T", "json")], ids=" ".join
+    "way",
+    [("check",), ("sessions",), ("stats",), ("read",), ("read", "--jobs", "2"), ("check", "-T", "json")],
+    ids=" ".join,
 )
 @pytest.mark.parametrize(
     ("period", "said"),
@@ -104,7 +106,9 @@ def test_findings_of_a_period_are_those_of_the_whole_capture(kshark: Run) -> Non
         (("--until", "2020-01-01T00:00:00Z"), "it begins behind --until 2020-01-01T00:00:00Z; nothing was looked at"),
     ],
 )
-def test_a_period_without_packets_is_no_all_clear(kshark: Run, way: tuple[str, ...], period: tuple[str, ...], said: str) -> None:
+def test_a_period_without_packets_is_no_all_clear(
+    kshark: Run, way: tuple[str, ...], period: tuple[str, ...], said: str
+) -> None:
     capture = CAPTURES / "adv-epochs.pcap"
     done = kshark(*way, capture, *period)
     assert (done.code, done.out, done.err) == (2, "", f"kshark: {capture}: {said}\n")
@@ -114,5 +118,8 @@ def test_of_several_captures_those_outside_the_period_are_named(kshark: Run) -> 
     epochs, acks = CAPTURES / "adv-epochs.pcap", CAPTURES / "adv-acks.pcap"
     done = kshark("check", "-q", "--each", epochs, acks, "--since", "2026-11-21T03:38:00Z")
     assert done.code == 2
-    assert f"{epochs}: it ends at 2026-11-21 03:37:48.735, before --since 2026-11-21T03:38:00Z; nothing was looked at; the rest" in done.err
+    assert (
+        f"{epochs}: it ends at 2026-11-21 03:37:48.735, before --since 2026-11-21T03:38:00Z; nothing was looked at; "
+        f"the rest" in done.err
+    )
     assert str(acks) not in done.err

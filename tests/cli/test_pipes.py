@@ -30,7 +30,9 @@ CAPTURE = CAPTURES / "adv-epochs.pcap"
 def piped(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     """The command with a pipe whose writer does not close it."""
     command = [sys.executable, "-m", "kshark", *words, "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as process:
         yield process
         process.kill()
 
@@ -83,7 +85,9 @@ def test_for_people_the_first_of_each_sort_is_told_at_once(kshark: Run) -> None:
 
 
 @pytest.mark.sweep(quick=1)
-@pytest.mark.parametrize("words", [("sessions",), ("stats",), ("read", "-T", "json"), ("check", "-q", "--jobs", "2")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("sessions",), ("stats",), ("read", "-T", "json"), ("check", "-q", "--jobs", "2")], ids=" ".join
+)
 def test_ctrl_c_is_the_end_of_the_capture(kshark: Run, words: tuple[str, ...]) -> None:
     with piped(*words) as process:
         fed(process, CAPTURE.read_bytes())

@@ -51,7 +51,18 @@ def test_a_tree_shows_all_fields(kshark: Run, trace: Path) -> None:
 
 def test_fields_stand_in_columns(kshark: Run, trace: Path) -> None:
     done = kshark(
-        "read", trace, "-T", "fields", "-e", "frame.number", "-e", "kafka.api", "-e", "kafka.error_code", "-e", "kafka.partition_index"
+        "read",
+        trace,
+        "-T",
+        "fields",
+        "-e",
+        "frame.number",
+        "-e",
+        "kafka.api",
+        "-e",
+        "kafka.error_code",
+        "-e",
+        "kafka.partition_index",
     )
     assert len(done.lines) == MESSAGES
     rows = [line.split("\t") for line in done.lines]
@@ -76,7 +87,11 @@ def test_tsharks_spellings_work(kshark: Run, trace: Path) -> None:
 
 def test_options_may_stand_between_files(kshark: Run, trace: Path, tmp_path: Path) -> None:
     early, late = written(tmp_path, incident()[:15], "a.pcap"), written(tmp_path, incident()[15:], "b.pcap")
-    assert len(kshark("read", early, "-T", "json", late).lines) == len(kshark("read", trace, "-T", "json").lines) == MESSAGES
+    assert (
+        len(kshark("read", early, "-T", "json", late).lines)
+        == len(kshark("read", trace, "-T", "json").lines)
+        == MESSAGES
+    )
 
 
 def test_quiet_prints_no_message(kshark: Run, trace: Path) -> None:
@@ -116,7 +131,11 @@ def test_each_file_may_be_its_own_capture(kshark: Run, trace: Path, tmp_path: Pa
 
 def test_standard_input_is_a_file_too(trace: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "kshark", "read", "-", "-c", "1"], input=trace.read_bytes(), capture_output=True, timeout=60, check=True
+        [sys.executable, "-m", "kshark", "read", "-", "-c", "1"],
+        input=trace.read_bytes(),
+        capture_output=True,
+        timeout=60,
+        check=True,
     )
     assert b"ApiVersions v3" in done.stdout
 
@@ -167,7 +186,9 @@ def test_a_terminal_sees_colours_and_lines_of_its_width(trace: Path) -> None:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
     command = [sys.executable, "-m", "kshark", "read", str(trace)]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env={**environment, "TERM": "xterm"}) as running:
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=subprocess.DEVNULL, env={**environment, "TERM": "xterm"}
+    ) as running:
         os.close(theirs)
         seen = _all(ours)
     assert running.returncode == 0

@@ -33,7 +33,11 @@ CONFIGS = [
 ]
 RESOURCE = {"resource_type": 4, "resource_name": "1", "configs": CONFIGS}
 DESCRIBED = [
-    {"name": "ssl.truststore.password", "value": WORD, "synonyms": [{"name": "ssl.truststore.password", "value": WORD}]},
+    {
+        "name": "ssl.truststore.password",
+        "value": WORD,
+        "synonyms": [{"name": "ssl.truststore.password", "value": WORD}],
+    },
     {"name": "plug.in.pin", "value": WORD, "is_sensitive": True},
     {"name": "retention.ms", "value": "604800000"},
 ]
@@ -54,11 +58,18 @@ RECORDS = batch_of(
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One exchange of every API whose messages hold credentials; a forwarded one; the records in which controllers keep them."""
+    """One exchange of every API whose messages hold credentials; a forwarded one; the records in which controllers keep
+    them."""
     wire = Wire()
     tcp = Tcp(wire).open()
     exchange(tcp, 36, 2, {"auth_bytes": TOKEN}, {"auth_bytes": TOKEN})
-    exchange(tcp, 19, 7, {"topics": [{"name": "t", "configs": CONFIGS}]}, {"topics": [{"name": "t", "configs": [DESCRIBED[1]]}]})
+    exchange(
+        tcp,
+        19,
+        7,
+        {"topics": [{"name": "t", "configs": CONFIGS}]},
+        {"topics": [{"name": "t", "configs": [DESCRIBED[1]]}]},
+    )
     exchange(tcp, 32, 4, {}, {"results": [{"resource_type": 4, "resource_name": "1", "configs": DESCRIBED}]})
     exchange(tcp, 33, 2, {"resources": [RESOURCE]}, {})
     exchange(tcp, 38, 3, {}, {"token_id": "t", "hmac": TOKEN})
@@ -70,20 +81,33 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     forwarded = {"request_data": request_frame(44, 1, {"resources": [RESOURCE]}), "client_host_address": b"\x7f\0\0\1"}
     exchange(tcp, 58, 0, forwarded, {"response_data": response_frame(44, 1, {})})
     described = response_frame(41, 3, {"tokens": [{"token_id": "t", "hmac": TOKEN}]})
-    exchange(tcp, 58, 0, {"request_data": request_frame(41, 3, {}), "client_host_address": b"\x7f\0\0\1"}, {"response_data": described})
+    exchange(
+        tcp,
+        58,
+        0,
+        {"request_data": request_frame(41, 3, {}), "client_host_address": b"\x7f\0\0\1"},
+        {"response_data": described},
+    )
     topic = {"topic": "__cluster_metadata", "partitions": [{"partition_index": 0, "records": RECORDS}]}
     exchange(tcp, 1, 4, {"max_wait_ms": 1}, {"responses": [topic]})
     return written(tmp_path_factory.mktemp("secrets"), wire.packets)
 
 
 def told(text: str | bytes) -> bool:
-    """Whether the credential is in there, as it is, in base64 (wherever it begins in what was encoded) or in hexadecimal digits."""
+    """Whether the credential is in there, as it is, in base64 (wherever it begins in what was encoded) or in
+    hexadecimal digits."""
     data = text.encode() if isinstance(text, str) else text
     coded = [base64.b64encode(b"\0" * lead + TOKEN)[4 * bool(lead) : -4] for lead in range(3)]
     return any(form in data for form in (TOKEN, TOKEN.hex().encode(), TOKEN.hex(" ").encode(), *coded))
 
 
-WAYS = (("read",), ("read", "-V"), ("read", "-T", "json"), ("read", "-T", "json", "--jobs", "2"), ("read", "-T", "json", "--no-payload"))
+WAYS = (
+    ("read",),
+    ("read", "-V"),
+    ("read", "-T", "json"),
+    ("read", "-T", "json", "--jobs", "2"),
+    ("read", "-T", "json", "--no-payload"),
+)
 FIELDS = (
     "auth_bytes",
     "hmac",
@@ -98,7 +122,9 @@ FIELDS = (
 AS_FIELDS = ("read", "-T", "fields", *(word for name in FIELDS for word in ("-e", f"kafka.{name}")))
 
 
-@pytest.mark.parametrize("way", [*WAYS, AS_FIELDS, ("groups", "-V"), ("stats",), ("check", "-V", "-T", "json")], ids=" ".join)
+@pytest.mark.parametrize(
+    "way", [*WAYS, AS_FIELDS, ("groups", "-V"), ("stats",), ("check", "-V", "-T", "json")], ids=" ".join
+)
 def test_no_command_prints_them(kshark: Run, capture: Path, way: tuple[str, ...]) -> None:
     done = kshark(*way, capture)
     assert done.code == 0
@@ -120,7 +146,9 @@ def test_how_long_they_were_stands_in_their_place(kshark: Run, capture: Path) ->
 
 
 def test_what_the_broker_calls_sensitive_is_masked_whatever_its_name(kshark: Run, capture: Path) -> None:
-    (answer,) = [line for line in kshark("read", capture, "-T", "json").json if line.get("api") == "DescribeConfigs"][1:]
+    (answer,) = [line for line in kshark("read", capture, "-T", "json").json if line.get("api") == "DescribeConfigs"][
+        1:
+    ]
     assert [config["value"] for config in answer["body"]["results"][0]["configs"]] == [MASK, MASK, "604800000"]
 
 
@@ -163,9 +191,16 @@ def test_a_single_message_and_python_mask_them_too(kshark: Run, capture: Path, t
 def test_every_credential_of_the_field_tables_is_in_this_capture(kshark: Run, capture: Path) -> None:
     registry = Registry()
     apis = [api for key in registry.names() if (api := registry.api(key)) is not None]
-    held = {api.name for api in apis for layout in (api.request, api.response) if any(masks_of(layout, v) for v in _each(layout))}
+    held = {
+        api.name
+        for api in apis
+        for layout in (api.request, api.response)
+        if any(masks_of(layout, v) for v in _each(layout))
+    }
     assert held <= {line.get("api") for line in kshark("read", capture, "-T", "json").json}
-    inside = {layout.name for layout in registry.structures().values() if any(masks_of(layout, v) for v in _each(layout))}
+    inside = {
+        layout.name for layout in registry.structures().values() if any(masks_of(layout, v) for v in _each(layout))
+    }
     assert inside == {"UserScramCredentialRecord", "ConfigRecord"}
 
 

@@ -24,7 +24,10 @@ def test_who_gets_nothing_comes_first(kshark: Run) -> None:
     head, _, group, trouble, *_ = done.lines
     assert head.endswith("25.5 s · 1 share group")
     assert group == "sg-orders  4 members, 0 at the end · 4 share partitions · sessions: 4 final_epoch"
-    assert trouble == "  sd got no records: 14 fetches brought none, others acquired 306 of its partitions and hold none now"
+    assert (
+        trouble
+        == "  sd got no records: 14 fetches brought none, others acquired 306 of its partitions and hold none now"
+    )
 
 
 def test_metrics_of_a_group_its_members_and_its_partitions(kshark: Run, trace: Path) -> None:
@@ -45,7 +48,10 @@ def test_as_json(kshark: Run, trace: Path) -> None:
     assert member["trouble"] == "got records, but 1 of 3 fetches failed with 123 INVALID_SHARE_SESSION_EPOCH ×1"
     assert (member["fetches"]["records"], member["fetches"]["failed"], member["errors"]) == (1, 1, {"123": 1})
     assert member["metrics"]["records-fetched-total"] == 11
-    assert [(one["partition"], one["metrics"]["records-acquired"]) for one in billing["partitions"]] == [(0, 10), (1, 1)]
+    assert [(one["partition"], one["metrics"]["records-acquired"]) for one in billing["partitions"]] == [
+        (0, 10),
+        (1, 1),
+    ]
 
 
 def test_a_filter_counts_what_passes(kshark: Run) -> None:
@@ -55,13 +61,18 @@ def test_a_filter_counts_what_passes(kshark: Run) -> None:
 
 def test_a_period_counts_what_is_in_it(kshark: Run, trace: Path) -> None:
     (found,) = kshark("stats", "--share", trace, "-T", "json", "--since", "+4s").json
-    assert {group["group_id"]: group["metrics"]["fetch-requests"] for group in found["groups"]} == {"audit": 0, "billing": 1}
+    assert {group["group_id"]: group["metrics"]["fetch-requests"] for group in found["groups"]} == {
+        "audit": 0,
+        "billing": 1,
+    }
 
 
 def test_nothing_to_tell(kshark: Run, tmp_path: Path) -> None:
     talk = Conversation()
     talk.connection()
-    assert kshark("stats", "--share", written(tmp_path, talk.wire.packets)).lines == ["no share group is in the capture"]
+    assert kshark("stats", "--share", written(tmp_path, talk.wire.packets)).lines == [
+        "no share group is in the capture"
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -88,7 +99,10 @@ def test_explained(kshark: Run) -> None:
 
 
 def test_one_explained(kshark: Run) -> None:
-    assert kshark("explain", "Fetch-Work-Max", "ShareSessionsCount").lines[0] == "fetch-work-max  of a member · kshark · ms"
+    assert (
+        kshark("explain", "Fetch-Work-Max", "ShareSessionsCount").lines[0]
+        == "fetch-work-max  of a member · kshark · ms"
+    )
     assert kshark("explain", "partition-load-time-max").lines == [
         "partition-load-time-max  of a group · KIP-932 · group-coordinator-metrics · ms",
         "  ReadShareGroupState, where the capture has what brokers ask share coordinators",

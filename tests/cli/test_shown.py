@@ -1,4 +1,5 @@
-"""What bytes hold, names of ids and enumerations, and APIs of one's own: as commands show them, and only where they are asked."""
+"""What bytes hold, names of ids and enumerations, and APIs of one's own: as commands show them, and only where they are
+asked."""
 
 from __future__ import annotations
 
@@ -28,11 +29,26 @@ def capture(tmp_path: Path) -> Path:
     """A member joins, the capture learns a topic's name, a share consumer fetches it, ACLs are described."""
     wire = Wire()
     tcp = Tcp(wire).open()
-    asked = {"group_id": "g", "member_id": "m", "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": OFFER}]}
+    asked = {
+        "group_id": "g",
+        "member_id": "m",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": OFFER}],
+    }
     exchange(tcp, 11, 9, asked, {"member_id": "m"})
-    fetch = {"group_id": "sg", "share_session_epoch": 1, "topics": [{"topic_id": ORDERS, "partitions": [{"partition_index": 3}]}]}
+    fetch = {
+        "group_id": "sg",
+        "share_session_epoch": 1,
+        "topics": [{"topic_id": ORDERS, "partitions": [{"partition_index": 3}]}],
+    }
     exchange(tcp, 78, 1, fetch, {})
-    exchange(tcp, 3, 12, {"topics": None}, {"topics": [{"name": "orders", "topic_id": ORDERS, "topic_authorized_operations": 264}]})
+    exchange(
+        tcp,
+        3,
+        12,
+        {"topics": None},
+        {"topics": [{"name": "orders", "topic_id": ORDERS, "topic_authorized_operations": 264}]},
+    )
     exchange(tcp, 78, 1, fetch, {})
     acl = {"principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
     resource = {"resource_type": 2, "resource_name": "orders", "pattern_type": 4, "acls": [acl]}
@@ -91,7 +107,9 @@ def test_numbers_have_their_names(kshark: Run, capture: Path) -> None:
 
 
 def test_a_field_may_lie_behind_bytes(kshark: Run, capture: Path) -> None:
-    done = kshark("read", capture, "-c", "1", "-T", "fields", "-e", "kafka.metadata_decoded.data.topics", "-e", "kafka.metadata")
+    done = kshark(
+        "read", capture, "-c", "1", "-T", "fields", "-e", "kafka.metadata_decoded.data.topics", "-e", "kafka.metadata"
+    )
     assert done.out == "orders\tAAEAAAABAAZvcmRlcnP/////AAAAAA==\n"
     assert kshark("read", capture, "-T", "fields", "-e", "kafka.group_id_decoded").code == 2
 
@@ -181,7 +199,9 @@ def test_so_does_the_python_face(own: Path, private: Path) -> None:
     assert (asked.api, asked.body, answer.body) == ("OurQuota", {"tenant": "acme"}, {"left": 70})
 
 
-@pytest.mark.parametrize("command", [["check"], ["sessions"], ["stats"], ["explain", "OurQuota"], ["decode", "OurQuota", "0", "request"]])
+@pytest.mark.parametrize(
+    "command", [["check"], ["sessions"], ["stats"], ["explain", "OurQuota"], ["decode", "OurQuota", "0", "request"]]
+)
 def test_every_command_takes_it(kshark: Run, own: Path, private: Path, tmp_path: Path, command: list[str]) -> None:
     body = tmp_path / "body"
     body.write_bytes(b"\0\4acme")
@@ -196,7 +216,9 @@ def test_it_is_exported_and_explained(kshark: Run, own: Path, private: Path, tmp
 
     assert kshark("export", private, "-o", tmp_path / "tables", "--dissector", own).code == 0
     rows = pq.read_table(tmp_path / "tables" / "exchanges").to_pylist()
-    assert [(row["api"], row["request_json"]) for row in rows if row["api_key"] == 9001] == [("OurQuota", '{"tenant":"acme"}')]
+    assert [(row["api"], row["request_json"]) for row in rows if row["api_key"] == 9001] == [
+        ("OurQuota", '{"tenant":"acme"}')
+    ]
     assert "OurQuota  API 9001 · versions 0-1 · flexible 1" in kshark("explain", "OurQuota", "--dissector", own).lines
 
 
@@ -210,7 +232,9 @@ def test_it_is_exported_and_explained(kshark: Run, own: Path, private: Path, tmp
         (OWN.replace('"tenant"', '"Tenant"'), "is not snake_case"),
     ],
 )
-def test_a_dissector_that_cannot_be_used_says_why(kshark: Run, tmp_path: Path, private: Path, text: str | None, told: str) -> None:
+def test_a_dissector_that_cannot_be_used_says_why(
+    kshark: Run, tmp_path: Path, private: Path, text: str | None, told: str
+) -> None:
     path = tmp_path / "broken.py"
     if text is not None:
         path.write_text(text)

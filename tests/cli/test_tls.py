@@ -1,4 +1,5 @@
-"""`--tls-keys`: every command that reads captures reads what is inside TLS, with the secrets beside a capture or inside it."""
+"""`--tls-keys`: every command that reads captures reads what is inside TLS, with the secrets beside a capture or inside
+it."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ def test_commands_read_what_is_inside_tls(kshark: Run, said: tuple[Path, Path, P
 def test_a_violation_is_found_under_tls(kshark: Run, said: tuple[Path, Path, Path]) -> None:
     capture, keys, _ = said
     *found, summary = kshark("check", "-T", "json", "--tls-keys", keys, capture).json
-    assert ("EPOCH_SKIP_AHEAD", "violation", "client") in [(each["code"], each["verdict"], each["blame"]) for each in found]
+    assert ("EPOCH_SKIP_AHEAD", "violation", "client") in [
+        (each["code"], each["verdict"], each["blame"]) for each in found
+    ]
     assert summary["summary"]["covered"]["tls_connections"] == 0
 
 
@@ -77,12 +80,16 @@ def test_connections_without_keys_are_told_once(kshark: Run, said: tuple[Path, P
     assert err.count(f"no keys for it: 10.0.0.9:9092 ({BROKER_NAME}), TLS 1.3") == 1
 
 
-def test_the_environment_is_not_looked_at(kshark: Run, said: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_not_looked_at(
+    kshark: Run, said: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SSLKEYLOGFILE", str(said[1]))
     assert kshark("read", said[0]).out == ""
 
 
-def test_what_is_no_key_log_is_bad_usage(kshark: Run, said: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_key_log_is_bad_usage(
+    kshark: Run, said: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     capture, keys, _ = said
     assert kshark("read", "--tls-keys", capture, capture).code == 2
     done = kshark("read", "--tls-keys", keys.with_name("none"), capture)
@@ -93,7 +100,9 @@ def test_what_is_no_key_log_is_bad_usage(kshark: Run, said: tuple[Path, Path, Pa
     assert "pip install 'kshark[tls]'" in done.err
 
 
-def test_secrets_inside_a_capture_are_no_bad_usage(kshark: Run, said: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_inside_a_capture_are_no_bad_usage(
+    kshark: Run, said: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kshark.tls.connection.is_installed", lambda: False)
     done = kshark("read", said[2])
     assert (done.code, done.out) == (0, "")

@@ -23,7 +23,11 @@ def tshark(path: str, ports: tuple[int, ...], fields: tuple[str, ...], display: 
     decode_as = [word for port in ports for word in ("-d", f"tcp.port=={port},kafka")]
     asked = [word for field in fields for word in ("-e", field)]
     done = subprocess.run(
-        [program, "-r", path, *decode_as, "-Y", display, "-T", "fields", *asked], capture_output=True, text=True, timeout=60, check=True
+        [program, "-r", path, *decode_as, "-Y", display, "-T", "fields", *asked],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     rows = (line.split("\t") for line in done.stdout.splitlines())
     return {number: tuple(cell.split(",") for cell in cells) for number, *cells in rows}

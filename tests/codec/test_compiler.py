@@ -26,9 +26,13 @@ def test_a_reader_starts_anywhere_and_tells_where_it_ended() -> None:
 
 def test_bodies_are_json_in_wire_order_with_tags_behind() -> None:
     body = of(string("b", tag=1), int8("z"), string("a", nullable="0+"), uuid("id"), array("raw", int8()))
-    data = compile_writer(body, 0)({"z": 1, "a": None, "id": "A" * 22, "raw": [-1], "b": "tagged", "_tagged": {"7": b"\0\1"}})
+    data = compile_writer(body, 0)(
+        {"z": 1, "a": None, "id": "A" * 22, "raw": [-1], "b": "tagged", "_tagged": {"7": b"\0\1"}}
+    )
     read, _ = compile_reader(body, 0)(data, 0)
-    assert msgspec.json.encode(read) == b'{"z":1,"a":null,"id":"%s","raw":[-1],"b":"tagged","_tagged":{"7":"AAE="}}' % (b"A" * 22)
+    assert msgspec.json.encode(read) == b'{"z":1,"a":null,"id":"%s","raw":[-1],"b":"tagged","_tagged":{"7":"AAE="}}' % (
+        b"A" * 22
+    )
     read, _ = compile_reader(body, 0)(compile_writer(body, 0)({}), 0)
     assert msgspec.json.encode(read) == b'{"z":0,"a":null,"id":"%s","raw":[]}' % (b"A" * 22)
     assert read.b is msgspec.UNSET
@@ -94,9 +98,14 @@ def test_counts_inside_counts_cannot_multiply() -> None:
 
 def test_the_first_message_of_an_api_waits_little_for_its_reader() -> None:
     """Compiling the longest layouts takes a few milliseconds; ten times that would be a mistake."""
-    partition = struct(*[int32(f"f{i}") for i in range(8)], *[string(f"s{i}") for i in range(8)], array("rows", offsets))
+    partition = struct(
+        *[int32(f"f{i}") for i in range(8)], *[string(f"s{i}") for i in range(8)], array("rows", offsets)
+    )
     body = layout(
-        "Typical", versions="0", flexible="0+", fields=struct(array("topics", struct(uuid("id"), array("partitions", partition))))
+        "Typical",
+        versions="0",
+        flexible="0+",
+        fields=struct(array("topics", struct(uuid("id"), array("partitions", partition)))),
     )
     start = time.process_time()
     compile_reader(body, 0)

@@ -7,10 +7,28 @@ import pytest
 from kshark import limits
 from kshark.codec import compile_reader, interpret, plain
 from kshark.codec.primitives import Misfit
-from kshark.schema import array, boolean, bytes_, float64, int8, int16, int32, int64, records, string, struct, uuid, varint, varlong
+from kshark.schema import (
+    array,
+    boolean,
+    bytes_,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    records,
+    string,
+    struct,
+    uuid,
+    varint,
+    varlong,
+)
 from tests.codec.damage import faults, of, rest
 
-topics = of(array("topics", struct(string("name"), array("partitions", struct(int32("index"), bytes_("data"))))), flexible="none")
+topics = of(
+    array("topics", struct(string("name"), array("partitions", struct(int32("index"), bytes_("data"))))),
+    flexible="none",
+)
 
 
 def test_a_body_that_ends_early_keeps_what_came_before() -> None:
@@ -31,7 +49,10 @@ def test_the_path_leads_through_arrays_to_the_field() -> None:
     data = bytes.fromhex("00000002 0001 61 00000001 00000007 00000001 ff 0001 62 00000001 00000008 00000009 ff")
     assert faults(topics, data) == [("LENGTH_INVALID", 31, "topics[1].partitions[0].data")]
     assert rest(topics, data) == {
-        "topics": [{"name": "a", "partitions": [{"index": 7, "data": b"\xff"}]}, {"name": "b", "partitions": [{"index": 8}]}]
+        "topics": [
+            {"name": "a", "partitions": [{"index": 7, "data": b"\xff"}]},
+            {"name": "b", "partitions": [{"index": 8}]},
+        ]
     }
 
 
@@ -56,13 +77,17 @@ def test_more_elements_than_the_frame_can_hold() -> None:
 def test_nulls_where_none_may_be_are_passed_over() -> None:
     assert faults(of(string("a"), int8("b")), b"\0\7\0") == [("NULL_NOT_ALLOWED", 0, "a")]
     assert rest(of(string("a"), int8("b")), b"\0\7\0") == {"a": None, "b": 7}
-    assert faults(of(array("a", int8()), int8("b"), flexible="none"), b"\xff\xff\xff\xff\7") == [("NULL_NOT_ALLOWED", 0, "a")]
+    assert faults(of(array("a", int8()), int8("b"), flexible="none"), b"\xff\xff\xff\xff\7") == [
+        ("NULL_NOT_ALLOWED", 0, "a")
+    ]
     assert faults(of(bytes_("a"), flexible="none"), b"\xff\xff\xff\xff") == [("NULL_NOT_ALLOWED", 0, "a")]
     assert faults(of(array("a", string()), flexible="none"), b"\0\0\0\1\xff\xff") == [("NULL_NOT_ALLOWED", 4, "a[0]")]
 
 
 def test_any_negative_length_is_null_as_for_brokers() -> None:
-    nullable = of(array("a", int8(), nullable="0+"), string("b", nullable="0+"), bytes_("c", nullable="0+"), flexible="none")
+    nullable = of(
+        array("a", int8(), nullable="0+"), string("b", nullable="0+"), bytes_("c", nullable="0+"), flexible="none"
+    )
     data = b"\xff\xff\xff\xfe\x80\x00\xff\xff\xff\xf0"
     assert faults(nullable, data) == []
     assert rest(nullable, data) == {"a": None, "b": None, "c": None}
@@ -154,13 +179,20 @@ def test_an_array_of_structs_one_of_which_has_tags() -> None:
     rows = of(array("rows", struct(int16("a"), uuid("id"))))
     plain_row, tagged_row = b"\0\1" + bytes(16) + b"\0", b"\0\2" + bytes(16) + b"\1\5\1x"
     assert faults(rows, b"\3" + plain_row + tagged_row + b"\0") == []
-    assert rest(rows, b"\3" + plain_row + tagged_row + b"\0")["rows"][1] == {"a": 2, "id": "A" * 22, "_tagged": {"5": b"x"}}
+    assert rest(rows, b"\3" + plain_row + tagged_row + b"\0")["rows"][1] == {
+        "a": 2,
+        "id": "A" * 22,
+        "_tagged": {"5": b"x"},
+    }
 
 
 def test_text_that_is_no_utf8_is_escaped() -> None:
     assert rest(of(string("a"), flexible="none"), b"\0\3a\xff\xfe") == {"a": "a\\xff\\xfe"}
     assert faults(of(string("a"), flexible="none"), b"\0\3a\xff\xfe") == [("NOT_UTF8", 0, "a")]
-    assert interpret(of(string("a")), 0, b"\3a\xff\0", 0, 4).faults[0].detail == "byte 1 of a string of 2 bytes is no UTF-8"
+    assert (
+        interpret(of(string("a")), 0, b"\3a\xff\0", 0, 4).faults[0].detail
+        == "byte 1 of a string of 2 bytes is no UTF-8"
+    )
 
 
 def test_an_older_layout_of_the_version_is_taken_when_it_fits() -> None:

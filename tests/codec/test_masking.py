@@ -11,7 +11,10 @@ from kshark.codec.masking import mask, masks_of
 from kshark.schema import layout, string, struct
 
 LAYOUT = layout(
-    "Config", versions="0", flexible="none", fields=struct(string("name", nullable="0+"), string("value", secret=SENSITIVE_CONFIG))
+    "Config",
+    versions="0",
+    flexible="none",
+    fields=struct(string("name", nullable="0+"), string("value", secret=SENSITIVE_CONFIG)),
 )
 
 

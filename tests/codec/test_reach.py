@@ -56,9 +56,9 @@ def test_whether_any_of_some_fields_is_there(exact: bool) -> None:
         known["responses.partitions.error_code"],
         known["responses.partitions.acknowledge_error_code"],
     )
-    assert [bool(reach(exact).holds_any(some)(BODY)) for some in ([above], [above, inside], [beside, above], [beside, inside], [])] == [
-        False, True, False, True, False,
-    ]  # fmt: skip
+    lists = ([above], [above, inside], [beside, above], [beside, inside], [])
+    held = [bool(reach(exact).holds_any(some)(BODY)) for some in lists]
+    assert held == [False, True, False, True, False]
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -74,7 +74,9 @@ def test_a_body_of_another_layout_is_read_as_far_as_it_goes() -> None:
 
 
 def test_fields_may_have_names_that_python_keeps_for_itself() -> None:
-    known = layout("Words", versions="0", flexible="none", fields=struct(array("is", struct(int32("in"), int32("from")))))
+    known = layout(
+        "Words", versions="0", flexible="none", fields=struct(array("is", struct(int32("in"), int32("from"))))
+    )
     body, _ = compile_reader(known, 0)(bytes((0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 8)), 0)
     words = Reach(known.root, 0, exact=True)
     assert list(words.every(("is", "in"))(body)) == [7]

@@ -8,7 +8,22 @@ import pytest
 
 from kshark.codec import compile_reader, compile_writer, plain
 from kshark.errors import EncodeError
-from kshark.schema import Field, array, boolean, bytes_, float64, int8, int16, int32, records, string, struct, uint16, uuid, varint
+from kshark.schema import (
+    Field,
+    array,
+    boolean,
+    bytes_,
+    float64,
+    int8,
+    int16,
+    int32,
+    records,
+    string,
+    struct,
+    uint16,
+    uuid,
+    varint,
+)
 from tests.codec.damage import of
 
 
@@ -17,8 +32,14 @@ def written(value: Any, *fields: Field, flexible: str = "0+") -> bytes:
 
 
 def test_what_is_left_out_takes_its_default() -> None:
-    assert written({}, int8("a", default=-1), string("b"), string("c", nullable="0+"), flexible="none") == b"\xff\0\0\xff\xff"
-    assert written({}, array("a", int8()), bytes_("b"), struct(int8("x", default=3), name="s"), boolean("y")) == b"\1\1\3\0\0\0"
+    assert (
+        written({}, int8("a", default=-1), string("b"), string("c", nullable="0+"), flexible="none")
+        == b"\xff\0\0\xff\xff"
+    )
+    assert (
+        written({}, array("a", int8()), bytes_("b"), struct(int8("x", default=3), name="s"), boolean("y"))
+        == b"\1\1\3\0\0\0"
+    )
     assert written({}, int8("a", tag=0, default=7)) == b"\0"
     assert written({}, uuid("a"), flexible="none") == bytes(16)
     assert written({}, array("a", int8(), default=[5]), flexible="none") == b"\0\0\0\1\5"
@@ -27,7 +48,10 @@ def test_what_is_left_out_takes_its_default() -> None:
 def test_lengths_are_compact_only_where_flexible() -> None:
     fields = (string("a", flexible="none"), string("b"), bytes_("c"), records("d", nullable="0+"))
     assert written({"a": "x", "b": "y", "c": b"z", "d": None}, *fields) == b"\0\1x\2y\2z\0\0"
-    assert written({"a": "x", "b": "y", "c": b"z", "d": None}, *fields, flexible="none") == b"\0\1x\0\1y\0\0\0\1z\xff\xff\xff\xff"
+    assert (
+        written({"a": "x", "b": "y", "c": b"z", "d": None}, *fields, flexible="none")
+        == b"\0\1x\0\1y\0\0\0\1z\xff\xff\xff\xff"
+    )
     assert written({"b": "y" * 127}, string("b")) == b"\x80\1" + b"y" * 127 + b"\0"
 
 

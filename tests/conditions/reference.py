@@ -49,7 +49,9 @@ def holds(condition: Condition, row: Any, version: int = 0) -> bool:
         case Contains(term, part):
             return _both(operator.contains, value(term, row), part)
         case Matches(term, pattern):
-            return _both(lambda text, sought: re.search(sought, text, re.IGNORECASE) is not None, value(term, row), pattern)
+            return _both(
+                lambda text, sought: re.search(sought, text, re.IGNORECASE) is not None, value(term, row), pattern
+            )
     raise AssertionError(condition)
 
 

@@ -66,11 +66,19 @@ def _values(struct: Field) -> Iterator[tuple[str, str]]:
 def _of_values(draw: st.DrawFn, kinds: dict[str, str], arrays: list[str]) -> Condition:
     """What is said of one value, or of two."""
     kind = draw(st.sampled_from(sorted({*kinds.values(), "number"})))
-    named = st.sampled_from([ELEMENT if name == "" else F(name) for name, each in kinds.items() if each == kind] or [term(0)])
+    named = st.sampled_from(
+        [ELEMENT if name == "" else F(name) for name, each in kinds.items() if each == kind] or [term(0)]
+    )
     one: st.SearchStrategy[Term] = named
     if kind == "number":
         sizes = st.sampled_from([size(name) for name in arrays] or [term(1)])
-        one = st.one_of(named, named, sizes, st.builds(lambda a, b: a + b, named, sizes), st.builds(lambda a, b: a - b - 1, named, named))
+        one = st.one_of(
+            named,
+            named,
+            sizes,
+            st.builds(lambda a, b: a + b, named, sizes),
+            st.builds(lambda a, b: a - b - 1, named, named),
+        )
     constants = _CONSTANTS[kind]
     left = draw(one)
     match draw(st.integers(0, 3)):

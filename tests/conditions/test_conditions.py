@@ -20,9 +20,12 @@ types = size("acknowledge_types")
 INVERTED = any_of(BATCHES, F("first_offset") > F("last_offset"))
 COUNT_WRONG = any_of(BATCHES, (types > 1) & (types != F("last_offset") - F("first_offset") + 1))
 TYPE_UNKNOWN = any_of(
-    f"{BATCHES}.acknowledge_types", by_version({"0-1": (ELEMENT < 0) | (ELEMENT > 3), "2+": (ELEMENT < 0) | (ELEMENT > 4)})
+    f"{BATCHES}.acknowledge_types",
+    by_version({"0-1": (ELEMENT < 0) | (ELEMENT > 3), "2+": (ELEMENT < 0) | (ELEMENT > 4)}),
 )
-RENEWED_WITHOUT_SAYING_SO = any_of(f"{BATCHES}.acknowledge_types", ELEMENT == AcknowledgeType.RENEW) & ~F("is_renew_ack").is_true()
+RENEWED_WITHOUT_SAYING_SO = (
+    any_of(f"{BATCHES}.acknowledge_types", ELEMENT == AcknowledgeType.RENEW) & ~F("is_renew_ack").is_true()
+)
 
 
 def acknowledged(*batches: tuple[int, int, list[int]], version: int = 2, **fields: Any) -> Any:
@@ -30,7 +33,9 @@ def acknowledged(*batches: tuple[int, int, list[int]], version: int = 2, **field
     layout = SHARE_ACKNOWLEDGE.request
     parts = [{"first_offset": first, "last_offset": last, "acknowledge_types": types} for first, last, types in batches]
     topics = [{"topic_id": "A" * 22, "partitions": [{"partition_index": 0, "acknowledgement_batches": parts}]}]
-    data = compile_writer(layout, version)({"group_id": "g", "member_id": "m", "share_session_epoch": 1, "topics": topics, **fields})
+    data = compile_writer(layout, version)(
+        {"group_id": "g", "member_id": "m", "share_session_epoch": 1, "topics": topics, **fields}
+    )
     return compile_reader(layout, version)(data, 0)[0]
 
 
@@ -69,7 +74,13 @@ def test_what_is_absent_has_no_value() -> None:
     assert (asked.compiled()(old), asked.compiled()(new)) == (False, True)
     assert ((~asked).compiled()(old), F("is_renew_ack").present().compiled()(old)) == (True, False)
     joins = heartbeat(rack_id=None, subscribed_topic_names=None)
-    for condition in (F("rack_id") == "r", F("rack_id") != "r", F("rack_id") < "r", F("rack_id").contains(""), F("rack_id").matches("")):
+    for condition in (
+        F("rack_id") == "r",
+        F("rack_id") != "r",
+        F("rack_id") < "r",
+        F("rack_id").contains(""),
+        F("rack_id").matches(""),
+    ):
         assert condition.compiled()(joins) is False
     assert (size("subscribed_topic_names") == 0).compiled()(joins) is True
     assert any_of("subscribed_topic_names", ALWAYS).compiled()(joins) is False
@@ -113,12 +124,16 @@ def test_several_are_asked_at_once() -> None:
         ),
         (
             TYPE_UNKNOWN,
-            "some acknowledge type < 0 or acknowledge type > 3 in version 0-1; acknowledge type < 0 or acknowledge type > 4 in version 2+",
+            "some acknowledge type < 0 or acknowledge type > 3 in version 0-1; acknowledge type < 0 or acknowledge "
+            "type > 4 in version 2+",
         ),
         (RENEWED_WITHOUT_SAYING_SO, "some acknowledge type == RENEW and not (is_renew_ack)"),
         ((F("group_id") == "") & ((F("a") < 1) | F("b").present()), 'group_id == "" and (a < 1 or b present)'),
         ((F("a") < 1) & ALWAYS, "a < 1"),
-        ((F("a") < 1) & by_version({"0-5": ALWAYS, "6+": F("b") > 1}), "a < 1 and (always in version 0-5; b > 1 in version 6+)"),
+        (
+            (F("a") < 1) & by_version({"0-5": ALWAYS, "6+": F("b") > 1}),
+            "a < 1 and (always in version 0-5; b > 1 in version 6+)",
+        ),
         (F("error_code").one_of(ErrorCode.NONE, 7), "error_code in {NONE, 7}"),
         (F("name").contains("x") | ~F("name").matches("y"), 'name contains "x" or not (name matches "y")'),
     ],
@@ -130,7 +145,10 @@ def test_it_is_told(condition: Condition, told: str) -> None:
 def test_it_is_sql() -> None:
     """Read by Spark itself in tests/spark."""
     assert (F("a") != 1).sql("r") == "coalesce(r.`a` <> 1, false)"
-    assert any_of("xs", ELEMENT == "it's").sql("r") == r"coalesce(exists(r.`xs`, x0 -> coalesce(x0 = 'it\'s', false)), false)"
+    assert (
+        any_of("xs", ELEMENT == "it's").sql("r")
+        == r"coalesce(exists(r.`xs`, x0 -> coalesce(x0 = 'it\'s', false)), false)"
+    )
 
 
 def test_values_are_equal_where_they_are_written_the_same() -> None:

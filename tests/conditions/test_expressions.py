@@ -1,4 +1,5 @@
-"""Regular expressions that users type: none can hang on a text, those that need backtracking are refused, plain ones mean what they did."""
+"""Regular expressions that users type: none can hang on a text, those that need backtracking are refused, plain ones
+mean what they did."""
 
 from __future__ import annotations
 
@@ -13,14 +14,18 @@ from kshark.errors import UsageError
 from tests.examples import as_many
 
 _LETTERS = "aBkÉ-_0 "
-_ATOMS = st.one_of(st.sampled_from([*"aBkÉ0_", ".", r"\-", r"\.", r"[0-9]", r"[a-kÉ]", r"[^aB\]]", r"\x61", "^", "$", ""]))
+_ATOMS = st.one_of(
+    st.sampled_from([*"aBkÉ0_", ".", r"\-", r"\.", r"[0-9]", r"[a-kÉ]", r"[^aB\]]", r"\x61", "^", "$", ""])
+)
 
 
 def _longer(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.one_of(
         st.lists(parts, max_size=4).map("".join),
         st.tuples(parts, parts).map(lambda both: f"({both[0]}|{both[1]})"),
-        st.tuples(parts, st.sampled_from(["*", "+", "?", "*?", "{2}", "{1,3}", "{0,}"])).map(lambda both: f"(?:{both[0]}){both[1]}"),
+        st.tuples(parts, st.sampled_from(["*", "+", "?", "*?", "{2}", "{1,3}", "{0,}"])).map(
+            lambda both: f"(?:{both[0]}){both[1]}"
+        ),
     )
 
 
@@ -36,7 +41,9 @@ def test_plain_ones_find_what_pythons_find(pattern: str, text: str) -> None:
     assert searching(data)(raw) is (re.search(data, raw, re.IGNORECASE) is not None)
 
 
-@pytest.mark.parametrize("evil", ["(a+)+$", "^(a|a)*$", "(.*)*!", "(a?){500}a{500}$", "^(([a-z])+.)+[A-Z]{9}$", r"(a|aa)+\z"])
+@pytest.mark.parametrize(
+    "evil", ["(a+)+$", "^(a|a)*$", "(.*)*!", "(a?){500}a{500}$", "^(([a-z])+.)+[A-Z]{9}$", r"(a|aa)+\z"]
+)
 def test_none_hangs(evil: str) -> None:
     """Python's re would take longer than the universe has existed."""
     text = "a" * 100_000 + "\n"

@@ -1,4 +1,5 @@
-"""Display filters on single messages: what a name means, what passes, which bodies have to be read, and what a mistake is told."""
+"""Display filters on single messages: what a name means, what passes, which bodies have to be read, and what a mistake
+is told."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ ANSWERED = response(
     "ShareFetch",
     1,
     error_code=0,
-    responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": 4, "error_code": 6, "current_leader": {"leader_id": 2}}]}],
+    responses=[
+        {"topic_id": TOPIC, "partitions": [{"partition_index": 4, "error_code": 6, "current_leader": {"leader_id": 2}}]}
+    ],
 )
 JOINS = request("JoinGroup", 5, group_id="g", protocols=[{"name": "range", "metadata": b"\x00\xff"}])
 ODD = unreadable()
@@ -145,7 +148,9 @@ def passes(text: str, message: Message) -> bool:
 def test_a_filter_passes(text: str, asked: bool, answered: bool) -> None:
     found = wanted(text)
     assert (found.passes(ASKED), found.passes(ANSWERED)) == (asked, answered)
-    assert found.passing([ASKED, ANSWERED, ASKED]) == [m for m, passed in ((ASKED, asked), (ANSWERED, answered), (ASKED, asked)) if passed]
+    assert found.passing([ASKED, ANSWERED, ASKED]) == [
+        m for m, passed in ((ASKED, asked), (ANSWERED, answered), (ASKED, asked)) if passed
+    ]
 
 
 def owned(answer: Message, group_id: Any, member_id: Any) -> Message:
@@ -181,7 +186,10 @@ def test_a_member_that_an_answer_names_itself_counts_too() -> None:
 
 def test_bytes_and_what_they_hold() -> None:
     opened = request("JoinGroup", 5, protocols=[{"name": "range", "metadata": b""}])
-    opened.body.protocols[0].metadata_decoded = {"name": "ConsumerProtocolSubscription", "data": {"topics": ["orders", "7"], "version": 3}}
+    opened.body.protocols[0].metadata_decoded = {
+        "name": "ConsumerProtocolSubscription",
+        "data": {"topics": ["orders", "7"], "version": 3},
+    }
     assert passes("kafka.metadata == 00:ff", JOINS)
     assert passes("kafka.protocols.metadata contains ff:", JOINS) is False
     assert passes(r'kafka.metadata matches "\xff$"', JOINS)
@@ -195,8 +203,16 @@ def test_bytes_and_what_they_hold() -> None:
 
 
 def test_records() -> None:
-    produced = [m for page in pages((CAPTURES / "produce-mix.pcap",), Options()) for m in page if isinstance(m, Message)]
-    for text in ('kafka.value contains "value"', "kafka.codec == zstd", "kafka.records.batches.count > 3", "kafka.headers", "!kafka.key"):
+    produced = [
+        m for page in pages((CAPTURES / "produce-mix.pcap",), Options()) for m in page if isinstance(m, Message)
+    ]
+    for text in (
+        'kafka.value contains "value"',
+        "kafka.codec == zstd",
+        "kafka.records.batches.count > 3",
+        "kafka.headers",
+        "!kafka.key",
+    ):
         found = Filter(text, FIELDS).passing(produced)
         assert 0 < len(found) < len(produced), text
 
@@ -340,7 +356,14 @@ def test_every_name_means_the_same_for_e_and_for_y(capture: str) -> None:
             layout = api.request if message.kind == "request" else api.response
             for path in paths(layout.root, layout.versions.nearest(message.version)):
                 agree(f"{PREFIX}{path}", [message])
-    for name in (*COMMON, "kafka.error_code", "kafka.partitions.partition_index", "kafka.topic_id", "kafka.batches.count", "kafka.key"):
+    for name in (
+        *COMMON,
+        "kafka.error_code",
+        "kafka.partitions.partition_index",
+        "kafka.topic_id",
+        "kafka.batches.count",
+        "kafka.key",
+    ):
         agree(name, [*messages, ODD])
 
 
@@ -368,8 +391,10 @@ def test_the_schema_of_records_is_that_of_their_classes() -> None:
 
 
 WORDS = st.sampled_from(
-    [*COMMON, "kafka.error_code", "kafka.topics", "kafka.group_id", "kafka", "==", "!=", "<", "contains", "matches", "in", "not",
-     "!", "and", "or", "&&", "||", "(", ")", "{", "}", ",", "..", "1..2", '"x"', "'", '"', "r'(['", "NONE", "ShareFetch",
+    [*COMMON, "kafka.error_code", "kafka.topics", "kafka.group_id", "kafka", "==", "!=", "<", "contains", "matches",
+     "in", "not",
+     "!", "and", "or", "&&", "||", "(", ")", "{", "}", ",", "..", "1..2", '"x"', "'",
+     '"', "r'(['", "NONE", "ShareFetch",
      "10.0.0.0/8", "-1", "~", "=", "1e99999", "9" * 50, "é", "\0"]
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""A compiled condition says what walking over its values says: random schemas, bodies and conditions, whole bodies and damaged ones."""
+"""A compiled condition says what walking over its values says: random schemas, bodies and conditions, whole bodies and
+damaged ones."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ UNTOLD: Final[dict[str, dict[int, str]]] = {
         13: _CONTROL,
         19: "no batch: nothing was acknowledged whose result could be missing",
         22: "answered as what nobody was handed records of: rule 56",
-        23: "answered as what another broker leads, and there is another one: that this one does not lead it is as likely",
+        23: "answered as what another broker leads, and there is another one: that this one does not lead it is as "
+        "likely",
         26: _CONTROL,
         27: "the control is refused: rule 58",
         30: "for which delivery an acknowledgement was meant no message shows: it is one of the last",
@@ -40,7 +41,8 @@ UNTOLD: Final[dict[str, dict[int, str]]] = {
         38: "partitions that it forgets are no payload: Java clients forget with whatever request comes next",
     },
     "adv-frames": {
-        18: "the version is one that the broker has; its software's name is wrong, which has a row outside the catalogue",
+        18: "the version is one that the broker has; its software's name is wrong, which has a row outside the "
+        "catalogue",
         23: "not answered, as it should be",
         24: "not answered, as it should be: the connection is closed",
     },

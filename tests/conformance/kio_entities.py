@@ -1,4 +1,5 @@
-"""kio's messages: found, filled at random, and as our plain values. kio is another project's code, generated from Kafka's definitions."""
+"""kio's messages: found, filled at random, and as our plain values. kio is another project's code, generated from
+Kafka's definitions."""
 
 from __future__ import annotations
 
@@ -58,7 +59,11 @@ def _fields(cls: Any) -> list[tuple[str, Any, str | None, bool, bool]]:
     if cls not in _known:
         hints = typing.get_type_hints(cls)
         _known[cls] = [
-            (f.name, *_bare(hints[f.name], f.metadata.get("kafka_type")), "tag" in f.metadata and f.default is not dataclasses.MISSING)
+            (
+                f.name,
+                *_bare(hints[f.name], f.metadata.get("kafka_type")),
+                "tag" in f.metadata and f.default is not dataclasses.MISSING,
+            )
             for f in dataclasses.fields(cls)
         ]
     return _known[cls]
@@ -120,7 +125,11 @@ def ours(value: Any, f: Field, version: int) -> Any:
     if dataclasses.is_dataclass(value):
         inside = [inner for inner in f.fields if version in inner.versions]
         pairs = zip(inside, dataclasses.fields(value), strict=True)
-        return {inner.name: ours(getattr(value, name.name), inner, version) for inner, name in pairs if not _unsent(value, name)}
+        return {
+            inner.name: ours(getattr(value, name.name), inner, version)
+            for inner, name in pairs
+            if not _unsent(value, name)
+        }
     match value:
         case None:
             return {"uuid": uuid_text(bytes(16)), "int64": -1}.get(f.type)
@@ -137,7 +146,8 @@ def ours(value: Any, f: Field, version: int) -> Any:
 
 
 def _unsent(value: Any, name: dataclasses.Field[Any]) -> bool:
-    """Whether a tagged field is at its default, so that kio does not write it; a struct without one: all its fields zero."""
+    """Whether a tagged field is at its default, so that kio does not write it; a struct without one: all its fields
+    zero."""
     if "tag" not in name.metadata:
         return False
     found = getattr(value, name.name)

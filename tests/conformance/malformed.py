@@ -1,4 +1,5 @@
-"""A catalogue of bodies that do not fit: what is wrong with each, the bytes, the faults with byte and field, and what was readable."""
+"""A catalogue of bodies that do not fit: what is wrong with each, the bytes, the faults with byte and field, and what
+was readable."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ class Malformed(NamedTuple):
     read: dict[str, Any]
 
 
-#: Bytes that some bodies begin with, and what they say: Fetch v12 up to its topics, its answer up to a partition's tags, ShareFetch v1.
+#: Bytes that some bodies begin with, and what they say: Fetch v12 up to its topics, its answer up to a partition's
+#: tags, ShareFetch v1.
 FETCH: Final = "ffffffff 000001f4 00000001 00100000 00 00000000 ffffffff "
 FETCH_READ: Final = {
     "replica_id": -1,
@@ -40,22 +42,59 @@ FETCHED_READ: Final = {
 }
 SHARE_FETCH: Final = "0267 026d 00000000"
 SHARE_WHOLE: Final = {
-    **{"group_id": "g", "member_id": "m", "share_session_epoch": 0, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20},
+    **{
+        "group_id": "g",
+        "member_id": "m",
+        "share_session_epoch": 0,
+        "max_wait_ms": 0,
+        "min_bytes": 0,
+        "max_bytes": 1 << 20,
+    },
     **{"max_records": 0, "batch_size": 0, "topics": [], "forgotten_topics_data": []},
 }
 
 CATALOGUE: Final = (
     # array lengths
-    Malformed("array of length -1, no null", 3, 0, "request", "ffffffff", (("NULL_NOT_ALLOWED", 0, "topics"),), {"topics": None}),
-    Malformed("array of length -2, no null", 3, 0, "request", "fffffffe", (("NULL_NOT_ALLOWED", 0, "topics"),), {"topics": None}),
+    Malformed(
+        "array of length -1, no null",
+        3,
+        0,
+        "request",
+        "ffffffff",
+        (("NULL_NOT_ALLOWED", 0, "topics"),),
+        {"topics": None},
+    ),
+    Malformed(
+        "array of length -2, no null",
+        3,
+        0,
+        "request",
+        "fffffffe",
+        (("NULL_NOT_ALLOWED", 0, "topics"),),
+        {"topics": None},
+    ),
     Malformed("array of length -2 for null, as brokers take it", 3, 1, "request", "fffffffe", (), {"topics": None}),
-    Malformed("huge array", 3, 1, "request", "7fffffff 0001 61", (("TOO_MANY_ELEMENTS", 0, "topics"),), {"topics": [{"name": "a"}]}),
-    Malformed("huge compact array", 3, 9, "request", "ffffffff0f", (("TOO_MANY_ELEMENTS", 0, "topics"),), {"topics": []}),
+    Malformed(
+        "huge array",
+        3,
+        1,
+        "request",
+        "7fffffff 0001 61",
+        (("TOO_MANY_ELEMENTS", 0, "topics"),),
+        {"topics": [{"name": "a"}]},
+    ),
+    Malformed(
+        "huge compact array", 3, 9, "request", "ffffffff0f", (("TOO_MANY_ELEMENTS", 0, "topics"),), {"topics": []}
+    ),
     Malformed(
         "huge array inside another",
         *(19, 0, "request", "00000001 0001 74 00000001 0001 7fffffff 00000000"),
         (("TOO_MANY_ELEMENTS", 13, "topics[0].assignments"),),
-        {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": [{"partition_index": 0}]}]},
+        {
+            "topics": [
+                {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": [{"partition_index": 0}]}
+            ]
+        },
     ),
     Malformed(
         "array of rows that are not all there",
@@ -77,7 +116,9 @@ CATALOGUE: Final = (
         {"group_id": None, "generation_id": 1, "member_id": "m"},
     ),
     Malformed("string longer than the frame", 12, 0, "request", "0020 67", (("LENGTH_INVALID", 0, "group_id"),), {}),
-    Malformed("compact string longer than the frame", 78, 1, "request", "2067", (("LENGTH_INVALID", 0, "group_id"),), {}),
+    Malformed(
+        "compact string longer than the frame", 78, 1, "request", "2067", (("LENGTH_INVALID", 0, "group_id"),), {}
+    ),
     Malformed(
         "bytes longer than the frame",
         *(14, 0, "response", "0000 7fffffff 0000"),
@@ -97,7 +138,12 @@ CATALOGUE: Final = (
         "records longer than the frame",
         *(0, 3, "request", "ffff 0001 00000001 00000001 0001 74 00000001 00000000 00010000 00"),
         (("LENGTH_INVALID", 23, "topic_data[0].partition_data[0].records"),),
-        {"transactional_id": None, "acks": 1, "timeout_ms": 1, "topic_data": [{"name": "t", "partition_data": [{"index": 0}]}]},
+        {
+            "transactional_id": None,
+            "acks": 1,
+            "timeout_ms": 1,
+            "topic_data": [{"name": "t", "partition_data": [{"index": 0}]}],
+        },
     ),
     Malformed(
         "struct that is neither there nor null",
@@ -156,7 +202,9 @@ CATALOGUE: Final = (
         (("TAG_LENGTH_MISMATCH", 53, "responses[0].partitions[0].current_leader"),),
         {
             **{"throttle_time_ms": 0, "error_code": 0, "session_id": 0},
-            "responses": [{"topic": "t", "partitions": [{**FETCHED_READ, "current_leader": {"leader_id": 1, "leader_epoch": 2}}]}],
+            "responses": [
+                {"topic": "t", "partitions": [{**FETCHED_READ, "current_leader": {"leader_id": 1, "leader_epoch": 2}}]}
+            ],
         },
     ),
     Malformed(
@@ -207,7 +255,15 @@ CATALOGUE: Final = (
         {"group_id": "g", "generation_id": 1, "member_id": "m"},
     ),
     Malformed("nothing at all", 12, 0, "request", "", (("BODY_TOO_SHORT", 0, "group_id"),), {}),
-    Malformed("a number cut in two", 12, 0, "request", "0001 67 0000", (("BODY_TOO_SHORT", 3, "generation_id"),), {"group_id": "g"}),
+    Malformed(
+        "a number cut in two",
+        12,
+        0,
+        "request",
+        "0001 67 0000",
+        (("BODY_TOO_SHORT", 3, "generation_id"),),
+        {"group_id": "g"},
+    ),
     Malformed(
         "no tag section",
         78,

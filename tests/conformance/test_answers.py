@@ -1,4 +1,5 @@
-"""The answer keys: every refusal that a hostile client provoked is explained as its maker meant it, and nobody well-behaved is accused."""
+"""The answer keys: every refusal that a hostile client provoked is explained as its maker meant it, and nobody
+well-behaved is accused."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.conversation import registry
 from tests.shared import CAPTURES
 
 ADVERSARIAL = sorted(path for path in CAPTURES.glob("adv-*.pcap"))
-#: Well-behaved clients and brokers, and the rules that librdkafka's mock broker breaks all the same (trailing bytes, undecodable bodies).
+#: Well-behaved clients and brokers, and the rules that librdkafka's mock broker breaks all the same (trailing bytes,
+#: undecodable bodies).
 CLEAN = {
     "share-java-explicit": (),
     "share-java-explicit-4.0.0": (),

@@ -1,4 +1,5 @@
-"""The answer keys about bytes: what hand-made clients sent is named as its maker meant it, and what brokers took accuses nobody."""
+"""The answer keys about bytes: what hand-made clients sent is named as its maker meant it, and what brokers took
+accuses nobody."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def of_frames() -> dict[str, list[Finding]]:
 
 
 @pytest.mark.parametrize("step", steps_of(FRAMES), ids=lambda step: step["sent"])
-def test_each_step_breaks_the_rule_that_it_was_made_for(step: dict[str, Any], of_frames: dict[str, list[Finding]]) -> None:
+def test_each_step_breaks_the_rule_that_it_was_made_for(
+    step: dict[str, Any], of_frames: dict[str, list[Finding]]
+) -> None:
     here = of_frames[str(step["client_port"])]
     if step["request_packet"] is not None:
         here = [it for it in here if any(one.request_packet == step["request_packet"] for one in it.witness)]

@@ -6,7 +6,18 @@ import shutil
 
 import pytest
 
-from tests.coverage import ORACLES, TABLE, Body, by_definitions, by_java, by_kio, by_vectors, every_body, read_table, table
+from tests.coverage import (
+    ORACLES,
+    TABLE,
+    Body,
+    by_definitions,
+    by_java,
+    by_kio,
+    by_vectors,
+    every_body,
+    read_table,
+    table,
+)
 
 
 def said_by(oracle: str) -> set[Body]:

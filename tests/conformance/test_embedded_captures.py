@@ -1,8 +1,7 @@
 """Structures inside bytes of real brokers and clients: each witness knew them without us.
 
-Eager consumers printed what they were assigned, Connect's leader is a worker, the broker's telemetry plugin got the metrics
-decompressed, and the share coordinator's log holds what the partition leaders asked it to write.
-"""
+Eager consumers printed what they were assigned, Connect's leader is a worker, the broker's telemetry plugin got the
+metrics decompressed, and the share coordinator's log holds what the partition leaders asked it to write."""
 
 from __future__ import annotations
 
@@ -50,7 +49,9 @@ def plain_bytes(value: Any) -> Any:
     """A logged body with our names, and bytes where the log has base64."""
     if isinstance(value, dict):
         return {
-            snake(name): base64.b64decode(found) if name in ("metadata", "assignment", "metrics") else plain_bytes(found)
+            snake(name): base64.b64decode(found)
+            if name in ("metadata", "assignment", "metrics")
+            else plain_bytes(found)
             for name, found in value.items()
         }
     return [plain_bytes(each) for each in value] if isinstance(value, list) else value
@@ -72,7 +73,9 @@ def test_eager_consumers_were_assigned_what_the_answers_say() -> None:
             answered.setdefault(line["requestHeader"]["clientId"], []).append(found)
     told = truth("groups-classic")
     for events in (*told["range"], *told["static"]):
-        assigned = [(event["client"], re.findall(r"[\w.]+-\d+", event["assigned"])) for event in events if "assigned" in event]
+        assigned = [
+            (event["client"], re.findall(r"[\w.]+-\d+", event["assigned"])) for event in events if "assigned" in event
+        ]
         for client in {client for client, _ in assigned}:
             printed = [sorted(partitions) for name, partitions in assigned if name == client]
             assert printed == answered[client][-len(printed) :], client  # a member that was killed printed nothing
@@ -97,13 +100,19 @@ def test_connects_workers_are_told_their_leader() -> None:
         for one in decoded(line, 14, "response"):
             assert (one.value["name"], one.value["version"]) == ("ConnectAssignment", 2)
             leaders.add((one.value["data"]["leader"].partition("-")[0], one.value["data"]["leader_url"]))
-    urls = {one.value["data"]["url"] for line in logged("groups-connect", "JOIN_GROUP") for one in decoded(line, 11, "request")}
+    urls = {
+        one.value["data"]["url"]
+        for line in logged("groups-connect", "JOIN_GROUP")
+        for one in decoded(line, 11, "request")
+    }
     assert {url for _, url in leaders} <= urls
 
 
 @pytest.mark.sweep
 def test_metrics_are_what_the_brokers_plugin_received() -> None:
-    sent = [one.value["data"] for line in logged("admin-tools", "PUSH_TELEMETRY") for one in decoded(line, 72, "request")]
+    sent = [
+        one.value["data"] for line in logged("admin-tools", "PUSH_TELEMETRY") for one in decoded(line, 72, "request")
+    ]
     received = [read_metrics(base64.b64decode(each["data"]))[0] for each in truth("admin-tools")["telemetry"]]
     assert len(received) > 10
     assert [str(each) for each in received if str(each) not in [str(one) for one in sent]] == []
@@ -137,7 +146,9 @@ def stored(capture: str) -> tuple[Companion, ...]:
         for event in page:
             if isinstance(event, Exchange) and event.request is not None and event.response is not None:
                 if event.request.api_key == 3:
-                    names |= {topic.topic_id: topic.name for topic in event.response.body.topics if hasattr(topic, "topic_id")}
+                    names |= {
+                        topic.topic_id: topic.name for topic in event.response.body.topics if hasattr(topic, "topic_id")
+                    }
                 elif event.request.api_key in (1, 59):
                     answers.append((event.request.api_key, event.response.body))
     return tuple(one for key, body in answers for one in companions(PLACES[key, "response"], body, names=names))
@@ -147,10 +158,39 @@ def stored(capture: str) -> tuple[Companion, ...]:
 @pytest.mark.parametrize(
     ("capture", "names"),
     [
-        ("cluster-start", {"RegisterBrokerRecord", "TopicRecord", "PartitionRecord", "PartitionChangeRecord", "LeaderChangeMessage"}),
-        ("groups-share", {"ShareUpdateValue", "ShareSnapshotValue", "ShareGroupMetadataValue", "ShareGroupStatePartitionMetadataValue"}),
-        ("admin-tools", {"GroupMetadataValue", "OffsetCommitValue", "TransactionLogValue", "AccessControlEntryRecord", "EndTxnMarker"}),
-        ("quorum-dynamic", {"VotersRecord", "KRaftVersionRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord", "LeaderChangeMessage"}),
+        (
+            "cluster-start",
+            {"RegisterBrokerRecord", "TopicRecord", "PartitionRecord", "PartitionChangeRecord", "LeaderChangeMessage"},
+        ),
+        (
+            "groups-share",
+            {
+                "ShareUpdateValue",
+                "ShareSnapshotValue",
+                "ShareGroupMetadataValue",
+                "ShareGroupStatePartitionMetadataValue",
+            },
+        ),
+        (
+            "admin-tools",
+            {
+                "GroupMetadataValue",
+                "OffsetCommitValue",
+                "TransactionLogValue",
+                "AccessControlEntryRecord",
+                "EndTxnMarker",
+            },
+        ),
+        (
+            "quorum-dynamic",
+            {
+                "VotersRecord",
+                "KRaftVersionRecord",
+                "SnapshotHeaderRecord",
+                "SnapshotFooterRecord",
+                "LeaderChangeMessage",
+            },
+        ),
     ],
 )
 def test_stored_records_are_read_to_their_last_byte_and_written_back(capture: str, names: set[str]) -> None:
@@ -171,7 +211,11 @@ def test_the_share_coordinator_stored_what_partition_leaders_asked_for() -> None
                 for each in topic["partitions"]:  # a new leader's first read writes its epoch
                     each = {"start_offset": -1, "state_batches": [], **each}
                     asked.setdefault((request["group_id"], topic["topic_id"], each["partition"]), []).append(each)
-    keys = {id(one.owner): tuple(one.value["data"].values()) for one in stored("groups-share") if one.value["name"] == "ShareUpdateKey"}
+    keys = {
+        id(one.owner): tuple(one.value["data"].values())
+        for one in stored("groups-share")
+        if one.value["name"] == "ShareUpdateKey"
+    }
     updates = [one for one in stored("groups-share") if one.value["name"] == "ShareUpdateValue"]
     assert len(updates) > 500
     for one in updates:
@@ -186,7 +230,8 @@ def test_the_share_coordinator_stored_what_partition_leaders_asked_for() -> None
 
 
 def offsets(of: dict[str, Any], start: int) -> set[tuple[int, int, int]]:
-    """Offset, state and delivery count of each record from `start` on: the coordinator joins batches, and drops what lies before."""
+    """Offset, state and delivery count of each record from `start` on: the coordinator joins batches, and drops what
+    lies before."""
     return {
         (offset, batch["delivery_state"], batch["delivery_count"])
         for batch in of["state_batches"]
@@ -199,7 +244,9 @@ def test_topics_have_the_ids_that_metadata_answers_give_them() -> None:
     for line in logged("cluster-start", "METADATA"):
         told |= {topic["name"]: topic["topicId"] for topic in line["response"]["topics"] if not topic["errorCode"]}
     created = {
-        one.value["data"]["name"]: one.value["data"]["topic_id"] for one in stored("cluster-start") if one.value["name"] == "TopicRecord"
+        one.value["data"]["name"]: one.value["data"]["topic_id"]
+        for one in stored("cluster-start")
+        if one.value["name"] == "TopicRecord"
     }
     assert told.items() <= created.items()
 
@@ -208,10 +255,20 @@ def test_markers_end_transactions_with_the_epoch_of_their_coordinator() -> None:
     for one in stored("admin-tools"):
         if one.value["name"] == "EndTxnMarker":
             assert one.owner.control.type == ("abort", "commit")[one.value["type"]]
-            assert one.value["data"]["coordinator_epoch"] == unpack_from(">i", one.owner.value, 2)[0] == one.owner.control.coordinator_epoch
+            assert (
+                one.value["data"]["coordinator_epoch"]
+                == unpack_from(">i", one.owner.value, 2)[0]
+                == one.owner.control.coordinator_epoch
+            )
 
 
 def test_every_log_that_kafka_keeps_has_a_place() -> None:
     assert set(places.LOGS) == {
-        *("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"),
+        *(
+            "__consumer_offsets",
+            "__transaction_state",
+            "__share_group_state",
+            "__cluster_metadata",
+            "__remote_log_metadata",
+        ),
     }

@@ -24,14 +24,18 @@ def _vectors() -> Iterator[Vector]:
         if folder.name in ours and not folder.name.endswith(("Request", "Response", "Header")):
             for path in sorted(folder.glob("*.json")):
                 for row in json.loads(path.read_text())["vectors"]:
-                    tags = {str(tag["tag"]): bytes.fromhex(tag["data_hex"]) for tag in row.get("unknown_tagged_fields", ())}
+                    tags = {
+                        str(tag["tag"]): bytes.fromhex(tag["data_hex"]) for tag in row.get("unknown_tagged_fields", ())
+                    }
                     name, layout = f"{row['message']} {row['name']}", ours[folder.name].layout
                     yield Vector(name, layout, row["version"], bytes.fromhex(row["hex"]), row["json_value"], tags)
 
 
 def test_every_structure_that_has_vectors_is_held_against_them() -> None:
     kinds = {
-        path.name for path in shared("vectors").iterdir() if path.is_dir() and not path.name.endswith(("Request", "Response", "Header"))
+        path.name
+        for path in shared("vectors").iterdir()
+        if path.is_dir() and not path.name.endswith(("Request", "Response", "Header"))
     }
     assert kinds - {vector.layout.name for vector in vectors()} <= NOT_READ.keys()
     assert len(vectors()) > 30

@@ -41,7 +41,8 @@ def bodies() -> tuple[tuple[Layout, int, Reader, bytes], ...]:
 
 
 def damaged(count: int, dice: random.Random) -> Iterator[tuple[Layout, int, Reader, bytes]]:
-    """Each body in turn, after one to four accidents: overwritten, put in, cut out, doubled, cut short, a bit turned."""
+    """Each body in turn, after one to four accidents: overwritten, put in, cut out, doubled, cut short, a bit
+    turned."""
     whole = bodies()
     for index in range(count):
         layout, version, read, data = whole[index % len(whole)]
@@ -65,7 +66,8 @@ def damaged(count: int, dice: random.Random) -> Iterator[tuple[Layout, int, Read
 
 
 def assert_safe(layout: Layout, version: int, read: Reader, data: bytes) -> bool:
-    """Whether the bytes are a whole body; a fault has a code, and the fast reader takes exactly what is without fault."""
+    """Whether the bytes are a whole body; a fault has a code, and the fast reader takes exactly what is without
+    fault."""
     where = (layout.name, version, data.hex())
     reading = interpret(layout, version, data, 0, len(data))
     assert 0 <= reading.position <= len(data), where

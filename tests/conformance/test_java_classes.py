@@ -1,4 +1,5 @@
-"""Bytes and values of Kafka's own message classes (java/README.md): read to their values, written to their bytes, in every version.
+"""Bytes and values of Kafka's own message classes (java/README.md): read to their values, written to their bytes, in
+every version.
 
 The two releases together hold all that any release speaks: 3.9.2 what 4.0 dropped, 4.4.0 what came since.
 """
@@ -45,7 +46,9 @@ def _vectors(release: str) -> Iterator[Vector]:
             tags = {tag: bytes.fromhex(data) for tag, data in row.get("tags", {}).items()}
             name, older = f"{release} {message} {row['version']}", release == BEFORE and version in layout.older
             data, names = bytes.fromhex(row["hex"]), FIELD_NAMES.get(message, {})
-            yield Vector(name, layout, version, data, row["json"], tags, defaults_named=False, older=older, older_names=names)
+            yield Vector(
+                name, layout, version, data, row["json"], tags, defaults_named=False, older=older, older_names=names
+            )
 
 
 def pairs(release: str) -> set[tuple[str, int]]:

@@ -1,4 +1,5 @@
-"""What kio writes is read by us to kio's value, and what we write of it kio reads to the same entity: random messages of all it knows."""
+"""What kio writes is read by us to kio's value, and what we write of it kio reads to the same entity: random messages
+of all it knows."""
 
 from __future__ import annotations
 

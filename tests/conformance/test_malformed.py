@@ -68,7 +68,9 @@ def test_a_version_below_zero_or_beyond_all_is_named_and_read_as_the_nearest(ver
     tcp.broker(frame(struct.pack(">ihi", 1, 0, 0)))
     nearest = 0 if version < 0 else 4
     header = struct.pack(">hhih", 12, version, 2, -1) + bytes(nearest == 4)
-    tcp.client(frame(header + kshark.encode(12, nearest, "request", {"group_id": "g", "generation_id": 5, "member_id": "m"})))
+    tcp.client(
+        frame(header + kshark.encode(12, nearest, "request", {"group_id": "g", "generation_id": 5, "member_id": "m"}))
+    )
     tcp.close()
     message = messages(wire)[-1]
     assert (message.api, message.version, message.weird) == ("Heartbeat", version, ["VERSION_UNKNOWN"])

@@ -18,11 +18,20 @@ MORE = SHARED / "captures" / "librdkafka-mock"
 
 
 def counted(summary: Path) -> bool:
-    return summary.name.split(".")[0] not in OTHERWISE and "by_broker_apikey" in json.loads(summary.read_text()).get("server_requests", {})
+    return summary.name.split(".")[0] not in OTHERWISE and "by_broker_apikey" in json.loads(summary.read_text()).get(
+        "server_requests", {}
+    )
 
 
 BUNDLED = [path for path in sorted(CAPTURES.glob("*.summary.json")) if counted(path)]
-FOUND = [*BUNDLED, *(path for path in sorted(MORE.glob("*.summary.json")) if counted(path) and path.name not in {p.name for p in BUNDLED})]
+FOUND = [
+    *BUNDLED,
+    *(
+        path
+        for path in sorted(MORE.glob("*.summary.json"))
+        if counted(path) and path.name not in {p.name for p in BUNDLED}
+    ),
+]
 
 
 @pytest.mark.parametrize("summary", FOUND, ids=lambda path: path.name.split(".")[0])

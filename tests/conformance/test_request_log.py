@@ -1,4 +1,5 @@
-"""kshark against the brokers' own request logs: every exchange, both ways, field by field, and a reason for each that only one side has."""
+"""kshark against the brokers' own request logs: every exchange, both ways, field by field, and a reason for each that
+only one side has."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ ODD = {
         ("SaslHandshake", "SASL_SEQUENCE"): 1,
         ("SaslAuthenticate", "SASL_SEQUENCE"): 1,
     },
-    "share-java-explicit-4.0.0": {("ShareGroupHeartbeat", "EARLY_ACCESS_SHARE_API"): 4, ("ShareFetch", "EARLY_ACCESS_SHARE_API"): 4},
+    "share-java-explicit-4.0.0": {
+        ("ShareGroupHeartbeat", "EARLY_ACCESS_SHARE_API"): 4,
+        ("ShareFetch", "EARLY_ACCESS_SHARE_API"): 4,
+    },
     "sweep-4.3.1": {("SaslHandshake", "SASL_SEQUENCE"): 4},  # of a listener without SASL
     "sweep-3.9.2-zk": {("SaslHandshake", "SASL_SEQUENCE"): 2},
     "tcp-hostile": {

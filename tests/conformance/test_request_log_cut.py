@@ -1,4 +1,5 @@
-"""Captures begun in the middle against the brokers' request logs: what was asked behind the cut is read, and nothing else."""
+"""Captures begun in the middle against the brokers' request logs: what was asked behind the cut is read, and nothing
+else."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from tests.shared import CAPTURES, SHARED, sample_of
 from tests.witness.cuts import NO_BOUNDARY, UNRECOGNISED, Logged
 
 FOLDERS = (SHARED / "captures" / "kafka-4", SHARED / "captures" / "clients", CAPTURES)
-EVERY = {path.name: path for folder in FOLDERS for path in sorted(folder.glob("*.pcap")) if path.name != "security-tls.pcap"}
+EVERY = {
+    path.name: path for folder in FOLDERS for path in sorted(folder.glob("*.pcap")) if path.name != "security-tls.pcap"
+}
 LOGGED = [path for path in EVERY.values() if path.with_suffix(".requests.jsonl.gz").exists()]
 SMALL = [path for path in LOGGED if path.stat().st_size < 200_000]
 

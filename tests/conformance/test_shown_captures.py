@@ -1,4 +1,5 @@
-"""What the engine shows of real clusters: every structure inside bytes whole, forwarded requests as logged, topics by their names."""
+"""What the engine shows of real clusters: every structure inside bytes whole, forwarded requests as logged, topics by
+their names."""
 
 from __future__ import annotations
 
@@ -22,13 +23,35 @@ from tests.witness.values import as_java_reads, jsonable, unlike
 
 #: Captures, and structures that must be in them.
 HELD = {
-    "groups-classic": {"ConsumerProtocolSubscription", "CooperativeStickyAssignorUserData", "GroupMetadataValue", "OffsetCommitKey"},
+    "groups-classic": {
+        "ConsumerProtocolSubscription",
+        "CooperativeStickyAssignorUserData",
+        "GroupMetadataValue",
+        "OffsetCommitKey",
+    },
     "groups-connect": {"ConnectMetadata", "ConnectAssignment", "CreateTopics"},
     "txn": {"TransactionLogValue", "EndTxnMarker", "ConsumerGroupMemberMetadataValue", "DefaultPrincipalData"},
-    "groups-share": {"ShareUpdateValue", "ShareSnapshotValue", "ShareGroupStatePartitionMetadataValue", "AlterPartitionReassignments"},
+    "groups-share": {
+        "ShareUpdateValue",
+        "ShareSnapshotValue",
+        "ShareGroupStatePartitionMetadataValue",
+        "AlterPartitionReassignments",
+    },
     "cluster-start": {"RegisterBrokerRecord", "LeaderChangeMessage", "ClearElrRecord", "DescribeQuorum"},
-    "quorum-dynamic": {"VotersRecord", "KRaftVersionRecord", "SnapshotFooterRecord", "AddRaftVoter", "AlterUserScramCredentials"},
-    "admin-tools": {"otlp", "AccessControlEntryRecord", "IncrementalAlterConfigs", "RemoveTopicRecord", "ShareSnapshotValue"},
+    "quorum-dynamic": {
+        "VotersRecord",
+        "KRaftVersionRecord",
+        "SnapshotFooterRecord",
+        "AddRaftVoter",
+        "AlterUserScramCredentials",
+    },
+    "admin-tools": {
+        "otlp",
+        "AccessControlEntryRecord",
+        "IncrementalAlterConfigs",
+        "RemoveTopicRecord",
+        "ShareSnapshotValue",
+    },
 }
 EACH = pytest.mark.parametrize("capture", HELD)
 
@@ -75,7 +98,9 @@ def test_forwarded_requests_are_what_the_controller_logged(capture: str) -> None
     for line in log_of(shared("captures", "kafka-4", f"{capture}.pcap")):
         if line["isForwarded"]:
             head = line["requestHeader"]
-            logged[head["requestApiKey"], head["requestApiVersion"], head["correlationId"], head["clientId"]].append(line)
+            logged[head["requestApiKey"], head["requestApiVersion"], head["correlationId"], head["clientId"]].append(
+                line
+            )
     asked = [message for message in told(capture).messages if message.api == "Envelope" and message.kind == "request"]
     answers = {message.request_packet: message for message in told(capture).messages if message.api == "Envelope"}
     seen = set()
@@ -91,7 +116,8 @@ def test_forwarded_requests_are_what_the_controller_logged(capture: str) -> None
         answer = answer.response_data_decoded
         assert answer["header"] == {"correlation_id": head["correlation_id"]}
         differences = [
-            [*unlike(line["request"], jsonable(inner["body"])), *unlike(line["response"], jsonable(answer["body"]))] for line in logged[key]
+            [*unlike(line["request"], jsonable(inner["body"])), *unlike(line["response"], jsonable(answer["body"]))]
+            for line in logged[key]
         ]
         assert [] in differences, differences
     assert logged.keys() <= seen

@@ -25,7 +25,10 @@ def misread(pairs: Iterable[Pair]) -> Iterator[str]:
     for pair in pairs:
         what = (pair.api, pair.version, pair.direction)
         if reads(*what) and not may_be_wrong(*what) and not pair.agrees:
-            yield f"{pair.api} v{pair.version} {pair.direction}, packet {pair.packet}: {pair.ours} read, {pair.theirs} shown"
+            yield (
+                f"{pair.api} v{pair.version} {pair.direction}, packet {pair.packet}: {pair.ours} read, {pair.theirs} "
+                f"shown"
+            )
 
 
 def third_party() -> list[Path]:
@@ -49,8 +52,14 @@ def test_old_clients_are_read_as_tshark_reads_them() -> None:
 @pytest.mark.slow
 def test_every_version_that_tshark_knows_and_where_it_is_wrong() -> None:
     captures = [shared("captures", "kafka-4", f"{name}.pcap") for name in MANY]
-    captures += [CAPTURES / f"{name}.pcap" for name in ("zk-old-clients", "security-sasl", "produce-mix", "tcp-var-base")]
+    captures += [
+        CAPTURES / f"{name}.pcap" for name in ("zk-old-clients", "security-sasl", "produce-mix", "tcp-var-base")
+    ]
     pairs = [pair for capture in captures for pair in pairs_of(capture)]
     assert list(misread(pairs)) == []
-    wrong = {(pair.api, pair.direction) for pair in pairs if not pair.agrees and may_be_wrong(pair.api, pair.version, pair.direction)}
+    wrong = {
+        (pair.api, pair.direction)
+        for pair in pairs
+        if not pair.agrees and may_be_wrong(pair.api, pair.version, pair.direction)
+    }
     assert wrong == WRONG.keys()

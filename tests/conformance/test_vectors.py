@@ -1,4 +1,5 @@
-"""Bytes made by Apache Kafka's own converters: both readers read them to Kafka's value, the writer writes that value to the same bytes."""
+"""Bytes made by Apache Kafka's own converters: both readers read them to Kafka's value, the writer writes that value to
+the same bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What tshark shows of Kafka's messages, leaf by leaf as bytes on the wire, and what kshark read of the same message.
 
-A leaf is a field that holds no others: its bytes with their own length in front. Counts of arrays, markers of null structs, tag sections
-and records are not leaves: tshark shows some of them, as text.
-"""
+A leaf is a field that holds no others: its bytes with their own length in front. Counts of arrays, markers of null
+structs, tag sections and records are not leaves: tshark shows some of them, as text."""
 
 from __future__ import annotations
 
@@ -77,7 +76,11 @@ def _is_same(message: Message, direction: str, shown: dict[str, str]) -> bool:
 def _messages(capture: Path) -> Iterator[Message]:
     for event in (event for page in pages([capture], Options(records=False, secrets=True)) for event in page):
         if isinstance(event, Exchange):
-            yield from (message for message in (event.request, event.response) if message is not None and message.body is not UNSET)
+            yield from (
+                message
+                for message in (event.request, event.response)
+                if message is not None and message.body is not UNSET
+            )
 
 
 def _ours(message: Message) -> Iterator[Leaf]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-#: The newest version that tshark reads, of requests and of answers (-1: none). It has no reader for other APIs, and reads newer
-#: versions as if they were these.
+#: The newest version that tshark reads, of requests and of answers (-1: none). It has no reader for other APIs, and
+#: reads newer versions as if they were these.
 READS: Final[dict[str, tuple[int, int]]] = {
     "Produce": (8, 8),
     "Fetch": (11, 11),
@@ -65,7 +65,10 @@ NOTHING: Final = "stops before the array"
 #: Where it is wrong, sometimes or always: (api, direction) -> versions and reason.
 WRONG: Final[dict[tuple[str, str], tuple[range, str]]] = {
     ("Produce", "request"): (range(0, 9), NULL_RECORDS),
-    ("UpdateMetadata", "request"): (range(0, 4), "reads a broker's fields from the wrong place in the versions before 4"),
+    ("UpdateMetadata", "request"): (
+        range(0, 4),
+        "reads a broker's fields from the wrong place in the versions before 4",
+    ),
     ("JoinGroup", "request"): (range(0, 6), SHORT_LENGTH),
     ("JoinGroup", "response"): (range(0, 6), SHORT_LENGTH),
     ("SyncGroup", "request"): (range(0, 4), SHORT_LENGTH),

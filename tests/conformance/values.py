@@ -10,16 +10,23 @@ from typing import Any, Final
 from kshark.codec.shapes import UNKNOWN_TAGS, Shape, Slot, shape_of
 from kshark.schema import Layout
 
-ZEROS: Final[dict[str, Any]] = {"bool": False, "float64": 0.0, "uuid": "A" * 22, "string": "", "bytes": b"", "records": b""}
+ZEROS: Final[dict[str, Any]] = {
+    "bool": False,
+    "float64": 0.0,
+    "uuid": "A" * 22,
+    "string": "",
+    "bytes": b"",
+    "records": b"",
+}
 
 
 @dataclass(frozen=True)
 class Vector:
     """A message's bytes and its value as Kafka writes it in JSON, made ours by the shape.
 
-    `defaults_named`: the JSON names tagged fields at their default too, which are not sent. `older`: its layout is the one that this
-    version once had. `older_names`: names that fields had before, by path (dissectors.history.FIELD_NAMES).
-    """
+    `defaults_named`: the JSON names tagged fields at their default too, which are not sent. `older`: its layout is the
+    one that this version once had. `older_names`: names that fields had before, by path
+    (dissectors.history.FIELD_NAMES)."""
 
     name: str
     layout: Layout
@@ -42,7 +49,9 @@ class Vector:
         value = {}
         for slot in (*shape.slots, *shape.tags.values()):
             own_path = f"{path}{slot.name}"
-            names = [folded(name) for name in (slot.name, f"{slot.name}_size_in_bytes", *self.older_names.get(own_path, ()))]
+            names = [
+                folded(name) for name in (slot.name, f"{slot.name}_size_in_bytes", *self.older_names.get(own_path, ()))
+            ]
             told = [self._slot(slot, by_name[name], f"{own_path}.") for name in names if name in by_name]
             if slot in shape.slots:
                 value[slot.name] = told[0] if told else self._default(slot)

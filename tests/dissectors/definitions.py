@@ -17,7 +17,8 @@ def release(name: str) -> dict[str, dict[str, Any]]:
 
 
 def definitions_of(message: str, version: int) -> list[dict[str, Any]]:
-    """Who knows this version of a message, trunk first. Before 4.0 the version of a stored key was the record type: it is taken for 0."""
+    """Who knows this version of a message, trunk first. Before 4.0 the version of a stored key was the record type: it
+    is taken for 0."""
     known = [release(name).get(message) for name in ("trunk", "3.9.2")]
     return [found for each in known if each and covers((found := stored_key(each))["validVersions"], version)]
 
@@ -26,4 +27,9 @@ def stored_key(definition: dict[str, Any]) -> dict[str, Any]:
     if not definition["name"].endswith("Key") or definition["type"] != "data":
         return definition
     fields = [{**field, "versions": "0"} for field in definition["fields"]]
-    return {**definition, "validVersions": "0", "apiKey": int(definition["validVersions"].split("-")[-1]), "fields": fields}
+    return {
+        **definition,
+        "validVersions": "0",
+        "apiKey": int(definition["validVersions"].split("-")[-1]),
+        "fields": fields,
+    }

@@ -1,4 +1,5 @@
-"""A reader of Kafka's message definitions, written apart from kshark.schema: what a message holds in one version, row by row."""
+"""A reader of Kafka's message definitions, written apart from kshark.schema: what a message holds in one version, row
+by row."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ FOREVER = 1 << 15
 
 
 class Row(NamedTuple):
-    """One field of one version. `default` is a number, a bool or None; `rows` are the fields of a struct or of an array's elements."""
+    """One field of one version. `default` is a number, a bool or None; `rows` are the fields of a struct or of an
+    array's elements."""
 
     name: str
     type: str
@@ -25,7 +27,9 @@ class Row(NamedTuple):
 def read_definition(path: Path) -> dict[str, Any]:
     """JSON with `//` comments, which may also stand inside strings."""
     token = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
-    definition: dict[str, Any] = json.loads(token.sub(lambda m: "" if m[0].startswith("//") else m[0], path.read_text("utf-8")))
+    definition: dict[str, Any] = json.loads(
+        token.sub(lambda m: "" if m[0].startswith("//") else m[0], path.read_text("utf-8"))
+    )
     return definition
 
 

@@ -1,4 +1,5 @@
-"""Structures inside bytes are what Kafka's definitions say, under the right record type; kio agrees where it knows them."""
+"""Structures inside bytes are what Kafka's definitions say, under the right record type; kio agrees where it knows
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,13 @@ OF_APIS = {f"{name}{direction}" for name, _, _ in INDEX.values() for direction i
 EMBEDDED = {name: ours for name, ours in our_layouts().items() if name not in OF_APIS}
 DEFINED = sorted(EMBEDDED.keys() - BY_HAND)
 KNOWN_TO_KIO = {
-    *("ConsumerProtocolSubscription", "ConsumerProtocolAssignment", "DefaultPrincipalData", "EndTxnMarker", "LeaderChangeMessage"),
+    *(
+        "ConsumerProtocolSubscription",
+        "ConsumerProtocolAssignment",
+        "DefaultPrincipalData",
+        "EndTxnMarker",
+        "LeaderChangeMessage",
+    ),
     *("SnapshotHeaderRecord", "SnapshotFooterRecord", "KRaftVersionRecord", "VotersRecord"),
 }
 
@@ -36,7 +43,11 @@ def older_bytes(definition: dict[str, Any], version: int) -> tuple[Any, ...]:
 
 def without(found: tuple[Row, ...], joined: tuple[str, ...], path: str = "") -> tuple[Row, ...]:
     """Rows but those that joined a version that was there before."""
-    return tuple(row._replace(rows=without(row.rows, joined, f"{path}{row.name}.")) for row in found if f"{path}{row.name}" not in joined)
+    return tuple(
+        row._replace(rows=without(row.rows, joined, f"{path}{row.name}."))
+        for row in found
+        if f"{path}{row.name}" not in joined
+    )
 
 
 @pytest.mark.parametrize("name", DEFINED)
@@ -62,14 +73,20 @@ def test_what_3_9_wrote_is_read_too(name: str) -> None:
     layout = EMBEDDED[name].layout
     for version in span(layout.versions):
         for definition in definitions_of(name, version):
-            ours = [bare(schema_rows(root, version)) for root in (layout.root, layout.older.get(version)) if root is not None]
+            ours = [
+                bare(schema_rows(root, version))
+                for root in (layout.root, layout.older.get(version))
+                if root is not None
+            ]
             before = bare(without(schema_rows(layout.root, version), JOINED.get(name, ())))
             assert older_bytes(definition, version) in (*ours, before), f"{name} {version}"
 
 
 def test_every_definition_of_kafka_is_read_or_excused() -> None:
     for name in ("trunk", "3.9.2"):
-        messages = {message for message, definition in release(name).items() if definition.get("validVersions") != "none"}
+        messages = {
+            message for message, definition in release(name).items() if definition.get("validVersions") != "none"
+        }
         unread = messages - EMBEDDED.keys() - OF_APIS - NOT_READ.keys()
         assert {message for message in unread if not message.startswith("ListClientMetricsResources")} == set()
 

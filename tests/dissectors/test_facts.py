@@ -1,4 +1,5 @@
-"""Every dissector says what Kafka's own definitions say: names, types, order, nullability, tags, defaults, in every version."""
+"""Every dissector says what Kafka's own definitions say: names, types, order, nullability, tags, defaults, in every
+version."""
 
 from __future__ import annotations
 
@@ -48,14 +49,20 @@ def test_a_dissector_says_what_the_newest_definition_says(key: int) -> None:
         for version in span(layout.versions):
             newest, *_ = definitions_of(layout.name, version)
             assert schema_rows(layout.root, version) == rows(newest, version), f"{layout.name} {version}"
-            assert (version in layout.flexible) == covers(newest["flexibleVersions"], version), f"{layout.name} {version}"
+            assert (version in layout.flexible) == covers(newest["flexibleVersions"], version), (
+                f"{layout.name} {version}"
+            )
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_older_releases_put_the_same_bytes_on_the_wire_or_their_layout_stands_beside(key: int) -> None:
     for layout in layouts(key):
         for version in span(layout.versions):
-            ours = [bare(schema_rows(root, version)) for root in (layout.root, layout.older.get(version)) if root is not None]
+            ours = [
+                bare(schema_rows(root, version))
+                for root in (layout.root, layout.older.get(version))
+                if root is not None
+            ]
             theirs = [bare(rows(definition, version)) for definition in definitions_of(layout.name, version)]
             assert set(theirs) == set(ours), f"{layout.name} {version}"
 
@@ -77,7 +84,9 @@ def test_only_the_client_id_keeps_its_old_form_in_flexible_versions() -> None:
 def test_the_index_holds_every_key_with_every_version_ever_spoken() -> None:
     table = shared("protocol", "api-keys.md").read_text("utf-8")
     seen = re.findall(r"^\| (\d+) \| (\w+) \|.*\| (\S+) \(\d+\) \|$", table, re.MULTILINE)
-    assert {key: (name, versions) for key, (name, _, versions) in INDEX.items()} == {int(key): (name, text) for key, name, text in seen}
+    assert {key: (name, versions) for key, (name, _, versions) in INDEX.items()} == {
+        int(key): (name, text) for key, name, text in seen
+    }
 
 
 def test_error_codes_are_all_there_with_their_names() -> None:
@@ -90,7 +99,11 @@ def test_error_codes_are_all_there_with_their_names() -> None:
 def test_a_field_that_kafka_calls_an_error_code_has_the_names_of_the_errors() -> None:
     for key in KEYS:
         for layout in layouts(key):
-            unnamed = [path for path, field in walk(layout) if field.name.endswith("error_code") and field.enum is not ErrorCode]
+            unnamed = [
+                path
+                for path, field in walk(layout)
+                if field.name.endswith("error_code") and field.enum is not ErrorCode
+            ]
             assert unnamed == [], layout.name
 
 

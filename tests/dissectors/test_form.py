@@ -21,8 +21,8 @@ from tests.dissectors.schema_rows import WRITTEN, dissector
 FOLDER = Path(dissectors.__file__).parent
 FILES = sorted(FOLDER.glob("*.py"))
 INSIDE = sorted((FOLDER / "embedded").glob("*.py"))
-#: What is no API: numbers with names, what errors mean, what stands before bodies, the list of keys, structures in several APIs, old names,
-#: topics that need not be told, which release speaks what, how a share group lives.
+#: What is no API: numbers with names, what errors mean, what stands before bodies, the list of keys, structures in
+#: several APIs, old names, topics that need not be told, which release speaks what, how a share group lives.
 SHARED = {
     "__init__",
     "enums",
@@ -40,7 +40,18 @@ SHARED = {
 
 FACTS = (
     *(ast.Module, ast.Import, ast.ImportFrom, ast.alias, ast.Assign, ast.AnnAssign, ast.ClassDef, ast.Expr),
-    *(ast.Call, ast.keyword, ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Set, ast.Dict),
+    *(
+        ast.Call,
+        ast.keyword,
+        ast.Constant,
+        ast.Name,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Tuple,
+        ast.List,
+        ast.Set,
+        ast.Dict,
+    ),
     *(ast.UnaryOp, ast.USub, ast.expr_context),
 )
 
@@ -50,7 +61,9 @@ def test_a_dissector_has_no_control_flow(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert [(node.lineno, type(node).__name__) for node in ast.walk(tree) if not isinstance(node, FACTS)] == []
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    assert all(isinstance(base, ast.Name) and base.id in ("IntEnum", "NamedTuple") for node in classes for base in node.bases)
+    assert all(
+        isinstance(base, ast.Name) and base.id in ("IntEnum", "NamedTuple") for node in classes for base in node.bases
+    )
 
 
 def test_every_api_of_the_index_has_its_file_and_every_file_its_key() -> None:
@@ -80,7 +93,9 @@ def test_only_these_wires_differ_from_all_others() -> None:
     assert {key: api.response_header for key, api in found.items() if api.response_header is not None} == {18: 0}
     assert {key: api.fallback for key, api in found.items() if api.fallback is not None} == {18: (35, 0)}
     assert {key: api.one_way for key, api in found.items() if api.one_way is not None} == {0: ("acks", 0)}
-    assert {key: api.software for key, api in found.items() if api.software} == {18: ("client_software_name", "client_software_version")}
+    assert {key: api.software for key, api in found.items() if api.software} == {
+        18: ("client_software_name", "client_software_version")
+    }
     assert {key for key, api in found.items() if api.repeated} == {18}
     assert {key: str(api.then_raw) for key, api in found.items() if 0 in api.then_raw} == {17: "0"}
     assert {key: dict(api.request_header) for key, api in found.items() if api.request_header} == {7: {0: 0}}

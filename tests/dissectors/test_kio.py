@@ -1,9 +1,9 @@
 """kio, a second implementation generated from Kafka's definitions, agrees; needs no shared folder.
 
-kio 0.6.5 knows the versions that Kafka 4.3 speaks. It lacks what 4.0 and 4.1 dropped (keys 4 to 7, the oldest versions of 20 other APIs,
-version 0 of the share APIs 76 to 79) and what 4.4 adds (keys 93 and 94, and the newest version of ApiVersions, TxnOffsetCommit,
-DeleteGroups and both APIs of Kafka Streams groups): those are held against the definitions alone.
-"""
+kio 0.6.5 knows the versions that Kafka 4.3 speaks. It lacks what 4.0 and 4.1 dropped (keys 4 to 7, the oldest versions
+of 20 other APIs, version 0 of the share APIs 76 to 79) and what 4.4 adds (keys 93 and 94, and the newest version of
+ApiVersions, TxnOffsetCommit, DeleteGroups and both APIs of Kafka Streams groups): those are held against the
+definitions alone."""
 
 from __future__ import annotations
 
@@ -74,10 +74,13 @@ def kio_row(field: dataclasses.Field[Any], hint: Any) -> Row:
 
 
 def comparable(row: Row) -> Row:
-    """Without the unit of a time, which kio's type carries, and under kio's name where that is older or another spelling."""
+    """Without the unit of a time, which kio's type carries, and under kio's name where that is older or another
+    spelling."""
     name = re.sub("_ms$", "", row.name)
     nullable = row.nullable and name not in NULLABLE_OTHERWISE
-    return row._replace(name=NAMED_OTHERWISE.get(name, name), nullable=nullable, default=None, rows=tuple(map(comparable, row.rows)))
+    return row._replace(
+        name=NAMED_OTHERWISE.get(name, name), nullable=nullable, default=None, rows=tuple(map(comparable, row.rows))
+    )
 
 
 @pytest.mark.sweep(quick=15)

@@ -24,7 +24,9 @@ def test_adding_an_api_as_the_readme_says(tmp_path: Path) -> None:
     index = copy / "index.py"
     index.write_text(re.sub(r"\n}\n$", f"\n{index_line}}}\n", index.read_text()))
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    told = subprocess.run([sys.executable, "-c", trial], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        [sys.executable, "-c", trial], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (told.returncode, told.stderr) == (0, "")
 
 

@@ -27,7 +27,9 @@ def test_the_releases_are_those_of_the_protocols_list() -> None:
     for key, name, rest in rows:
         columns = [column.strip() for column in rest.split("|")][5:12]
         assert INDEX[int(key)][0] == name
-        assert [versions.replace("*", " U") or "-" for versions in SPOKEN[int(key)]] == [re.sub("^none$", "-", each) for each in columns]
+        assert [versions.replace("*", " U") or "-" for versions in SPOKEN[int(key)]] == [
+            re.sub("^none$", "-", each) for each in columns
+        ]
 
 
 def test_every_step_of_a_share_groups_life_is_an_api_that_exists() -> None:

@@ -1,4 +1,5 @@
-"""What lies inside bytes is told by data: who says which structure it is, who its version, and what happens when nobody does."""
+"""What lies inside bytes is told by data: who says which structure it is, who its version, and what happens when nobody
+does."""
 
 from __future__ import annotations
 
@@ -9,8 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.embedded import cluster_metadata, cluster_topics, connect_protocol, consumer_offsets, share_group_records, share_group_state
-from dissectors.embedded.consumer_protocol import ASSIGNMENT, COOPERATIVE_STICKY_USER_DATA, STICKY_USER_DATA, SUBSCRIPTION
+from dissectors.embedded import (
+    cluster_metadata,
+    cluster_topics,
+    connect_protocol,
+    consumer_offsets,
+    share_group_records,
+    share_group_state,
+)
+from dissectors.embedded.consumer_protocol import (
+    ASSIGNMENT,
+    COOPERATIVE_STICKY_USER_DATA,
+    STICKY_USER_DATA,
+    SUBSCRIPTION,
+)
 from dissectors.embedded.control_records import LEADER_CHANGE
 from dissectors.embedded.places import LOGS, PLACES
 from dissectors.embedded.principal import PRINCIPAL
@@ -48,16 +61,23 @@ def test_a_member_offers_a_subscription_for_each_assignor():
 
 def test_the_protocol_type_decides_between_consumers_and_connect():
     worker = prefixed(connect_protocol.METADATA, 2, url="http://w:8083/", config_offset=7)
-    (one,) = found(11, 9, "request", **JOIN, protocol_type="connect", protocols=[{"name": "sessioned", "metadata": worker}])
+    (one,) = found(
+        11, 9, "request", **JOIN, protocol_type="connect", protocols=[{"name": "sessioned", "metadata": worker}]
+    )
     assert one.value["data"] == {"url": "http://w:8083/", "config_offset": 7, "allocation": None}
-    assert found(11, 9, "request", **JOIN, protocol_type="sr", protocols=[{"name": "v0", "metadata": b'{"host":"r"}'}]) == []
+    assert (
+        found(11, 9, "request", **JOIN, protocol_type="sr", protocols=[{"name": "v0", "metadata": b'{"host":"r"}'}])
+        == []
+    )
 
 
 def test_a_connect_worker_says_what_it_runs():
     tasks = [{"connector": "files", "tasks": [-1, 0]}]
     holds = prefixed(connect_protocol.ASSIGNMENT, 1, leader="w", leader_url="u", assignment=tasks, revoked=[])
     worker = prefixed(connect_protocol.METADATA, 1, url="u", allocation=holds)
-    (one,) = found(11, 9, "request", **JOIN, protocol_type="connect", protocols=[{"name": "compatible", "metadata": worker}])
+    (one,) = found(
+        11, 9, "request", **JOIN, protocol_type="connect", protocols=[{"name": "compatible", "metadata": worker}]
+    )
     inner = one.value["data"]["allocation_decoded"]
     assert (inner["name"], inner["version"], inner["data"]["assignment"]) == ("ConnectAssignment", 1, tasks)
 
@@ -67,7 +87,9 @@ def test_an_old_answer_without_protocol_type_is_read_by_its_requests():
     request = body(11, 5, "request", **JOIN, protocol_type="consumer")
     (one,) = found(11, 5, "response", members=members, request=request)
     assert one.value["version"] == 1
-    assert found(11, 5, "response", members=members, request=body(11, 5, "request", **JOIN, protocol_type="other")) == []
+    assert (
+        found(11, 5, "response", members=members, request=body(11, 5, "request", **JOIN, protocol_type="other")) == []
+    )
 
 
 def test_where_nobody_tells_the_protocol_what_fits_to_the_end_is_taken():
@@ -91,8 +113,17 @@ def test_where_nobody_tells_the_protocol_what_fits_to_the_end_is_taken():
 )
 def test_sticky_assignors_tell_what_a_member_had(assignor: str, layout: Layout, version: int, data):
     offer = subscription(1, user_data=compile_writer(layout, version)(data))
-    (asked,) = found(11, 9, "request", **JOIN, protocol_type="consumer", protocols=[{"name": assignor, "metadata": offer}])
-    (told,) = found(11, 9, "response", protocol_type="consumer", protocol_name=assignor, members=[{"member_id": "m", "metadata": offer}])
+    (asked,) = found(
+        11, 9, "request", **JOIN, protocol_type="consumer", protocols=[{"name": assignor, "metadata": offer}]
+    )
+    (told,) = found(
+        11,
+        9,
+        "response",
+        protocol_type="consumer",
+        protocol_name=assignor,
+        members=[{"member_id": "m", "metadata": offer}],
+    )
     for one in (asked, told):
         assert one.value["data"]["user_data_decoded"] == {"name": layout.name, "version": version, "data": data}
 
@@ -100,7 +131,9 @@ def test_sticky_assignors_tell_what_a_member_had(assignor: str, layout: Layout, 
 def test_user_data_of_an_assignor_of_ones_own_stays_bytes():
     offer = subscription(user_data=b"\x00\x00\x00\x01mine")
     for assignor in ("mine", "sticky"):
-        (one,) = found(11, 9, "request", **JOIN, protocol_type="consumer", protocols=[{"name": assignor, "metadata": offer}])
+        (one,) = found(
+            11, 9, "request", **JOIN, protocol_type="consumer", protocols=[{"name": assignor, "metadata": offer}]
+        )
         assert "user_data_decoded" not in one.value["data"]
         assert one.code is None
 
@@ -110,9 +143,14 @@ def test_described_groups_show_what_their_members_said():
         "group_id": "g",
         "protocol_type": "consumer",
         "protocol_data": "range",
-        "members": [{"member_id": "m", "member_metadata": subscription(), "member_assignment": prefixed(ASSIGNMENT, 3)}],
+        "members": [
+            {"member_id": "m", "member_metadata": subscription(), "member_assignment": prefixed(ASSIGNMENT, 3)}
+        ],
     }
-    assert [one.name for one in found(15, 5, "response", groups=[group])] == ["member_metadata_decoded", "member_assignment_decoded"]
+    assert [one.name for one in found(15, 5, "response", groups=[group])] == [
+        "member_metadata_decoded",
+        "member_assignment_decoded",
+    ]
 
 
 def test_a_subscription_newer_than_any_is_read_as_the_newest_and_marked():
@@ -123,9 +161,19 @@ def test_a_subscription_newer_than_any_is_read_as_the_newest_and_marked():
 
 @pytest.mark.parametrize("cut", range(1, 20))
 def test_a_subscription_cut_short_shows_what_was_there(cut: int):
-    (one,) = found(11, 9, "request", **JOIN, protocol_type="consumer", protocols=[{"name": "range", "metadata": subscription()[:-cut]}])
+    (one,) = found(
+        11,
+        9,
+        "request",
+        **JOIN,
+        protocol_type="consumer",
+        protocols=[{"name": "range", "metadata": subscription()[:-cut]}],
+    )
     assert one.code == "EMBEDDED_INVALID"
-    assert (one.value["name"], one.value["data"].get("topics", [])) == ("ConsumerProtocolSubscription", ["t1"] if cut < 15 else [])
+    assert (one.value["name"], one.value["data"].get("topics", [])) == (
+        "ConsumerProtocolSubscription",
+        ["t1"] if cut < 15 else [],
+    )
 
 
 def test_who_sent_a_forwarded_request_is_told_unless_a_builder_of_ones_own_wrote_it():
@@ -139,7 +187,9 @@ def test_who_sent_a_forwarded_request_is_told_unless_a_builder_of_ones_own_wrote
 
 
 def test_a_committed_offset_and_its_deletion():
-    key = pack(">h", 1) + compile_writer(consumer_offsets.OFFSET_COMMIT_KEY, 0)({"group": "g", "topic": "t", "partition": 3})
+    key = pack(">h", 1) + compile_writer(consumer_offsets.OFFSET_COMMIT_KEY, 0)(
+        {"group": "g", "topic": "t", "partition": 3}
+    )
     value = prefixed(consumer_offsets.OFFSET_COMMIT_VALUE, 3, offset=70, leader_epoch=2)
     of_key, of_value, of_tombstone = fetched("__consumer_offsets", (key, value), (key, None))
     assert of_key.value == {"name": "OffsetCommitKey", "type": 1, "data": {"group": "g", "topic": "t", "partition": 3}}
@@ -150,8 +200,13 @@ def test_a_committed_offset_and_its_deletion():
 def test_a_stored_group_shows_its_members_subscriptions():
     key = pack(">h", 2) + compile_writer(consumer_offsets.GROUP_METADATA_KEY, 0)({"group": "g"})
     sticky = compile_writer(STICKY_USER_DATA, 1)({"previous_assignment": [T1], "generation": 1})
-    member = {"subscription": subscription(1, user_data=sticky), "assignment": prefixed(ASSIGNMENT, 1, assigned_partitions=[T1])}
-    value = prefixed(consumer_offsets.GROUP_METADATA_VALUE, 3, protocol_type="consumer", protocol="sticky", members=[member])
+    member = {
+        "subscription": subscription(1, user_data=sticky),
+        "assignment": prefixed(ASSIGNMENT, 1, assigned_partitions=[T1]),
+    }
+    value = prefixed(
+        consumer_offsets.GROUP_METADATA_VALUE, 3, protocol_type="consumer", protocol="sticky", members=[member]
+    )
     _, of_value = fetched("__consumer_offsets", (key, value))
     (shown,) = of_value.value["data"]["members"]
     assert shown["assignment_decoded"]["data"]["assigned_partitions"] == [T1]
@@ -161,7 +216,10 @@ def test_a_stored_group_shows_its_members_subscriptions():
 def test_an_internal_topic_is_known_by_its_id_too():
     value = numbered(2, cluster_topics.TOPIC, name="orders", topic_id="5LAc5cvmTxGiXZ9i-6xc0A")
     partition = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "records": batch_of((None, value))}
-    for topic_id, names in (("AAAAAAAAAAAAAAAAAAAAAQ", {}), ("PppEeXGayIjpDmW913WfeQ", {"PppEeXGayIjpDmW913WfeQ": "__cluster_metadata"})):
+    for topic_id, names in (
+        ("AAAAAAAAAAAAAAAAAAAAAQ", {}),
+        ("PppEeXGayIjpDmW913WfeQ", {"PppEeXGayIjpDmW913WfeQ": "__cluster_metadata"}),
+    ):
         (one,) = found(1, 13, "response", names=names, responses=[{"topic_id": topic_id, "partitions": [partition]}])
         assert one.value["data"]["name"] == "orders"
     assert found(1, 13, "response", responses=[{"topic_id": "PppEeXGayIjpDmW913WfeQ", "partitions": [partition]}]) == []
@@ -173,14 +231,18 @@ def test_records_of_users_are_left_alone():
 
 def test_control_records_are_read_in_any_topic():
     ended = (pack(">hh", 0, 1), pack(">hi", 0, 12))
-    change = compile_writer(LEADER_CHANGE, 0)({"version": 0, "leader_id": 2, "voters": [{"voter_id": 2}], "granting_voters": []})
+    change = compile_writer(LEADER_CHANGE, 0)(
+        {"version": 0, "leader_id": 2, "voters": [{"voter_id": 2}], "granting_voters": []}
+    )
     commit, leader = fetched("orders", ended, (pack(">hh", 0, 2), change), control=True)
     assert commit.value == {"name": "EndTxnMarker", "type": 1, "version": 0, "data": {"coordinator_epoch": 12}}
     assert leader.value["data"]["leader_id"] == 2
 
 
 def test_the_two_layouts_of_share_state_are_told_apart_by_their_length():
-    key = pack(">h", 1) + compile_writer(share_group_state.SHARE_UPDATE_KEY, 0)({"group_id": "g", "topic_id": "5LAc5cvmTxGiXZ9i-6xc0A"})
+    key = pack(">h", 1) + compile_writer(share_group_state.SHARE_UPDATE_KEY, 0)(
+        {"group_id": "g", "topic_id": "5LAc5cvmTxGiXZ9i-6xc0A"}
+    )
     batch = pack(">qqbhb", 5, 9, 2, 1, 0)
     released = pack(">hiiqb", 0, 3, 7, 5, 2) + batch + b"\0"
     preview = pack(">hHiqb", 0, 3, 7, 5, 2) + batch + b"\0"
@@ -190,10 +252,14 @@ def test_the_two_layouts_of_share_state_are_told_apart_by_their_length():
     for one in (now, before):
         data = one.value["data"]
         assert (data["snapshot_epoch"], data["leader_epoch"], data["start_offset"]) == (3, 7, 5)
-        assert data["state_batches"] == [{"first_offset": 5, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
+        assert data["state_batches"] == [
+            {"first_offset": 5, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}
+        ]
 
 
-@pytest.mark.parametrize("number", [number for number, (_, value) in share_group_records.TYPES.items() if value.layout.older])
+@pytest.mark.parametrize(
+    "number", [number for number, (_, value) in share_group_records.TYPES.items() if value.layout.older]
+)
 def test_what_4_0_stored_of_share_groups_is_read(number: int):
     key_layout, value = share_group_records.TYPES[number]
     key = pack(">h", number) + compile_writer(key_layout, 0)({"group_id": "g"})
@@ -203,8 +269,16 @@ def test_what_4_0_stored_of_share_groups_is_read(number: int):
 
 
 def test_a_metadata_record_has_its_type_and_version_before_it():
-    (one,) = fetched("__cluster_metadata", (None, numbered(12, cluster_metadata.FEATURE_LEVEL, name="share.version", feature_level=1)))
-    assert one.value == {"name": "FeatureLevelRecord", "type": 12, "version": 0, "data": {"name": "share.version", "feature_level": 1}}
+    (one,) = fetched(
+        "__cluster_metadata",
+        (None, numbered(12, cluster_metadata.FEATURE_LEVEL, name="share.version", feature_level=1)),
+    )
+    assert one.value == {
+        "name": "FeatureLevelRecord",
+        "type": 12,
+        "version": 0,
+        "data": {"name": "share.version", "feature_level": 1},
+    }
 
 
 @pytest.mark.parametrize(
@@ -235,7 +309,13 @@ def test_without_payload_there_is_nothing_to_open():
 
 def test_metrics_are_decompressed_by_the_codec_that_the_request_names():
     metrics = bytes.fromhex("0a0a12081206" + "0a0161" + "1a016d")  # one metric: name a, unit m
-    packs = {0: bytes, 1: cramjam.gzip.compress, 2: cramjam.snappy.compress_raw, 3: cramjam.lz4.compress, 4: cramjam.zstd.compress}
+    packs = {
+        0: bytes,
+        1: cramjam.gzip.compress,
+        2: cramjam.snappy.compress_raw,
+        3: cramjam.lz4.compress,
+        4: cramjam.zstd.compress,
+    }
     for codec, pack_with in packs.items():
         sent = {"compression_type": codec, "metrics": bytes(pack_with(metrics))}
         (one,) = companions(PLACES[72, "request"], sent)
@@ -252,7 +332,12 @@ def test_a_bomb_of_metrics_is_not_opened():
 
 
 def test_companions_stand_beside_what_they_explain():
-    sent = encode(11, 9, "request", {**JOIN, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": subscription()}]})
+    sent = encode(
+        11,
+        9,
+        "request",
+        {**JOIN, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": subscription()}]},
+    )
     plain = decode(11, 9, "request", sent)
     for companion in companions(PLACES[11, "request"], plain):
         companion.attach()
@@ -260,7 +345,14 @@ def test_companions_stand_beside_what_they_explain():
     assert list(protocol) == ["name", "metadata", "metadata_decoded"]
 
 
-WRONG = {"EMBEDDED_INVALID", "EMBEDDED_UNKNOWN", "VERSION_UNKNOWN", "LAYOUT_DRIFT", "DECOMPRESSION_FAILED", "DECOMPRESSION_LIMIT"}
+WRONG = {
+    "EMBEDDED_INVALID",
+    "EMBEDDED_UNKNOWN",
+    "VERSION_UNKNOWN",
+    "LAYOUT_DRIFT",
+    "DECOMPRESSION_FAILED",
+    "DECOMPRESSION_LIMIT",
+}
 assert CATALOGUE.keys() >= WRONG
 
 
@@ -271,14 +363,20 @@ def assert_a_value_or_a_code(one: Companion) -> None:
         assert one.code in WRONG
 
 
-@given(st.sampled_from(sorted(LOGS)), st.binary(max_size=60) | st.none(), st.binary(max_size=90) | st.none(), st.booleans())
+@given(
+    st.sampled_from(sorted(LOGS)), st.binary(max_size=60) | st.none(), st.binary(max_size=90) | st.none(), st.booleans()
+)
 @settings(max_examples=200, deadline=None)
 def test_whatever_a_record_holds_gives_a_value_or_a_code(topic: str, key, value, control: bool):
     for one in fetched(topic, (key, value), control=control):
         assert_a_value_or_a_code(one)
 
 
-@given(st.sampled_from(["consumer", "connect", ""]), st.sampled_from(["range", "sticky", "cooperative-sticky"]), st.binary(max_size=80))
+@given(
+    st.sampled_from(["consumer", "connect", ""]),
+    st.sampled_from(["range", "sticky", "cooperative-sticky"]),
+    st.binary(max_size=80),
+)
 @settings(max_examples=100, deadline=None)
 def test_whatever_a_member_says_gives_a_value_or_a_code(kind: str, assignor: str, data: bytes):
     offer = {"protocol_type": kind, "protocols": [{"name": assignor, "metadata": data}]}

@@ -1,4 +1,5 @@
-"""OTLP metrics: every kind of point and value, as OpenTelemetry's own classes wrote them once; damage is named, work is bounded."""
+"""OTLP metrics: every kind of point and value, as OpenTelemetry's own classes wrote them once; damage is named, work is
+bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from kshark import limits
 from kshark.embedded.otlp import read_metrics
 
-#: Written by opentelemetry-proto 1.x (MetricsData.SerializeToString) from the values in METRICS, and an exemplar that is passed over.
+#: Written by opentelemetry-proto 1.x (MetricsData.SerializeToString) from the values in METRICS, and an exemplar that
+#: is passed over.
 DATA = bytes.fromhex(
     "0aac030a150a130a0b636c69656e745f7261636b12040a027231128f030a0a0a056b61666b61120134127c0a0567617567651201641a0242792a6c0a6a190900"
     "00000000000031fbffffffffffffff3a070a0162120210013a100a0169120b18fdffffffffffffffff013a0e0a0164120921000000000000e03f3a100a016c12"
@@ -40,7 +42,9 @@ METRICS: dict[str, dict[str, Any]] = {
         "is_monotonic": True,
     },
     "histogram": {
-        "data_points": [{"count": 3, "sum": 4.5, "bucket_counts": [1, 2], "explicit_bounds": [0.5], "min": 1.0, "max": 2.0}],
+        "data_points": [
+            {"count": 3, "sum": 4.5, "bucket_counts": [1, 2], "explicit_bounds": [0.5], "min": 1.0, "max": 2.0}
+        ],
         "aggregation_temporality": 1,
     },
     "exponential_histogram": {"data_points": [EXPONENTIAL], "aggregation_temporality": 1},
@@ -67,12 +71,19 @@ def test_every_kind_of_metric_is_read() -> None:
 def test_numbers_may_stand_one_by_one_instead_of_packed() -> None:
     one_by_one = b"".join(bytes((6 << 3 | 1, n, 0, 0, 0, 0, 0, 0, 0)) for n in (1, 2))
     data = field(1, field(2, field(2, field(9, field(1, one_by_one)))))
-    (point,) = read_metrics(data)[0]["resource_metrics"][0]["scope_metrics"][0]["metrics"][0]["histogram"]["data_points"]
+    (point,) = read_metrics(data)[0]["resource_metrics"][0]["scope_metrics"][0]["metrics"][0]["histogram"][
+        "data_points"
+    ]
     assert point == {"bucket_counts": [1, 2]}
 
 
 def test_fields_of_later_releases_are_passed_over() -> None:
-    later = bytes((90 << 3 & 0x7F | 0x80, 90 >> 4, 5)) + field(15, b"?") + bytes((15 << 3 | 5, 1, 2, 3, 4)) + bytes((15 << 3, 0x80, 1))
+    later = (
+        bytes((90 << 3 & 0x7F | 0x80, 90 >> 4, 5))
+        + field(15, b"?")
+        + bytes((15 << 3 | 5, 1, 2, 3, 4))
+        + bytes((15 << 3, 0x80, 1))
+    )
     metric = field(1, b"name") + later
     assert read_metrics(field(1, field(2, field(2, metric)))) == (
         {"resource_metrics": [{"scope_metrics": [{"metrics": [{"name": "name"}]}]}]},

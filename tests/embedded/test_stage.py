@@ -1,4 +1,5 @@
-"""What bytes hold stands beside them in the messages of a capture, and ids get the names that any message told before."""
+"""What bytes hold stands beside them in the messages of a capture, and ids get the names that any message told
+before."""
 
 from __future__ import annotations
 
@@ -24,7 +25,17 @@ from kshark.names import TopicNames
 from kshark.records import OpenedRecord, Record
 from kshark.registry import Registry
 from kshark.tables import TABLES, Rows
-from tests.embedding import REGISTRY, batch_of, events, exchange, messages, numbered, prefixed, request_frame, response_frame
+from tests.embedding import (
+    REGISTRY,
+    batch_of,
+    events,
+    exchange,
+    messages,
+    numbered,
+    prefixed,
+    request_frame,
+    response_frame,
+)
 from tests.packets import Tcp, Wire
 
 ORDERS = "5LAc5cvmTxGiXZ9i-6xc0A"
@@ -49,7 +60,9 @@ def fetched(tcp: Tcp, topic: dict[str, Any], records: bytes, *, version: int = 1
 
 def committed(group: str = "g") -> tuple[bytes, bytes]:
     """A record of `__consumer_offsets`."""
-    key = pack(">h", 1) + compile_writer(consumer_offsets.OFFSET_COMMIT_KEY, 0)({"group": group, "topic": "t", "partition": 3})
+    key = pack(">h", 1) + compile_writer(consumer_offsets.OFFSET_COMMIT_KEY, 0)(
+        {"group": group, "topic": "t", "partition": 3}
+    )
     return key, prefixed(consumer_offsets.OFFSET_COMMIT_VALUE, 3, offset=70)
 
 
@@ -67,7 +80,12 @@ def records_of(message: Message) -> list[Record]:
 
 def test_a_subscription_stands_beside_its_bytes_whoever_looks(wire: Wire, tcp: Tcp) -> None:
     offer = prefixed(SUBSCRIPTION, 1, topics=["orders"])
-    asked = {"group_id": "g", "member_id": "m", "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]}
+    asked = {
+        "group_id": "g",
+        "member_id": "m",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": offer}],
+    }
     exchange(tcp, 11, 9, asked, {"member_id": "m"})
     request, _ = messages(wire)
     (protocol,) = request.body.protocols
@@ -79,13 +97,25 @@ def test_a_subscription_stands_beside_its_bytes_whoever_looks(wire: Wire, tcp: T
 
 def test_who_does_not_ask_gets_bytes_alone(wire: Wire, tcp: Tcp) -> None:
     offer = prefixed(SUBSCRIPTION, 1, topics=["orders"])
-    exchange(tcp, 11, 9, {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]}, {"member_id": "m"})
+    exchange(
+        tcp,
+        11,
+        9,
+        {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]},
+        {"member_id": "m"},
+    )
     request, _ = messages(wire, embedded=False)
     assert list(plain(request.body)["protocols"][0]) == ["name", "metadata"]
 
 
 def test_what_does_not_fit_is_told_on_the_message(wire: Wire, tcp: Tcp) -> None:
-    exchange(tcp, 11, 9, {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b"\0\1\0"}]}, {"member_id": "m"})
+    exchange(
+        tcp,
+        11,
+        9,
+        {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b"\0\1\0"}]},
+        {"member_id": "m"},
+    )
     request, _ = messages(wire)
     assert request.weird == ["EMBEDDED_INVALID"]
     assert isinstance(request.detail, str)
@@ -110,11 +140,15 @@ def test_ends_of_transactions_are_told_in_users_topics(wire: Wire, tcp: Tcp) -> 
     assert record.value_decoded["data"] == {"coordinator_epoch": 12}
 
 
-@pytest.mark.parametrize(("first", "last", "batches"), [(0, None, 2), (0, -5, 1), (30, None, 0), (30, -5, 0), (7, 20, 0)])
+@pytest.mark.parametrize(
+    ("first", "last", "batches"), [(0, None, 2), (0, -5, 1), (30, None, 0), (30, -5, 0), (7, 20, 0)]
+)
 def test_a_piece_of_a_snapshot_shows_its_whole_batches_and_is_never_wrong(
     wire: Wire, tcp: Tcp, first: int, last: int | None, batches: int
 ) -> None:
-    snapshot = b"".join(batch_of((None, numbered(2, cluster_topics.TOPIC, name=name, topic_id=ORDERS))) for name in ("a", "b"))
+    snapshot = b"".join(
+        batch_of((None, numbered(2, cluster_topics.TOPIC, name=name, topic_id=ORDERS))) for name in ("a", "b")
+    )
     piece = {"index": 0, "position": first, "size": len(snapshot), "unaligned_records": snapshot[first:last]}
     exchange(tcp, 59, 1, {"topics": []}, {"topics": [{"name": "__cluster_metadata", "partitions": [piece]}]})
     _, answer = messages(wire)
@@ -136,7 +170,12 @@ def test_structures_of_one_message_are_limited(wire: Wire, tcp: Tcp, monkeypatch
     fetched(tcp, {"topic": "__consumer_offsets"}, batch_of(*[committed(f"g{i}") for i in range(4)]), version=12)
     _, answer = messages(wire)
     assert answer.weird == ["EMBEDDED_LIMIT"]
-    assert [getattr(record, "value_decoded", UNSET) is not UNSET for record in records_of(answer)] == [True, False, False, False]
+    assert [getattr(record, "value_decoded", UNSET) is not UNSET for record in records_of(answer)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 # -- a message inside a message
@@ -152,7 +191,9 @@ def enveloped(tcp: Tcp, request: bytes, response: bytes | None) -> None:
 
 
 def test_an_envelope_shows_the_request_and_the_answer_inside(wire: Wire, tcp: Tcp) -> None:
-    inner = request_frame(19, 7, {"topics": [{"name": "orders", "num_partitions": 3}]}, correlation_id=-7, client_id="adm")
+    inner = request_frame(
+        19, 7, {"topics": [{"name": "orders", "num_partitions": 3}]}, correlation_id=-7, client_id="adm"
+    )
     answer = response_frame(19, 7, {"topics": [{"name": "orders", "topic_id": ORDERS}]}, correlation_id=-7)
     enveloped(tcp, inner, answer)
     asked, answered = (message.body for message in messages(wire))
@@ -207,7 +248,9 @@ def test_a_topic_is_known_by_its_id_once_any_connection_told_its_name(wire: Wire
     fetched(tcp, {"topic_id": OFFSETS}, batch_of(committed()))
     metadata(Tcp(wire, source="10.0.0.2:50000").open(), __consumer_offsets=OFFSETS)
     fetched(tcp, {"topic_id": OFFSETS}, batch_of(committed()))
-    before, after = (records_of(message)[0] for message in messages(wire) if message.api == "Fetch" and message.kind == "response")
+    before, after = (
+        records_of(message)[0] for message in messages(wire) if message.api == "Fetch" and message.kind == "response"
+    )
     assert (type(before), type(after)) == (Record, OpenedRecord)
 
 
@@ -217,9 +260,19 @@ TOLD = {
     "CreateTopics": (19, 7, {"topics": []}, {"topics": [{"name": "orders", "topic_id": ORDERS}]}),
     "DeleteTopics": (20, 6, {"topics": []}, {"responses": [{"name": "orders", "topic_id": ORDERS}]}),
     "DescribeTopicPartitions": (75, 0, {"topics": []}, {"topics": [{"name": "orders", "topic_id": ORDERS}]}),
-    "ConsumerGroupDescribe": (69, 1, {}, {"groups": [{"members": [{"assignment": SHARE_ASSIGNMENT, "target_assignment": {}}]}]}),
+    "ConsumerGroupDescribe": (
+        69,
+        1,
+        {},
+        {"groups": [{"members": [{"assignment": SHARE_ASSIGNMENT, "target_assignment": {}}]}]},
+    ),
     "ShareGroupDescribe": (77, 1, {}, {"groups": [{"members": [{"assignment": SHARE_ASSIGNMENT}]}]}),
-    "DescribeShareGroupOffsets": (90, 1, {"groups": []}, {"groups": [{"topics": [{"topic_name": "orders", "topic_id": ORDERS}]}]}),
+    "DescribeShareGroupOffsets": (
+        90,
+        1,
+        {"groups": []},
+        {"groups": [{"topics": [{"topic_name": "orders", "topic_id": ORDERS}]}]},
+    ),
     "UpdateMetadata": (6, 8, {"topic_states": [{"topic_name": "orders", "topic_id": ORDERS}]}, {}),
 }
 
@@ -291,7 +344,9 @@ def test_tables_have_the_names_too(wire: Wire, tcp: Tcp) -> None:
     acquired = [{"first_offset": 1, "last_offset": 2, "delivery_count": 1}]
     answer = {"responses": [{"topic_id": ORDERS, "partitions": [{"partition_index": 0, "acquired_records": acquired}]}]}
     exchange(tcp, 78, 1, {"group_id": "g", "share_session_epoch": 1}, answer)
-    exchange(Tcp(wire, source="10.0.0.2:50000").open(), 77, 1, {}, {"groups": [{"members": [{"assignment": assignment}]}]})
+    exchange(
+        Tcp(wire, source="10.0.0.2:50000").open(), 77, 1, {}, {"groups": [{"members": [{"assignment": assignment}]}]}
+    )
     exchange(tcp, 78, 1, {"group_id": "g", "share_session_epoch": 2}, answer)
     rows = Rows("a.pcap")
     found = [row for event in events(wire) for name, row in rows.feed(event) if name == "acquired"]
@@ -301,7 +356,13 @@ def test_tables_have_the_names_too(wire: Wire, tcp: Tcp) -> None:
 
 def test_tables_show_what_bytes_hold(wire: Wire, tcp: Tcp) -> None:
     offer = prefixed(SUBSCRIPTION, 1, topics=["orders"])
-    exchange(tcp, 11, 9, {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]}, {"member_id": "m"})
+    exchange(
+        tcp,
+        11,
+        9,
+        {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": offer}]},
+        {"member_id": "m"},
+    )
     rows = Rows("a.pcap")
     (exchanged,) = [row for event in events(wire) for name, row in rows.feed(event) if name == "exchanges"]
     (asked,) = [cell for cell in exchanged if isinstance(cell, str) and '"metadata"' in cell]

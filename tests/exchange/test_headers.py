@@ -1,4 +1,5 @@
-"""Headers of every kind: their versions and tags, ids that are anything, tokens without one, versions that nobody knows."""
+"""Headers of every kind: their versions and tags, ids that are anything, tokens without one, versions that nobody
+knows."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ def test_tags_that_point_outside_the_frame_end_the_reading(wire: Wire, tcp: Tcp,
 
 
 def test_the_answer_to_api_versions_has_no_tags_in_its_header(wire: Wire, tcp: Tcp) -> None:
-    exchange(tcp, 18, 4, {"client_software_name": "a"}, {"error_code": 0, "api_keys": [{"api_key": 3, "max_version": 12}]})
+    exchange(
+        tcp, 18, 4, {"client_software_name": "a"}, {"error_code": 0, "api_keys": [{"api_key": 3, "max_version": 12}]}
+    )
     answer = later(wire)[-1]
     assert (answer.version, answer.body.api_keys[0].max_version, answer.weird) == (4, 12, UNSET)
 
@@ -111,10 +114,16 @@ def test_one_correlation_id_again_and_again_is_answered_in_order(wire: Wire, tcp
         exchange(tcp, 12, 4, {**HEARTBEAT, "generation_id": generation}, {"error_code": generation})
     told = later(wire)
     assert [message.weird for message in told] == [UNSET] * 6
-    assert [(a.body.generation_id, b.body.error_code) for a, b in zip(told[::2], told[1::2], strict=True)] == [(1, 1), (2, 2), (3, 3)]
+    assert [(a.body.generation_id, b.body.error_code) for a, b in zip(told[::2], told[1::2], strict=True)] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+    ]
 
 
-@pytest.mark.parametrize(("raw", "shown"), [(b"caf\xe9", "caf\\xe9"), (b"\0\x1b[2J", "\0\x1b[2J"), (b"", ""), ("näme".encode(), "näme")])
+@pytest.mark.parametrize(
+    ("raw", "shown"), [(b"caf\xe9", "caf\\xe9"), (b"\0\x1b[2J", "\0\x1b[2J"), (b"", ""), ("näme".encode(), "näme")]
+)
 def test_a_client_id_may_be_any_bytes(wire: Wire, tcp: Tcp, raw: bytes, shown: str) -> None:
     tcp.client(framed(pack(">hhih", 12, 0, 7, len(raw)) + raw + encode(12, 0, "request", HEARTBEAT)))
     (asked,) = later(wire)
@@ -165,7 +174,12 @@ def test_a_newer_version_is_read_as_the_newest_as_far_as_it_fits(wire: Wire, tcp
 
 def test_a_broker_that_does_not_know_it_either_answers_in_version_0(wire: Wire, tcp: Tcp) -> None:
     tcp.client(framed(pack(">hhih", 18, 99, 4, -1) + b"\0"))
-    tcp.broker(framed(pack(">i", 4) + encode(18, 0, "response", {"error_code": 35, "api_keys": [{"api_key": 18, "max_version": 4}]})))
+    tcp.broker(
+        framed(
+            pack(">i", 4)
+            + encode(18, 0, "response", {"error_code": 35, "api_keys": [{"api_key": 18, "max_version": 4}]})
+        )
+    )
     _, answer = later(wire)
     assert plain(answer.body) == {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 4}]}
 
@@ -191,7 +205,8 @@ def test_a_refused_handshake_is_followed_by_requests(wire: Wire, tcp: Tcp) -> No
 
 
 def test_real_tokens_are_told_from_frames() -> None:
-    """Two clients spoke SaslHandshake v0 and PLAIN: the broker accepted one token with an empty one, and hung up on the other."""
+    """Two clients spoke SaslHandshake v0 and PLAIN: the broker accepted one token with an empty one, and hung up on the
+    other."""
     told: dict[int, list[Any]] = {}
     for page in pages((CAPTURES / "security-sasl.pcap",)):
         for event in page:

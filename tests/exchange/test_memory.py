@@ -11,7 +11,17 @@ import kshark
 from kshark import limits
 from kshark.model import Event, Gap, Message, Weird
 from kshark.pipeline import Engine
-from tests.exchange.test_stage import API_VERSIONS, SASL_HANDSHAKE, Talk, answer, codes, framed, metadata, produced, request
+from tests.exchange.test_stage import (
+    API_VERSIONS,
+    SASL_HANDSHAKE,
+    Talk,
+    answer,
+    codes,
+    framed,
+    metadata,
+    produced,
+    request,
+)
 from tests.packets import batches
 
 HANDSHAKE = request(SASL_HANDSHAKE, 0, 1, struct.pack(">h", 5) + b"PLAIN")
@@ -36,7 +46,11 @@ def test_an_answer_after_lost_ones_gives_up_the_requests_before_it() -> None:
     lost = [*talk.tcp.broker(answer(2)), *talk.tcp.broker(answer(3))]
     talk.tcp.broker(answer(4) + answer(5))
     told = messages(talk, *lost)
-    assert [(each.correlation_id, codes(each)) for each in told if each.kind == "response"] == [(1, []), (4, ["RESYNC"]), (5, ["RESYNC"])]
+    assert [(each.correlation_id, codes(each)) for each in told if each.kind == "response"] == [
+        (1, []),
+        (4, ["RESYNC"]),
+        (5, ["RESYNC"]),
+    ]
     assert talk.exchanges(lost=tuple(lost))[1:] == [
         ("unanswered", 2, None),
         ("unanswered", 3, None),
@@ -46,7 +60,8 @@ def test_an_answer_after_lost_ones_gives_up_the_requests_before_it() -> None:
 
 
 def later(talk: Talk, *lost: int) -> list[list[str]]:
-    """Codes of the answers to three more requests that are answered in another order, long after bytes of either side were lost."""
+    """Codes of the answers to three more requests that are answered in another order, long after bytes of either side
+    were lost."""
     talk.wire.pause(2)
     talk.tcp.client(metadata(11) + metadata(12) + metadata(13))
     talk.tcp.broker(answer(12) + answer(11) + answer(13))
@@ -54,7 +69,8 @@ def later(talk: Talk, *lost: int) -> list[list[str]]:
 
 
 def test_once_no_request_waits_nothing_is_lost_any_more() -> None:
-    """A request was lost with its answer, which makes every later answer doubtful until all that are open have theirs."""
+    """A request was lost with its answer, which makes every later answer doubtful until all that are open have
+    theirs."""
     talk = Talk()
     for number in range(1, 4):
         talk.tcp.client(metadata(number))
@@ -77,7 +93,9 @@ def test_requests_that_were_lost_take_no_answers_with_them() -> None:
     talk.tcp.broker(answer(7) + answer(4) + answer(6) + answer(8))
     told = talk.events(lost=tuple(lost))
     assert sum(isinstance(event, Gap) for event in told) == 1
-    found = [(each.correlation_id, codes(each)) for each in told if isinstance(each, Message) and each.kind == "response"][3:]
+    found = [
+        (each.correlation_id, codes(each)) for each in told if isinstance(each, Message) and each.kind == "response"
+    ][3:]
     assert found == [(7, ["RESPONSE_OUT_OF_ORDER"]), (4, []), (6, []), (8, [])]
 
 
@@ -129,7 +147,9 @@ def test_of_requests_without_answer_the_last_ones_are_remembered(others: int, co
 
 
 @pytest.mark.parametrize(("open_ones", "given_up"), [(3, 0), (4, 1)])
-def test_as_many_requests_may_be_open_as_the_limit_says(monkeypatch: pytest.MonkeyPatch, open_ones: int, given_up: int) -> None:
+def test_as_many_requests_may_be_open_as_the_limit_says(
+    monkeypatch: pytest.MonkeyPatch, open_ones: int, given_up: int
+) -> None:
     monkeypatch.setattr(limits, "IN_FLIGHT", 3)
     talk = Talk()
     talk.tcp.client(b"".join(map(metadata, range(open_ones))))

@@ -11,7 +11,8 @@ NOTHING: Any = None
 
 
 def test_who_never_answers_the_first_request_fills_no_memory() -> None:
-    """Correlation ids fall, one request stays open, all others are answered at once; each of their ids is looked for twice."""
+    """Correlation ids fall, one request stays open, all others are answered at once; each of their ids is looked for
+    twice."""
     by_id, waiting = ByCorrelationId(), [Open(NOTHING, NOTHING, 1_000_000)]
     tracemalloc.start()
     try:

@@ -17,7 +17,11 @@ NOBODY = (UNSET, UNSET)
 def owners(talk: Conversation, options: Options | None = None, api: str = "") -> list[tuple[object, object]]:
     """Of the answers of an API, of all others than ApiVersions if none is told."""
     answers = [event for event in events(talk, options) if isinstance(event, Message) and event.kind == "response"]
-    return [(answer.group_id, answer.member_id) for answer in answers if answer.api != "ApiVersions" and api in ("", answer.api)]
+    return [
+        (answer.group_id, answer.member_id)
+        for answer in answers
+        if answer.api != "ApiVersions" and api in ("", answer.api)
+    ]
 
 
 def member(talk: Conversation) -> Member:
@@ -62,7 +66,9 @@ def test_what_an_answer_says_itself_is_not_said_again() -> None:
         ("DescribeGroups", 15, 5, {"groups": ["g"]}, NOBODY),
     ],
 )
-def test_any_api_whose_request_names_a_group_or_a_member(api: str, key: int, version: int, body: object, owner: object) -> None:
+def test_any_api_whose_request_names_a_group_or_a_member(
+    api: str, key: int, version: int, body: object, owner: object
+) -> None:
     talk = Conversation()
     talk.connection().ask(key, api, version, body).answered(None)  # type: ignore[arg-type]
     assert owners(talk) == [owner]
@@ -81,6 +87,10 @@ def test_bodies_that_nobody_reads_name_nobody() -> None:
 
 
 def test_a_reader_who_makes_dicts_of_bodies_meanwhile_does_not_disturb() -> None:
-    answers = [message for message in kshark.read(CAPTURES / "adv-epochs.pcap") if message.kind == "response" and message.api_key == 79]
+    answers = [
+        message
+        for message in kshark.read(CAPTURES / "adv-epochs.pcap")
+        if message.kind == "response" and message.api_key == 79
+    ]
     assert answers
     assert {(answer.group_id, answer.member_id) for answer in answers} == {("g", "6L2wg8gJQne7ftm-XDlUYw")}

@@ -56,7 +56,11 @@ class Talk:
     def exchanges(self, **how: Any) -> list[tuple[str, int | None, int | None]]:
         """Outcome and both correlation ids, in the order in which they were complete."""
         return [
-            (event.outcome, event.request and event.request.correlation_id, event.response and event.response.correlation_id)  # type: ignore[misc]
+            (
+                event.outcome,
+                event.request and event.request.correlation_id,
+                event.response and event.response.correlation_id,
+            )  # type: ignore[misc]
             for event in self.events(**how)
             if isinstance(event, Exchange)
         ]
@@ -105,7 +109,13 @@ def test_an_id_that_is_still_open_is_used_again() -> None:
 def test_an_id_below_others_that_are_open_is_known_again() -> None:
     talk = Talk()
     talk.tcp.client(metadata(5) + metadata(9) + metadata(7) + metadata(7) + metadata(5))
-    assert [codes(message) for message in talk.messages()] == [[], [], [], ["CORRELATION_ID_REUSED"], ["CORRELATION_ID_REUSED"]]
+    assert [codes(message) for message in talk.messages()] == [
+        [],
+        [],
+        [],
+        ["CORRELATION_ID_REUSED"],
+        ["CORRELATION_ID_REUSED"],
+    ]
     talk.tcp.broker(answer(9) + answer(5) + answer(10))
     assert talk.exchanges() == [
         ("answered", 9, 9), ("answered", 5, 5), ("orphan", None, 10),
@@ -138,7 +148,9 @@ def test_an_answer_to_a_request_from_before_the_capture_is_nothing_odd() -> None
     talk.tcp.broker(answer(6) + answer(7) + answer(8))
     talk.tcp.broker(answer(99) + answer(9))
     told = talk.messages(lost=(1, 2, 3, 4))
-    odd = {message.correlation_id: "RESPONSE_UNMATCHED" in codes(message) for message in told if message.kind == "response"}
+    odd = {
+        message.correlation_id: "RESPONSE_UNMATCHED" in codes(message) for message in told if message.kind == "response"
+    }
     assert odd == {6: False, 7: False, 8: False, 99: True, 9: False}
 
 
@@ -180,7 +192,12 @@ def test_a_capture_that_ends_first_blames_nobody() -> None:
 
 
 def produced(correlation_id: int, acks: int) -> bytes:
-    return request(PRODUCE, 3, correlation_id, kshark.encode(PRODUCE, 3, "request", {"acks": acks, "timeout_ms": 1, "topic_data": []}))
+    return request(
+        PRODUCE,
+        3,
+        correlation_id,
+        kshark.encode(PRODUCE, 3, "request", {"acks": acks, "timeout_ms": 1, "topic_data": []}),
+    )
 
 
 def test_a_produce_without_acks_has_no_answer() -> None:
@@ -203,9 +220,18 @@ def test_a_version_the_broker_does_not_know_is_answered_in_version_0() -> None:
     body = kshark.encode(API_VERSIONS, 4, "request", {"client_software_name": "n", "client_software_version": "1"})
     talk.tcp.client(request(API_VERSIONS, 4, 1, b"\0" + body))
     ranges = [{"api_key": 18, "min_version": 0, "max_version": 3}]
-    talk.tcp.broker(framed(struct.pack(">i", 1) + kshark.encode(API_VERSIONS, 0, "response", {"error_code": 35, "api_keys": ranges})))
+    talk.tcp.broker(
+        framed(
+            struct.pack(">i", 1) + kshark.encode(API_VERSIONS, 0, "response", {"error_code": 35, "api_keys": ranges})
+        )
+    )
     last = talk.messages()[-1]
-    assert (last.version, last.body.error_code, last.body.api_keys[0].max_version, codes(last)) == (4, 35, 3, ["APIVERSIONS_FALLBACK"])
+    assert (last.version, last.body.error_code, last.body.api_keys[0].max_version, codes(last)) == (
+        4,
+        35,
+        3,
+        ["APIVERSIONS_FALLBACK"],
+    )
 
 
 def test_a_version_nobody_knows_is_read_as_the_nearest_and_marked() -> None:
@@ -272,9 +298,14 @@ def test_too_many_open_requests_give_up_the_oldest(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(limits, "IN_FLIGHT", 3)
     talk = Talk()
     talk.tcp.client(b"".join(metadata(n) for n in range(5)))
-    assert [row for row in talk.exchanges() if row[0] == "unanswered"][:2] == [("unanswered", 0, None), ("unanswered", 1, None)]
+    assert [row for row in talk.exchanges() if row[0] == "unanswered"][:2] == [
+        ("unanswered", 0, None),
+        ("unanswered", 1, None),
+    ]
     weirds = [event for event in talk.events() if isinstance(event, Weird)]
-    assert [(weird.code, weird.flow, weird.first_packet, weird.packet) for weird in weirds] == [("IN_FLIGHT_LIMIT", 0, 4, 4)] * 2
+    assert [(weird.code, weird.flow, weird.first_packet, weird.packet) for weird in weirds] == [
+        ("IN_FLIGHT_LIMIT", 0, 4, 4)
+    ] * 2
     assert [weird.detail for weird in weirds] == [f"Metadata with correlation id {n} in packet 4" for n in (0, 1)]
     assert not any(codes(message) for message in talk.messages())
 

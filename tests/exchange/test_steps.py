@@ -10,7 +10,8 @@ import pytest
 from tests.exchange.test_stage import Talk, answer, metadata
 from tests.test_guard import counting
 
-#: Of `count` requests on one connection: the correlation ids asked with, and those answered with behind the last request.
+#: Of `count` requests on one connection: the correlation ids asked with, and those answered with behind the last
+#: request.
 Ids = tuple[Iterable[int], Iterable[int]]
 
 

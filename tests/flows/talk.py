@@ -25,7 +25,9 @@ class Talk:
     def __post_init__(self) -> None:
         self.begin_ns = self.begin_ns or self.wire.time_ns
 
-    def send(self, at: float, side: int, seq: int, ack: int, size: int = 0, flags: int = ACK, window: int = 65535) -> Talk:
+    def send(
+        self, at: float, side: int, seq: int, ack: int, size: int = 0, flags: int = ACK, window: int = 65535
+    ) -> Talk:
         ends = (self.client, BROKER)
         first = (1_001, 5_001)
         packet = tcp_packet(ends[side], ends[1 - side], first[side] + seq, first[1 - side] + ack, flags, b"x" * size)

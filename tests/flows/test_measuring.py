@@ -14,7 +14,16 @@ from tests.packets import START_NS, Wire, tcp_packet
 
 
 def test_a_plain_connection() -> None:
-    flow = Talk().opened(rtt=2).request(3, 0).acked(5, 100).answer(9, 0, 100, 300).request(9, 100, 0, ack=300).closed(10, 100, 300).listed
+    flow = (
+        Talk()
+        .opened(rtt=2)
+        .request(3, 0)
+        .acked(5, 100)
+        .answer(9, 0, 100, 300)
+        .request(9, 100, 0, ack=300)
+        .closed(10, 100, 300)
+        .listed
+    )
     assert (flow.client, flow.broker, flow.answered, flow.handshake_ns) == (CLIENT, BROKER, True, 2 * MS)
     assert (flow.ended, flow.ended_by, flow.duration_ns) == ("fin", "client", 10 * MS)
     assert [(side.packets, side.data_packets, side.bytes) for side in flow.sides] == [(6, 1, 100), (4, 1, 300)]
@@ -59,7 +68,9 @@ def test_a_connection_that_was_captured_twice_accuses_nobody() -> None:
     """The clocks of both captures differ by more than a round trip."""
     talk = Talk().opened()
     for number in range(20):
-        talk.request(10 * number + 2, 100 * number, ack=100 * number).answer(10 * number + 4, 100 * number, 100 * number + 100)
+        talk.request(10 * number + 2, 100 * number, ack=100 * number).answer(
+            10 * number + 4, 100 * number, 100 * number + 100
+        )
     again = [type(packet)(packet.time_ns + 5 * MS, packet.data, packet.wire_length) for packet in talk.wire.packets]
     (flow,), found = counted(sorted([*talk.wire.packets, *again], key=lambda packet: packet.time_ns))
     assert flow.captured_twice
@@ -68,11 +79,24 @@ def test_a_connection_that_was_captured_twice_accuses_nobody() -> None:
 
 def test_a_connection_that_begins_before_the_capture_may_begin_out_of_order() -> None:
     flow = Talk().request(0, 100).request(0.5, 0).request(1, 200).listed
-    assert (flow.from_client.out_of_order, flow.from_client.retransmissions, flow.handshake_ns, flow.answered) == (1, 0, None, None)
+    assert (flow.from_client.out_of_order, flow.from_client.retransmissions, flow.handshake_ns, flow.answered) == (
+        1,
+        0,
+        None,
+        None,
+    )
 
 
 def test_a_window_of_zero_lasts_until_it_opens() -> None:
-    talk = Talk().opened().request(2, 0).acked(3, 100, window=0).send(203, 0, 99, 0).acked(204, 100, window=0).acked(503, 100, window=500)
+    talk = (
+        Talk()
+        .opened()
+        .request(2, 0)
+        .acked(3, 100, window=0)
+        .send(203, 0, 99, 0)
+        .acked(204, 100, window=0)
+        .acked(503, 100, window=500)
+    )
     flow = talk.listed
     assert (flow.from_broker.zero_windows, flow.from_broker.zero_window_ns) == (2, 500 * MS)
     assert (flow.from_client.keep_alives, flow.again) == (1, 0)
@@ -87,7 +111,13 @@ def test_duplicate_acknowledgements() -> None:
 
 
 def test_a_syn_that_has_to_be_said_twice() -> None:
-    talk = Talk().send(0, 0, -1, 0, flags=SYN).send(1000, 0, -1, 0, flags=SYN).send(1001, 1, -1, 0, flags=SYN | ACK).send(1001, 0, 0, 0)
+    talk = (
+        Talk()
+        .send(0, 0, -1, 0, flags=SYN)
+        .send(1000, 0, -1, 0, flags=SYN)
+        .send(1001, 1, -1, 0, flags=SYN | ACK)
+        .send(1001, 0, 0, 0)
+    )
     flow = talk.listed
     assert (flow.from_client.syn_retransmissions, flow.answered, flow.again) == (1, True, 1)
     assert flow.handshake_ns is None, "nobody knows which of the two was answered"
@@ -124,7 +154,10 @@ def test_a_port_that_is_used_again_is_another_connection() -> None:
     later = Talk(wire=talk.wire, begin_ns=START_NS + 9_000 * MS)
     later.wire.packets.append(tcp_packet(CLIENT, BROKER, 77_000, 0, SYN, time_ns=START_NS + 9_000 * MS))
     flows, _ = later.counted
-    assert sorted((flow.flow, flow.from_client.packets, flow.ended) for flow in flows) == [(0, 5, "fin"), (1, 1, "open")]
+    assert sorted((flow.flow, flow.from_client.packets, flow.ended) for flow in flows) == [
+        (0, 5, "fin"),
+        (1, 1, "open"),
+    ]
 
 
 def test_batches_make_no_difference() -> None:
@@ -163,7 +196,8 @@ def lossy(lost: int, requests: int = 100) -> Talk:
 
 
 @pytest.mark.parametrize(
-    ("lost", "requests", "verdict"), [(0, 4, "unknown"), (0, 100, "none"), (1, 10, "little"), (2, 100, "little"), (3, 100, "loss")]
+    ("lost", "requests", "verdict"),
+    [(0, 4, "unknown"), (0, 100, "none"), (1, 10, "little"), (2, 100, "little"), (3, 100, "loss")],
 )
 def test_the_verdict(lost: int, requests: int, verdict: str) -> None:
     _, found = lossy(lost, requests).counted

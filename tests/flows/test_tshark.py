@@ -13,7 +13,7 @@ from kshark.capture import open_captures
 from kshark.flows import FlowCounting, ListedFlow
 from kshark.pipeline import Front, Options
 from kshark.registry import kafka_registry
-from tests.shared import CAPTURES, SHARED, shared
+from tests.shared import CAPTURES, SHARED_CAPTURES, shared
 
 pytestmark = [
     pytest.mark.tshark,
@@ -24,8 +24,8 @@ FIELDS = (
     "tcp.stream", "tcp.srcport", "tcp.analysis.initial_rtt", "tcp.analysis.zero_window", "tcp.analysis.keep_alive",
     "tcp.analysis.retransmission", "tcp.analysis.out_of_order",
 )  # fmt: skip
-#: With what it is about here; tshark tells what is sent again from what was overtaken by its time alone, and knows no copies: of both
-#: together the same packets are meant.
+#: With what it is about here; tshark tells what is sent again from what was overtaken by its time alone, and knows no
+#: copies: of both together the same packets are meant.
 BEHIND = "sent again, needlessly or not, overtaken or doubled"
 #: What is inside tests/link reads beside the same packets outside; tshark reads fewer of them.
 TUNNELS = ("encap",)
@@ -37,7 +37,17 @@ OTHER_HANDSHAKES = {
 
 def said(capture: Path) -> tuple[dict[tuple[int, str], Counter[str]], dict[int, int]]:
     """By stream and port of the sender what tshark counts, and by stream the time of the handshake."""
-    command = ["tshark", "-n", "-r", str(capture), "-Y", "tcp", "-T", "fields", *(word for field in FIELDS for word in ("-e", field))]
+    command = [
+        "tshark",
+        "-n",
+        "-r",
+        str(capture),
+        "-Y",
+        "tcp",
+        "-T",
+        "fields",
+        *(word for field in FIELDS for word in ("-e", field)),
+    ]
     counts: dict[tuple[int, str], Counter[str]] = {}
     times: dict[int, int] = {}
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
@@ -70,19 +80,31 @@ def assert_the_same(capture: Path) -> None:
                 + side.out_of_order
                 + side.copies
             )
-            found = Counter({"packets": side.packets, "zero windows": side.zero_windows, "keep-alives": side.keep_alives, BEHIND: behind})
+            found = Counter(
+                {
+                    "packets": side.packets,
+                    "zero windows": side.zero_windows,
+                    "keep-alives": side.keep_alives,
+                    BEHIND: behind,
+                }
+            )
             theirs = counts.get((flow.flow, end.rpartition(":")[2]), Counter())
             assert {name: found[name] for name in found} == {name: theirs[name] for name in found}, (flow.flow, end)
         if flow.handshake_ns is not None and (capture.name, flow.flow) not in OTHER_HANDSHAKES:
             assert flow.handshake_ns == times[flow.flow], flow.flow
         elif flow.handshake_ns is None and flow.flow in times:
-            assert flow.refused or any(side.syn_retransmissions for side in flow.sides), "tshark counts to the RST, and from a second SYN"
-    assert sum(side.packets for flow in flows for side in flow.sides) == sum(count["packets"] for count in counts.values())
+            assert flow.refused or any(side.syn_retransmissions for side in flow.sides), (
+                "tshark counts to the RST, and from a second SYN"
+            )
+    assert sum(side.packets for flow in flows for side in flow.sides) == sum(
+        count["packets"] for count in counts.values()
+    )
 
 
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
-    "name", ["share-loss.pcap", "tcp-hostile.pcap", "share-restart.pcap", "tcp-var-missed.pcap", "two-interfaces.pcapng"]
+    "name",
+    ["share-loss.pcap", "tcp-hostile.pcap", "share-restart.pcap", "tcp-var-missed.pcap", "two-interfaces.pcapng"],
 )
 def test_the_same_as_tshark(name: str) -> None:
     assert_the_same(CAPTURES / name)
@@ -95,7 +117,10 @@ def test_the_same_as_tshark_where_packets_overtook_each_other() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "capture",
-    [*sorted(CAPTURES.glob("*.pcap*")), *sorted(path for path in SHARED.glob("captures/*/*.pcap*") if path.parent.name not in TUNNELS)],
+    [
+        *sorted(CAPTURES.glob("*.pcap*")),
+        *(path for path in SHARED_CAPTURES if path.parent.name not in TUNNELS),
+    ],
     ids=lambda path: path.name,
 )
 def test_the_same_as_tshark_of_every_capture(capture: Path) -> None:

@@ -62,7 +62,10 @@ def test_where_more_is_lost_than_the_frame_still_had_the_next_one_is_searched() 
     talk.tcp.client(metadata(4))
     talk.tcp.broker(answer(4))
     told = [event for event in talk.events(lost=(end, third)) if isinstance(event, Message)]
-    assert [(event.correlation_id, codes(event)) for event in told if event.kind == "response"] == [(1, []), (4, ["RESYNC"])]
+    assert [(event.correlation_id, codes(event)) for event in told if event.kind == "response"] == [
+        (1, []),
+        (4, ["RESYNC"]),
+    ]
 
 
 # -- correlation ids
@@ -118,7 +121,9 @@ def test_one_answer_is_enough_only_from_a_packets_edge_to_the_end_of_what_came()
     assert answers_at(b"junk" + two, [0], [8, 9]) is None
 
 
-@pytest.mark.parametrize(("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IN_FLIGHT, 4), (6 + limits.IN_FLIGHT, None)])
+@pytest.mark.parametrize(
+    ("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IN_FLIGHT, 4), (6 + limits.IN_FLIGHT, None)]
+)
 def test_one_request_is_enough_only_if_it_goes_on_from_the_last_one(number: int, found: int | None) -> None:
     assert requests_at(b"junk" + metadata(number), [0, 4], 5, b"c") == found
     assert requests_at(b"junk" + metadata(number), [0, 4], 5, b"other") is None
@@ -126,7 +131,15 @@ def test_one_request_is_enough_only_if_it_goes_on_from_the_last_one(number: int,
 
 
 @pytest.mark.parametrize(
-    ("ids", "told"), [((1, 2, 3), True), ((1, 2), False), ((1, 17, 33), True), ((1, 18, 19), False), ((1, 1, 2), False), ((3, 2, 1), False)]
+    ("ids", "told"),
+    [
+        ((1, 2, 3), True),
+        ((1, 2), False),
+        ((1, 17, 33), True),
+        ((1, 18, 19), False),
+        ((1, 1, 2), False),
+        ((3, 2, 1), False),
+    ],
 )
 def test_answers_without_requests_are_told_by_three_ids_that_run_on(ids: tuple[int, ...], told: bool) -> None:
     data = b"".join(map(answer, ids))

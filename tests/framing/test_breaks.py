@@ -55,7 +55,11 @@ def test_requests_between_an_impossible_length_and_a_gap_are_found() -> None:
     del wire.packets[18]
 
     def requests(sizes: list[int]) -> list[object]:
-        return [one.correlation_id for one in events(wire.packets, sizes) if isinstance(one, Message) and one.kind == "request"]
+        return [
+            one.correlation_id
+            for one in events(wire.packets, sizes)
+            if isinstance(one, Message) and one.kind == "request"
+        ]
 
     assert requests([5]) == requests(EVERY_PACKET)
     assert {4, 5, 6, 7} <= set(requests([5]))
@@ -81,7 +85,8 @@ def test_answers_behind_an_impossible_length_belong_to_the_requests_before_them(
 
 
 def test_each_direction_is_searched_from_where_it_broke_on() -> None:
-    """Both have an impossible length, long after one another: what came in between is understood long before the second."""
+    """Both have an impossible length, long after one another: what came in between is understood long before the
+    second."""
     wire = Wire()
     tcp, other = Tcp(wire).open(), Tcp(wire, "10.0.0.2:50000").open()
     tcp.client(metadata(1))
@@ -215,7 +220,9 @@ def test_too_many_unfinished_bytes_cost_their_frame_and_no_other(monkeypatch: py
     assert codes == ["UNFINISHED_LIMIT", "BYTES_SKIPPED"]
 
 
-def test_too_many_bytes_of_an_unrecognised_connection_are_passed_over_and_what_follows_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_bytes_of_an_unrecognised_connection_are_passed_over_and_what_follows_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(limits, "UNFINISHED_BYTES", 20_000)
     wire = Wire()
     tcp = Tcp(wire).open()
@@ -252,7 +259,12 @@ def test_messages_wait_for_a_hole_until_they_are_too_many_bytes(monkeypatch: pyt
 
     pages = [page for part in batches(wire.packets, [10] * 99) for page in engine.back.feed(engine.front.feed(part))]
 
-    seen = [one.correlation_id for page in pages for one in page if isinstance(one, Message) and one.flow == 1 and one.kind == "request"]
+    seen = [
+        one.correlation_id
+        for page in pages
+        for one in page
+        if isinstance(one, Message) and one.flow == 1 and one.kind == "request"
+    ]
     assert 30 < len(seen) == len(set(seen))
     assert seen == sorted(seen, key=int)
 

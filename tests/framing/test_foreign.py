@@ -1,4 +1,5 @@
-"""Protocols that are not Kafka, as their documents write them: none is taken for it, from their beginning or begun in the middle."""
+"""Protocols that are not Kafka, as their documents write them: none is taken for it, from their beginning or begun in
+the middle."""
 
 from __future__ import annotations
 
@@ -74,7 +75,9 @@ _RANDOM = Random(1)
 
 #: From the protocols' documents: RFCs, and the vendors' descriptions of their wire formats.
 PROTOCOLS = {
-    "HTTP/1.1": Spoken(b"", b"", b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    "HTTP/1.1": Spoken(
+        b"", b"", b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    ),
     "HTTP/2": Spoken(
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _http2(4, 0, 0, b""),
         _http2(4, 0, 0, b"\0\3\0\0\0\x64"),
@@ -97,7 +100,10 @@ PROTOCOLS = {
         framed(b"")[:3] + b"\x11" + struct.pack(">I", 196_608) + b"user\0me\0\0\0"[:9],
         _tagged(b"R", bytes(4)) + _tagged(b"Z", b"I"),
         _tagged(b"Q", b"select 1\0"),
-        _tagged(b"T", b"\0\1a\0" + bytes(18)) + _tagged(b"D", b"\0\1\0\0\0\x011") + _tagged(b"C", b"SELECT 1\0") + _tagged(b"Z", b"I"),
+        _tagged(b"T", b"\0\1a\0" + bytes(18))
+        + _tagged(b"D", b"\0\1\0\0\0\x011")
+        + _tagged(b"C", b"SELECT 1\0")
+        + _tagged(b"Z", b"I"),
     ),
     "Redis": Spoken(b"", b"", b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n", b"$2\r\nok\r\n"),
     "MQTT": Spoken(b"\x10\x0d\0\4MQTT\4\2\0\x3c\0\1a", b"\x20\2\0\0", b"\x30\x08\0\3a/bhey", b"\x40\2\0\1"),
@@ -121,7 +127,9 @@ PROTOCOLS = {
         _cassandra(0x80, 1, 8, b"\0\0\0\1"),
     ),
     "NATS": Spoken(b"", b'INFO {"server_id":"a"}\r\n', b"PUB a.b 5\r\nhello\r\n", b"MSG a.b 1 5\r\nhello\r\n"),
-    "Pulsar": Spoken(_pulsar(2, b"\x12\x05\x0a\x033.0\x20\x15"), _pulsar(3, b"\x1a\x03\x0a\x013"), _pulsar(18, b""), _pulsar(19, b"")),
+    "Pulsar": Spoken(
+        _pulsar(2, b"\x12\x05\x0a\x033.0\x20\x15"), _pulsar(3, b"\x1a\x03\x0a\x013"), _pulsar(18, b""), _pulsar(19, b"")
+    ),
     "LDAP": Spoken(b"", b"", b"\x30\x0c\2\1\1\x60\7\2\1\3\4\0\x80\0", b"\x30\x0c\2\1\1\x61\7\x0a\1\0\4\0\4\0"),
     "Thrift": Spoken(b"", b"", _THRIFT_CALL, _THRIFT_REPLY),
     "DNS": Spoken(b"", b"", _dns(7, 0x0100), _dns(7, 0x8180)),
@@ -170,7 +178,8 @@ def test_no_other_protocol_is_taken_for_kafka(protocol: str, middle: bool) -> No
 
 
 def test_a_port_said_to_be_kafkas_where_both_sides_speak_something_else_is_not() -> None:
-    """Nobody is accused of frames that are none. What one side alone sends there is read as Kafka: whoever answers it can tell."""
+    """Nobody is accused of frames that are none. What one side alone sends there is read as Kafka: whoever answers it
+    can tell."""
     http, declared = PROTOCOLS["HTTP/1.1"], Options(kafka_ports=frozenset([9092]))
     wire = Wire()
     tcp = Tcp(wire).open()
@@ -190,7 +199,8 @@ def test_a_port_said_to_be_kafkas_where_both_sides_speak_something_else_is_not()
 
 
 def _alike(random: Random, apis: list[tuple[int, int]], tcp: Tcp) -> None:
-    """A protocol of one's own with the layout of Kafka's headers; its bodies are bytes of any kind, many of them zeros."""
+    """A protocol of one's own with the layout of Kafka's headers; its bodies are bytes of any kind, many of them
+    zeros."""
 
     def body() -> bytes:
         size = random.randrange(60)
@@ -228,7 +238,8 @@ def test_of_1500_streams_with_kafkas_headers_over_other_bodies_less_than_one_in_
 
 
 def test_a_servers_other_connections_do_not_follow_from_one() -> None:
-    """Home-made, with Kafka's headers: what one connection is taken for counts for none whose own bytes say otherwise."""
+    """Home-made, with Kafka's headers: what one connection is taken for counts for none whose own bytes say
+    otherwise."""
     wire = Wire()
     first = Tcp(wire).open()
     first.client(metadata(1))

@@ -1,4 +1,5 @@
-"""More connections than there is room for: one that was forgotten goes on where it stood, as long as no byte is missing between."""
+"""More connections than there is room for: one that was forgotten goes on where it stood, as long as no byte is missing
+between."""
 
 from __future__ import annotations
 
@@ -42,13 +43,19 @@ class Place:
 
     def events(self, lost: tuple[int, ...] = ()) -> Iterator[Event]:
         """What comes when each packet is a batch."""
-        items = [item for item in batches(self.wire.packets, [1] * len(self.wire.packets)) if int(item.number[0]) not in lost]
+        items = [
+            item for item in batches(self.wire.packets, [1] * len(self.wire.packets)) if int(item.number[0]) not in lost
+        ]
         for page in Engine(Options(), REGISTRY).pages(items):
             yield from page
 
 
 def of_one(events: list[Event]) -> list[tuple[str, int | None]]:
-    return [(event.kind, event.correlation_id) for event in events if isinstance(event, Message) and "10.0.0.1" in event.client]
+    return [
+        (event.kind, event.correlation_id)
+        for event in events
+        if isinstance(event, Message) and "10.0.0.1" in event.client
+    ]
 
 
 def codes(events: list[Event]) -> set[str]:
@@ -112,7 +119,8 @@ def in_a_message(place: Place) -> None:
 
 
 def long_message(place: Place, kept: int) -> None:
-    """A request in three segments; of the first one the capture keeps so many bytes, and the connection is forgotten behind it."""
+    """A request in three segments; of the first one the capture keeps so many bytes, and the connection is forgotten
+    behind it."""
     data = framed(metadata(2)[4:] + bytes(3_000))
     (first,) = place.one.client(data[:1460])
     packet = place.wire.packets[first - 1]
@@ -176,7 +184,9 @@ def test_what_was_decrypted_does_not_go_on_as_it_stood(tls: Tls | None) -> None:
     assert rested.go_on(Flow(9, ends, 3, 3, continues=7)) is None  # it went on already
 
 
-@pytest.mark.parametrize("path", sample_of([path for path in WHOLE if path.stat().st_size < 2_000_000], 4, 5), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sample_of([path for path in WHOLE if path.stat().st_size < 2_000_000], 4, 5), ids=lambda path: path.name
+)
 def test_of_a_capture_nothing_is_invented_and_little_lost(path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is lost lay on both sides of a moment at which its connection was forgotten."""
 

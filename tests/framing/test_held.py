@@ -1,4 +1,5 @@
-"""How long messages are held for what other connections may still bring: by packet time, and what is known later keeps its own time."""
+"""How long messages are held for what other connections may still bring: by packet time, and what is known later keeps
+its own time."""
 
 from __future__ import annotations
 
@@ -17,12 +18,18 @@ HELD = 0.2
 
 
 def came_with(wire: Wire, flow: int) -> list[tuple[int, int]]:
-    """The messages of a connection: own packet, and the packet with which each came out of the engine, fed packet by packet."""
+    """The messages of a connection: own packet, and the packet with which each came out of the engine, fed packet by
+    packet."""
     engine = Engine()
     came: list[tuple[int, int]] = []
     each: list[PacketBatch] = batches(wire.packets, [1] * len(wire.packets))
     for number, part in enumerate(each, 1):
-        came += [(one.packet, number) for page in engine.feed(part) for one in page if isinstance(one, Message) and one.flow == flow]
+        came += [
+            (one.packet, number)
+            for page in engine.feed(part)
+            for one in page
+            if isinstance(one, Message) and one.flow == flow
+        ]
     return came
 
 
@@ -53,7 +60,8 @@ def test_nine_bytes_that_nobody_recognises_hold_nothing_for_long(pause: float) -
 
 
 def test_a_hole_that_the_end_decides_is_late_by_the_clock() -> None:
-    """A packet is stamped a second ahead: by its own time the reset comes at once, by the clock nobody waited for it."""
+    """A packet is stamped a second ahead: by its own time the reset comes at once, by the clock nobody waited for
+    it."""
     wire = Wire()
     holed, other = Tcp(wire, source="10.0.0.2:50000").open(), Tcp(wire).open()
     heartbeats(wire, holed, 1, 1, 0.001)
@@ -100,7 +108,11 @@ def test_what_is_known_late_keeps_its_own_packet_and_stands_where_it_was_known(p
     assert late.packet == own
     assert (messages.index(late) == 0) == (pause < HELD)
     assert reply.request_packet == own
-    assert told(batches(wire.packets, [])) == told(batches(wire.packets, [1] * 99)) == told(batches(wire.packets, [3] * 99))
+    assert (
+        told(batches(wire.packets, []))
+        == told(batches(wire.packets, [1] * 99))
+        == told(batches(wire.packets, [3] * 99))
+    )
 
 
 def test_a_hole_acknowledged_late_stands_where_that_was_and_its_messages_keep_their_packets() -> None:

@@ -1,4 +1,5 @@
-"""Capturing begins beside a producer of 600 kB requests and a consumer that fetches 50 MB: what comes after the pick-up is read as ever.
+"""Capturing begins beside a producer of 600 kB requests and a consumer that fetches 50 MB: what comes after the pick-up
+is read as ever.
 
 The bytes are made as they are sent, so that what is held in memory is held by the stages.
 """
@@ -32,7 +33,12 @@ MANY = 16
 
 def fetch(correlation_id: int) -> bytes:
     """Fetch v4 of one partition."""
-    body = struct.pack(">iiiib", -1, 500, 1, FETCHED, 0) + struct.pack(">i", 1) + b"\0\1t" + struct.pack(">iiqi", 1, 0, 7, FETCHED)
+    body = (
+        struct.pack(">iiiib", -1, 500, 1, FETCHED, 0)
+        + struct.pack(">i", 1)
+        + b"\0\1t"
+        + struct.pack(">iiqi", 1, 0, 7, FETCHED)
+    )
     return request(1, 4, correlation_id, body)
 
 
@@ -122,7 +128,9 @@ def test_fetches_of_50_mb() -> None:
 
 def test_produces_of_600_kb() -> None:
     found = read(producer())
-    assert [(kind, number) for kind, number, *_ in of(found)] == [(kind, n) for n in (2, 3, 4) for kind in ("request", "response")]
+    assert [(kind, number) for kind, number, *_ in of(found)] == [
+        (kind, n) for n in (2, 3, 4) for kind in ("request", "response")
+    ]
     requests = [(first, last) for kind, _, first, last in of(found) if kind == "request"]
     assert [last - first for first, last in requests] == [600_000 // MSS] * 3
     assert [it.latency_ns for it in found if it.kind == "response"] == [1_000_000] * 3

@@ -65,8 +65,12 @@ def test_a_request_of_any_size_is_picked_up_at_its_first_packet(size: int) -> No
     wire = a_producer(size)
     whole = messages(wire.packets)
     found = messages(wire.packets, 2)
-    assert [(each.kind, each.correlation_id) for each in whole] == [(kind, n) for n in range(1, 6) for kind in ("request", "response")]
-    assert [(each.kind, each.correlation_id) for each in found if each.kind == "request"] == [("request", n) for n in range(2, 6)]
+    assert [(each.kind, each.correlation_id) for each in whole] == [
+        (kind, n) for n in range(1, 6) for kind in ("request", "response")
+    ]
+    assert [(each.kind, each.correlation_id) for each in found if each.kind == "request"] == [
+        ("request", n) for n in range(2, 6)
+    ]
     assert {each.packet for each in found} <= {each.packet for each in whole}
     assert all(each.latency_ns is UNSET or each.latency_ns > 0 for each in found)
 
@@ -136,7 +140,12 @@ def test_a_frame_too_long_to_keep_is_jumped_over(monkeypatch: pytest.MonkeyPatch
     for size in (3_000, 90_000, 3_000, 3_000):
         tcp.client(produce(2 + size % 7, size))
     few = batches(wire.packets, [5] * 99)
-    found = [event for page in Engine(Options(records=False), REGISTRY).pages(few) for event in page if isinstance(event, Message)]
+    found = [
+        event
+        for page in Engine(Options(records=False), REGISTRY).pages(few)
+        for event in page
+        if isinstance(event, Message)
+    ]
     assert [each.size for each in found] == [len(produce(1, 3_000)) - 4] * 3
 
 
@@ -154,7 +163,11 @@ def test_an_answer_that_leads_up_to_a_known_one_is_read_without_its_request() ->
         tcp.client(metadata(number))
         tcp.broker(answer(number))
     answers = [each for each in messages(wire.packets) if each.kind == "response"]
-    assert [(each.correlation_id, each.request_packet is UNSET) for each in answers] == [(1, True), (2, False), (3, False)]
+    assert [(each.correlation_id, each.request_packet is UNSET) for each in answers] == [
+        (1, True),
+        (2, False),
+        (3, False),
+    ]
 
 
 @pytest.mark.parametrize("missing", [3, 40])
@@ -183,7 +196,15 @@ def test_captures_begun_in_large_messages(name: str, requests: int, answers: int
 
 
 def known_by(message: Message) -> tuple[object, ...]:
-    return (message.client, message.broker, message.kind, message.packet, message.time_ns, message.correlation_id, message.size)
+    return (
+        message.client,
+        message.broker,
+        message.kind,
+        message.packet,
+        message.time_ns,
+        message.correlation_id,
+        message.size,
+    )
 
 
 def sent_again(packets: list[Packet]) -> set[int]:
@@ -192,7 +213,9 @@ def sent_again(packets: list[Packet]) -> set[int]:
     again: set[int] = set()
     for number, packet in enumerate(packets, 1):
         if (at := tcp_at(packet)) is not None:
-            sent = packet.data[at - 8 : at + 8] + packet.data[at + 4 * (packet.data[at + 12] >> 4) :]  # addresses, ports, sequence number
+            sent = (
+                packet.data[at - 8 : at + 8] + packet.data[at + 4 * (packet.data[at + 12] >> 4) :]
+            )  # addresses, ports, sequence number
             if sent in seen:
                 again.add(number)
             seen.add(sent)
@@ -202,9 +225,8 @@ def sent_again(packets: list[Packet]) -> set[int]:
 def unread(capture: Path, places: int, seed: int) -> Iterator[tuple[int, int, int]]:
     """By place where the capture is cut: how many messages behind it should be read, are not, and are read there only.
 
-    An answer whose request lies before the cut belongs to what was cut: its id alone tells nothing. What was sent again behind the cut is
-    read there.
-    """
+    An answer whose request lies before the cut belongs to what was cut: its id alone tells nothing. What was sent again
+    behind the cut is read there."""
     packets = packets_of(capture)
     whole = messages(packets)
     begins = {known_by(each): each.packet if each.packets is UNSET else each.packets[0] for each in whole}
@@ -212,7 +234,9 @@ def unread(capture: Path, places: int, seed: int) -> Iterator[tuple[int, int, in
     again = sent_again(packets)
     random = Random(seed)
     for cut in random.sample(range(1, len(packets)), min(places, len(packets) - 1)):
-        found = {known_by(each) for each in messages(packets, cut) if each.packet not in again or known_by(each) in begins}
+        found = {
+            known_by(each) for each in messages(packets, cut) if each.packet not in again or known_by(each) in begins
+        }
         wanted = {each for each, begin in begins.items() if begin > cut}
         missed = {each for each in wanted - found if asked[each] is UNSET or asked[each] > cut}
         yield len(wanted), len(missed), len(found - begins.keys())

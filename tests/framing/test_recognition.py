@@ -34,7 +34,13 @@ def again(talk: Talk, port: int) -> None:
 
 @pytest.mark.parametrize(
     ("head", "named"),
-    [(TLS, "tls"), (HTTP, "http"), (b"SSH-2.0-OpenSSH_9.6\r\n", "other"), (ZOOKEEPER, "other"), (bytes(range(64, 128)), "other")],
+    [
+        (TLS, "tls"),
+        (HTTP, "http"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "other"),
+        (ZOOKEEPER, "other"),
+        (bytes(range(64, 128)), "other"),
+    ],
 )
 def test_other_protocols_are_named_and_counted(head: bytes, named: str) -> None:
     talk = Talk()
@@ -48,7 +54,9 @@ def test_an_answered_request_tells_whatever_follows_it() -> None:
     """Nothing else is known of the broker, and what comes next nobody can read."""
     talk = Talk()
     talk.tcp.client(HELLO + struct.pack(">ihh", 40, -9, 99) + bytes(36))
-    talk.tcp.broker(framed(struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 3, 0, 13) + struct.pack(">hhh", 18, 0, 4)))
+    talk.tcp.broker(
+        framed(struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 3, 0, 13) + struct.pack(">hhh", 18, 0, 4))
+    )
     assert service(talk) == "kafka"
 
 
@@ -62,7 +70,9 @@ def test_another_protocol_on_a_kafka_broker_is_foreign(head: bytes) -> None:
     assert [(weird.code, weird.size) for weird in weirds(talk)] == [("FOREIGN_PROTOCOL", len(head))]
 
 
-@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff\x00\x12", b"\x7f\xff\xff\xffabc", struct.pack(">i", limits.REQUEST_BYTES + 1)])
+@pytest.mark.parametrize(
+    "head", [b"\xff\xff\xff\xff\x00\x12", b"\x7f\xff\xff\xffabc", struct.pack(">i", limits.REQUEST_BYTES + 1)]
+)
 def test_a_length_that_cannot_be_on_a_known_broker_is_named(head: bytes) -> None:
     talk = Talk()
     talk.tcp.client(metadata(1))
@@ -116,8 +126,15 @@ def test_a_gap_inside_a_frame_of_known_length_costs_that_frame_only() -> None:
     talk.tcp.broker(answer(3))
     told = talk.events(lost=(lost,))
     assert [event.correlation_id for event in told if isinstance(event, Message) and event.kind == "response"] == [1, 3]
-    assert sum(weird.size for weird in told if isinstance(weird, Weird) and weird.code == "BYTES_SKIPPED") == len(long) - 1460
-    assert not any("RESYNC" in (event.weird or ()) for event in told if isinstance(event, Message) and isinstance(event.weird, list))
+    assert (
+        sum(weird.size for weird in told if isinstance(weird, Weird) and weird.code == "BYTES_SKIPPED")
+        == len(long) - 1460
+    )
+    assert not any(
+        "RESYNC" in (event.weird or ())
+        for event in told
+        if isinstance(event, Message) and isinstance(event.weird, list)
+    )
 
 
 def test_a_lost_request_is_skipped_and_the_next_boundary_found() -> None:

@@ -1,4 +1,5 @@
-"""What all stages hold of open connections, in bytes: as many as limits.FLOWS must fit into memory, and most never come to much."""
+"""What all stages hold of open connections, in bytes: as many as limits.FLOWS must fit into memory, and most never come
+to much."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from tests.test_guard import counting
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_was_known_late_stands_where_it_was_known(seed: int) -> None:
-    """Pairs of packets in any order: the place is that of the last packet by which the one that is asked for was known."""
+    """Pairs of packets in any order: the place is that of the last packet by which the one that is asked for was
+    known."""
     random, waits = Random(seed), Waits()
     pairs: list[tuple[int, int]] = []
     for _ in range(40):
@@ -21,7 +22,9 @@ def test_what_was_known_late_stands_where_it_was_known(seed: int) -> None:
         pairs.append((since, since + random.randrange(1, 40)))
         waits.know(Late(1, since, pairs[-1][1]))
         for packet in range(140):
-            assert waits.place(packet) == max([known for since, known in pairs if since <= packet < known], default=packet)
+            assert waits.place(packet) == max(
+                [known for since, known in pairs if since <= packet < known], default=packet
+            )
     horizon = random.randrange(60)
     waits.forget(horizon)
     for packet in range(horizon + 1, 140):

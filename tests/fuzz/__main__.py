@@ -29,7 +29,10 @@ def main() -> int:
     until = time.monotonic() + 60 * asked.minutes
     while asked.number is None and time.monotonic() < until and len(failures) < ENOUGH:
         failed_now = lane.run(lane.next())
-        if failed_now is not None and failures.setdefault(f"{failed_now.kind}: {failed_now.what}", failed_now) is failed_now:
+        if (
+            failed_now is not None
+            and failures.setdefault(f"{failed_now.kind}: {failed_now.what}", failed_now) is failed_now
+        ):
             told(failed_now, asked.output)
     if asked.number is not None:
         for it in failures.values():
@@ -39,29 +42,46 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Damaged input of every kind; what fails is made small.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Damaged input of every kind; what fails is made small."
+    )
     parser.add_argument("--minutes", type=float, default=1, help="how long (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="other cases (default %(default)s)")
     names = [kind.name for kind in KINDS]
     parser.add_argument(
-        "--only", action="append", choices=names, metavar="KIND", help=f"only this kind: {', '.join(names)}; may be repeated"
+        "--only",
+        action="append",
+        choices=names,
+        metavar="KIND",
+        help=f"only this kind: {', '.join(names)}; may be repeated",
     )
     parser.add_argument("--number", type=int, help="only the case with this number")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="a failure that was written, again")
-    parser.add_argument("-o", dest="output", type=Path, default=Path("out/fuzz"), metavar="FOLDER", help="failures (default %(default)s)")
+    parser.add_argument(
+        "-o",
+        dest="output",
+        type=Path,
+        default=Path("out/fuzz"),
+        metavar="FOLDER",
+        help="failures (default %(default)s)",
+    )
     return parser.parse_args()
 
 
 def told(saved: Saved, folder: Path) -> None:
     path = write(saved, folder)
-    print(f"{saved.kind} {saved.number}: {saved.what}\n{saved.text}    python -m tests.fuzz --replay {path}\n", flush=True)
+    print(
+        f"{saved.kind} {saved.number}: {saved.what}\n{saved.text}    python -m tests.fuzz --replay {path}\n", flush=True
+    )
 
 
 def print_counts(lane: Lane) -> None:
     """A row for each kind, and what was told of its cases."""
     print(f"{'kind':10} {'cases':>9} {'items':>11} {'bytes':>14} {'CPU s':>8} {'items a s':>10}")
     for name, it in lane.counts.items():
-        print(f"{name:10} {it.cases:9,} {it.items:11,} {it.size:14,} {it.cpu_s:8.1f} {it.items / (it.cpu_s or 1):10,.0f}")
+        print(
+            f"{name:10} {it.cases:9,} {it.items:11,} {it.size:14,} {it.cpu_s:8.1f} {it.items / (it.cpu_s or 1):10,.0f}"
+        )
     for name, it in lane.counts.items():
         if it.codes:
             print(f"\n{name}: " + " · ".join(f"{code} {count:,}" for code, count in sorted(it.codes.items())))

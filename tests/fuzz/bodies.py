@@ -1,4 +1,5 @@
-"""Bodies of every API and structure, in every version: a value or a code of the catalogue, by both readers, and written back the same."""
+"""Bodies of every API and structure, in every version: a value or a code of the catalogue, by both readers, and written
+back the same."""
 
 from __future__ import annotations
 
@@ -49,7 +50,12 @@ def layouts() -> dict[str, Layout]:
 @cache
 def written_by_kafka() -> tuple[Body, ...]:
     """What Kafka's own classes made, of each layout and version."""
-    found = [vector for release in RELEASES for vector in vectors(release) if layouts().get(vector.layout.name) is vector.layout]
+    found = [
+        vector
+        for release in RELEASES
+        for vector in vectors(release)
+        if layouts().get(vector.layout.name) is vector.layout
+    ]
     return tuple(Body(vector.layout.name, vector.version, vector.data, True) for vector in found)
 
 

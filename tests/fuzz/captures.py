@@ -1,4 +1,5 @@
-"""Captures, damaged between the wire and the file: one time line by every path and in any batches, books that balance, one verdict."""
+"""Captures, damaged between the wire and the file: one time line by every path and in any batches, books that balance,
+one verdict."""
 
 from __future__ import annotations
 
@@ -24,12 +25,10 @@ from tests.packets import Packet, batch
 from tests.property.mangled import MUTATIONS, anything, packets_of
 from tests.property.test_accounting import Books
 from tests.property.told import told
-from tests.shared import CAPTURES, SHARED
+from tests.shared import CAPTURES, SHARED_CAPTURES
 
 #: Bundled captures, and where the shared folder is, its own, but the largest.
-FROM: Final = sorted(
-    path for path in [*CAPTURES.glob("*.pcap*"), *(SHARED / "captures").glob("*/*.pcap*")] if path.stat().st_size < 2_000_000
-)
+FROM: Final = sorted(path for path in [*CAPTURES.glob("*.pcap*"), *SHARED_CAPTURES] if path.stat().st_size < 2_000_000)
 #: Packets of a case.
 SIZES: Final = (5, 20, 20, 40, 40, 60, 100, 300)
 
@@ -58,7 +57,9 @@ def some_of(random: Random) -> list[Packet]:
     if random.random() < 0.15:
         other = _window(random)
         later = packets[0].time_ns - other[0].time_ns + random.choice((0, 1, 1_000_000))
-        packets = sorted([*packets, *(replace(it, time_ns=it.time_ns + later) for it in other)], key=lambda it: it.time_ns)
+        packets = sorted(
+            [*packets, *(replace(it, time_ns=it.time_ns + later) for it in other)], key=lambda it: it.time_ns
+        )
     return packets
 
 

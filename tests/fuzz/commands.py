@@ -1,4 +1,5 @@
-"""Every command over damaged files and words by chance: it ends with exit code 0, 1 or 2, and errors are one sentence."""
+"""Every command over damaged files and words by chance: it ends with exit code 0, 1 or 2, and errors are one
+sentence."""
 
 from __future__ import annotations
 
@@ -31,13 +32,18 @@ ENDING: Final = [name for name in COMMANDS if name != "live"]
 #: Where a damaged file, a folder to write to, and a small file stand in the words.
 FILE, FOLDER, TEXT = "FILE", "FOLDER", "TEXT"
 _OPTIONS: Final = (
-    ["-T", "json"], ["-T", "text"], ["-T", "fields", "-e", "kafka.api"], ["-T", "xml"], ["-V"], ["-q"], ["-n"], ["-c", "3"],
-    ["-c", "x"], ["-c"], ["--each"], ["--since", "+1s"], ["--until", "+2s"], ["--since", "14:99"], ["--until", "2026-13-45"],
-    ["-d", "tcp.port==9092,kafka"], ["-d", "port=1"], ["-d", "tcp.port==99999,kafka"], ["--no-records"], ["--no-payload"],
-    ["--secrets"], ["--jobs", "0"], ["--jobs", "1"], ["--tls-keys", TEXT], ["--dissector", TEXT], ["-o", FOLDER], ["-o", FILE],
+    ["-T", "json"], ["-T", "text"], ["-T", "fields", "-e", "kafka.api"], ["-T", "xml"], ["-V"], ["-q"], ["-n"],
+    ["-c", "3"],
+    ["-c", "x"], ["-c"], ["--each"], ["--since", "+1s"], ["--until", "+2s"], ["--since", "14:99"],
+    ["--until", "2026-13-45"],
+    ["-d", "tcp.port==9092,kafka"], ["-d", "port=1"], ["-d", "tcp.port==99999,kafka"], ["--no-records"],
+    ["--no-payload"],
+    ["--secrets"], ["--jobs", "0"], ["--jobs", "1"], ["--tls-keys", TEXT], ["--dissector", TEXT], ["-o", FOLDER],
+    ["-o", FILE],
     ["-w", FOLDER + "/w"], ["--evidence", FOLDER], ["--records"], ["--select", "EPOCH_SKIP_AHEAD"], ["--ignore", ""],
     ["--select", "NOTHING"], ["--group", "g"], ["--topic", "t"], ["--partition", "0"], ["--at", "5"], ["--at", "x"],
-    ["--offset", "3"], ["--holders"], ["--flows"], ["--coverage"], ["--help"], ["-r", FILE], ["-r", "/nowhere"], ["--header"],
+    ["--offset", "3"], ["--holders"], ["--flows"], ["--coverage"], ["--help"], ["-r", FILE], ["-r", "/nowhere"],
+    ["--header"],
     ["--format", "x"], ["-e", "kafka.nothing"], ["--", FILE], ["-x"], [""], ["\udcff"], ["-Y"],
 )  # fmt: skip
 #: Later times have no room in pcap files.
@@ -92,7 +98,10 @@ class Commands(Kind[Call]):
             path.write_bytes(case.data)
             text.write_bytes(case.data[:50])
             places = {FILE: str(path), FOLDER: f"{folder}/out", TEXT: str(text)}
-            words = [word.replace(FOLDER, places[FOLDER]) if FOLDER in word else places.get(word, word) for word in case.words]
+            words = [
+                word.replace(FOLDER, places[FOLDER]) if FOLDER in word else places.get(word, word)
+                for word in case.words
+            ]
             code, out, said = run(words)
             if case.twice and (code, out, said) != run([*words, "--jobs", "2"]):
                 raise Broken("two processes say something else than one", words)
@@ -129,17 +138,35 @@ def run(words: list[str]) -> tuple[int, bytes, str]:
 
 
 def _filter(random: Random) -> str:
-    return f"{random.choice(names())} {random.choice(('==', '>', 'contains', 'matches'))} {random.choice(('1', 'x', '{', '[a'))}"
+    return (
+        f"{random.choice(names())} {random.choice(('==', '>', 'contains', 'matches'))} "
+        f"{random.choice(('1', 'x', '{', '[a'))}"
+    )
 
 
 def _file(random: Random) -> bytes:
     """A capture in any format, its packets damaged, then its bytes too; or anything else."""
     if random.random() < 0.05:
         return random.choice(
-            (b"", b"\n", b"hello", random.randbytes(100), b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+            (
+                b"",
+                b"\n",
+                b"hello",
+                random.randbytes(100),
+                b"\xd4\xc3\xb2\xa1",
+                b"\x0a\x0d\x0d\x0a",
+                b"\x1f\x8b",
+                b"\x28\xb5\x2f\xfd",
+            )
         )
-    packets = [replace(it, time_ns=it.time_ns % _PCAP_NS, wire_length=it.wire_length & _UINT32) for it in damaged(random)[:150]]
-    data = _pcapng(packets) if random.random() < 0.4 else pcap(packets, link_type=packets[0].link_type, nano=random.random() < 0.5)
+    packets = [
+        replace(it, time_ns=it.time_ns % _PCAP_NS, wire_length=it.wire_length & _UINT32) for it in damaged(random)[:150]
+    ]
+    data = (
+        _pcapng(packets)
+        if random.random() < 0.4
+        else pcap(packets, link_type=packets[0].link_type, nano=random.random() < 0.5)
+    )
     if random.random() < 0.4:
         data = mutated(data, random, [data])
     if random.random() < 0.15:
@@ -155,6 +182,15 @@ def _pcapng(packets: list[Packet]) -> bytes:
     blocks += [(1, struct.pack("<HHI", link_type, 0, 0)) for link_type in types]
     for it in packets:
         ticks = it.time_ns // 1000
-        head = struct.pack("<IIIII", types.index(it.link_type), ticks >> 32 & 0xFFFFFFFF, ticks & 0xFFFFFFFF, len(it.data), it.wire_length)
+        head = struct.pack(
+            "<IIIII",
+            types.index(it.link_type),
+            ticks >> 32 & 0xFFFFFFFF,
+            ticks & 0xFFFFFFFF,
+            len(it.data),
+            it.wire_length,
+        )
         blocks.append((6, head + it.data + bytes(-len(it.data) & 3)))
-    return b"".join(struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12) for kind, body in blocks)
+    return b"".join(
+        struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12) for kind, body in blocks
+    )

@@ -1,4 +1,5 @@
-"""Conditions as people type them, and what is none: a filter that says yes or no to every message, or a sentence that says what to mend."""
+"""Conditions as people type them, and what is none: a filter that says yes or no to every message, or a sentence that
+says what to mend."""
 
 from __future__ import annotations
 
@@ -26,12 +27,32 @@ MANY: Final = 20
 #: Characters of a sentence, beside those of the text that it may repeat.
 SENTENCE: Final = 500
 FIELDS: Final = Fields(kafka_registry())
-_OPERATORS: Final = ("==", "!=", "<", "<=", ">", ">=", "contains", "matches", "~", "in", "eq", "ne", "lt", "&", "===", "=")
+_OPERATORS: Final = (
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "contains",
+    "matches",
+    "~",
+    "in",
+    "eq",
+    "ne",
+    "lt",
+    "&",
+    "===",
+    "=",
+)
 _JOINS: Final = ("and", "or", "&&", "||", "not", "!", "xor", "")
 _VALUES: Final = (
-    "ShareFetch", "0", "1", "-1", "78", "0x4e", "1.5", "1e400", "9" * 400, '"a b"', "'x", '"\\', "null", "true", "10ms", "+5s",
-    "127.0.0.1", "::1", "[::1]:9092", "aa:bb", "{1 2}", "{1..5, 9}", "{", "}", "{}", "NONE", "(((", "é", "\0", "\u202e", "[a-z", "(a+)+$",
-    "*", "INVALID_SHARE_SESSION_EPOCH", "2026-11-23T10:00:00Z", "1" * 5_000, "{1..99999999999999999999}", "%s", "%n", "${x}", "{0}",
+    "ShareFetch", "0", "1", "-1", "78", "0x4e", "1.5", "1e400", "9" * 400, '"a '
+        'b"', "'x", '"\\', "null", "true", "10ms", "+5s",
+    "127.0.0.1", "::1", "[::1]:9092", "aa:bb", "{1 2}", "{1..5, "
+        "9}", "{", "}", "{}", "NONE", "(((", "é", "\0", "\u202e", "[a-z", "(a+)+$",
+    "*", "INVALID_SHARE_SESSION_EPOCH", "2026-11-23T10:00:00Z", "1" * 5_000, "{1..99999999999999999999}", "%s", "%n",
+    "${x}", "{0}",
 )  # fmt: skip
 
 
@@ -42,7 +63,10 @@ class Texts(msgspec.Struct):
 @cache
 def names() -> tuple[str, ...]:
     """Of fields, some of them ambiguous, some unknown."""
-    registry, found = kafka_registry(), {*COMMON, "kafka", "tcp.port", "ip.addr", "frame", "kafka.nothing", "kafka.", "http.request"}
+    registry, found = (
+        kafka_registry(),
+        {*COMMON, "kafka", "tcp.port", "ip.addr", "frame", "kafka.nothing", "kafka.", "http.request"},
+    )
     for key in registry.names():
         api = registry.api(key)
         for layout in (api.request, api.response) if api is not None else ():
@@ -104,14 +128,21 @@ def _text(random: Random) -> str:
         return random.randbytes(random.randrange(30)).decode("utf-8", random.choice(("replace", "backslashreplace")))
     if random.random() < 0.02:
         return random.choice(
-            ("(" * 3_000 + "kafka", "not " * 3_000 + "kafka", " and ".join(["kafka"] * 2_000), "kafka or " * 2_000 + "kafka")
+            (
+                "(" * 3_000 + "kafka",
+                "not " * 3_000 + "kafka",
+                " and ".join(["kafka"] * 2_000),
+                "kafka or " * 2_000 + "kafka",
+            )
         )
     words = " ".join(_comparison(random) for _ in range(random.choice((1, 1, 2, 4))))
     if random.random() < 0.3:
         words = list(words)
         for _ in range(random.choice((1, 2))):
             at = random.randrange(len(words) + 1)
-            words[at : at + random.randrange(3)] = random.choice(("", "(", ")", '"', " ", "{", "}", ".", "\\", "\n", "=", "!"))
+            words[at : at + random.randrange(3)] = random.choice(
+                ("", "(", ")", '"', " ", "{", "}", ".", "\\", "\n", "=", "!")
+            )
         words = "".join(words)
     return words
 

@@ -1,4 +1,5 @@
-"""Frames of one connection, requests and answers: what the stages behind framing say of them, by the fast path and by the exact one."""
+"""Frames of one connection, requests and answers: what the stages behind framing say of them, by the fast path and by
+the exact one."""
 
 from __future__ import annotations
 
@@ -83,10 +84,14 @@ def talks(capture: Path) -> tuple[tuple[Frame, ...], ...]:
     for events in Front(Options(), REGISTRY).batches([batch(packets_of(capture))]):
         for item in events:
             if isinstance(item, Frames):
-                for stream, start, end in zip(item.stream.tolist(), item.start.tolist(), item.end.tolist(), strict=True):
+                for stream, start, end in zip(
+                    item.stream.tolist(), item.start.tolist(), item.end.tolist(), strict=True
+                ):
                     by_client = item.by_client[stream]
                     if by_client is not None:
-                        found.setdefault(item.flows[stream].id, []).append(Frame(by_client, bytes(item.buffer[start:end])))
+                        found.setdefault(item.flows[stream].id, []).append(
+                            Frame(by_client, bytes(item.buffer[start:end]))
+                        )
     return tuple(map(tuple, found.values()))
 
 
@@ -96,9 +101,15 @@ class Connections(Kind[Talk]):
     share = 3
 
     def make(self, random: Random) -> Talk:
-        frames = _captured(random) if random.random() < 0.5 else list(chain.from_iterable(_exchange(random, n) for n in range(MANY // 2)))
+        frames = (
+            _captured(random)
+            if random.random() < 0.5
+            else list(chain.from_iterable(_exchange(random, n) for n in range(MANY // 2)))
+        )
         often, others = random.choice((0.05, 0.3, 1)), [frame.data for frame in frames]
-        damaged = [Frame(it.by_client, mutated(it.data, random, others)) if random.random() < often else it for it in frames]
+        damaged = [
+            Frame(it.by_client, mutated(it.data, random, others)) if random.random() < often else it for it in frames
+        ]
         return Talk(damaged, random.randrange(len(ASKED)))
 
     def check(self, case: Talk) -> Seen:
@@ -136,12 +147,19 @@ def _captured(random: Random) -> list[Frame]:
 
 
 def _exchange(random: Random, number: int) -> Iterator[Frame]:
-    """A request of any API in any version with values by chance, and its answer; now and then in a version that nobody knows."""
+    """A request of any API in any version with values by chance, and its answer; now and then in a version that nobody
+    knows."""
     (key, version), asked, answered = _bodies(random.randrange(BODIES))
     api: Any = REGISTRY.api(key)
     client_id = random.choice((b"\xff\xff", b"\0\0", b"\0\3abc", b"\0\2\xff\x00"))
-    header = struct.pack(">hhi", key, version, number) if random.random() < 0.97 else struct.pack(">hhi", key, version + 90, number)
-    header += (client_id + b"\0"[: api.request_header_version(version) - 1]) if api.request_header_version(version) else b""
+    header = (
+        struct.pack(">hhi", key, version, number)
+        if random.random() < 0.97
+        else struct.pack(">hhi", key, version + 90, number)
+    )
+    header += (
+        (client_id + b"\0"[: api.request_header_version(version) - 1]) if api.request_header_version(version) else b""
+    )
     yield Frame(True, header + asked)
     yield Frame(False, struct.pack(">i", number) + b"\0"[: api.response_header_version(version)] + answered)
 
@@ -152,7 +170,9 @@ def _bodies(number: int) -> tuple[tuple[int, int], bytes, bytes]:
     random = Random(number)
     key, version = random.choice(VERSIONS)
     api: Any = REGISTRY.api(key)
-    asked, answered = (compile_writer(it, version)(value_of(shape_of(it, version), random)) for it in (api.request, api.response))
+    asked, answered = (
+        compile_writer(it, version)(value_of(shape_of(it, version), random)) for it in (api.request, api.response)
+    )
     return (key, version), asked, answered
 
 

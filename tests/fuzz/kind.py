@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 class Broken(AssertionError):
-    """Something that must be so of every input is not: `what`, the same words for every case in which it is broken, and the details."""
+    """Something that must be so of every input is not: `what`, the same words for every case in which it is broken, and
+    the details."""
 
     def __init__(self, what: str, details: object = "") -> None:
         super().__init__(f"{what}: {details}" if details else what)

@@ -14,4 +14,13 @@ from tests.fuzz.losses import Losses
 from tests.fuzz.records import Records
 from tests.fuzz.unreadable import Unreadable
 
-KINDS: Final[tuple[Kind[Any], ...]] = (Captures(), Losses(), Unreadable(), Connections(), Bodies(), Records(), Filters(), Commands())
+KINDS: Final[tuple[Kind[Any], ...]] = (
+    Captures(),
+    Losses(),
+    Unreadable(),
+    Connections(),
+    Bodies(),
+    Records(),
+    Filters(),
+    Commands(),
+)

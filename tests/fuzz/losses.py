@@ -1,4 +1,5 @@
-"""Captures that miss packets, or in which payloads are not what was sent: nobody is accused of what the whole capture does not show."""
+"""Captures that miss packets, or in which payloads are not what was sent: nobody is accused of what the whole capture
+does not show."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ class Losses(Kind[Loss]):
     def make(self, random: Random) -> Loss:
         name = random.choice([*FROM])
         whole, _ = loaded(name)
-        words, keep = random.choice([*removals(whole, random, singles=3, others=1)]) if whole.pairs else ("nothing", whole.everything())
+        words, keep = (
+            random.choice([*removals(whole, random, singles=3, others=1)])
+            if whole.pairs
+            else ("nothing", whole.everything())
+        )
         return Loss(name, words, (~keep).nonzero()[0].tolist())
 
     def check(self, case: Loss) -> Seen:

@@ -1,4 +1,5 @@
-"""Records fields: batches in every codec and legacy sets, damaged inside and outside; the same by columns, by the loop and one by one."""
+"""Records fields: batches in every codec and legacy sets, damaged inside and outside; the same by columns, by the loop
+and one by one."""
 
 from __future__ import annotations
 
@@ -45,17 +46,24 @@ class Records(Kind[Fields]):
     share = 1.5
 
     def make(self, random: Random) -> Fields:
-        whole = [b"".join(_entry(random) for _ in range(random.choice((1, 1, 2, 5)))) for _ in range(random.choice((1, 1, 3, 40)))]
+        whole = [
+            b"".join(_entry(random) for _ in range(random.choice((1, 1, 2, 5))))
+            for _ in range(random.choice((1, 1, 3, 40)))
+        ]
         often = random.choice((0, 0.2, 1))
         return Fields(
-            [mutated(it, random, whole) if random.random() < often else it for it in whole], random.random() < 0.5, random.random() < 0.9
+            [mutated(it, random, whole) if random.random() < often else it for it in whole],
+            random.random() < 0.5,
+            random.random() < 0.9,
         )
 
     def check(self, case: Fields) -> Seen:
         first, *others = (_said(case, **way) for way in WAYS)
         for way, said in zip(WAYS[1:], others, strict=True):
             if said != first:
-                raise Broken("records are opened in two ways, to different things", f"{way}: {said!r:.900} and {first!r:.900}")
+                raise Broken(
+                    "records are opened in two ways, to different things", f"{way}: {said!r:.900} and {first!r:.900}"
+                )
         for way in OTHERS:
             _said(case, **way)
         codes = Counter(code for _, weird, _ in first for code in weird)
@@ -80,13 +88,18 @@ def _said(case: Fields, **how: Any) -> list[tuple[bytes, list[str], str]]:
         reader.claim(carrier)
     reader.fill()
     return [
-        (msgspec.json.encode(field), [] if it.weird is UNSET else sorted(it.weird), "" if it.detail is UNSET else it.detail)
+        (
+            msgspec.json.encode(field),
+            [] if it.weird is UNSET else sorted(it.weird),
+            "" if it.detail is UNSET else it.detail,
+        )
         for field, it in done
     ]
 
 
 def _entry(random: Random) -> bytes:
-    """A batch or a legacy message; now and then damaged inside its compression, or in its header with everything else right."""
+    """A batch or a legacy message; now and then damaged inside its compression, or in its header with everything else
+    right."""
     if random.random() < 0.15:
         return _legacy(random)
     records, codec = _some_records(random), random.choice(CODECS)
@@ -121,9 +134,13 @@ def _some_records(random: Random) -> list[Record]:
     offset, made = random.choice((0, 5, 1 << 40)), []
     for _ in range(random.choice((1, 1, 2, 5, 90))):
         headers = tuple(
-            (f"h{random.randrange(3)}", random.choice((None, b"x" * random.randrange(9)))) for _ in range(random.choice((0, 0, 2)))
+            (f"h{random.randrange(3)}", random.choice((None, b"x" * random.randrange(9))))
+            for _ in range(random.choice((0, 0, 2)))
         )
-        key, value = random.choice((None, b"", b"key")), random.choice((None, b"", b"value" * random.randrange(40), random.randbytes(9)))
+        key, value = (
+            random.choice((None, b"", b"key")),
+            random.choice((None, b"", b"value" * random.randrange(40), random.randbytes(9))),
+        )
         made.append(Record(offset, NOW + random.choice((0, 0, 3, -7, 1 << 40)), key, value, headers))
         offset += random.choice((1, 1, 1, 9))
     return made
@@ -131,7 +148,10 @@ def _some_records(random: Random) -> list[Record]:
 
 def _legacy(random: Random) -> bytes:
     magic = random.randrange(2)
-    inner = [write_message(at, b"k", b"v" * random.randrange(30), magic=magic, timestamp=NOW) for at in range(random.randint(1, 4))]
+    inner = [
+        write_message(at, b"k", b"v" * random.randrange(30), magic=magic, timestamp=NOW)
+        for at in range(random.randint(1, 4))
+    ]
     if random.random() < 0.5:
         return b"".join(inner)
     if random.random() < 0.3:

@@ -1,4 +1,5 @@
-"""The fuzz lane: no kind fails today, each sees the faults that are planted for it, and what fails is made small and comes again."""
+"""The fuzz lane: no kind fails today, each sees the faults that are planted for it, and what fails is made small and
+comes again."""
 
 from __future__ import annotations
 
@@ -20,7 +21,16 @@ from tests.fuzz.lane import Lane, Saved, replay, write
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 #: Cases of each kind that the quick test tries, and until it has to see a planted fault.
-QUICK = {"captures": 6, "losses": 2, "unreadable": 2, "frames": 6, "bodies": 15, "records": 8, "filters": 1, "commands": 5}
+QUICK = {
+    "captures": 6,
+    "losses": 2,
+    "unreadable": 2,
+    "frames": 6,
+    "bodies": 15,
+    "records": 8,
+    "filters": 1,
+    "commands": 5,
+}
 PATIENCE = 100
 
 
@@ -58,7 +68,13 @@ PLANTED: dict[str, tuple[str, str, Any, str, Any]] = {
     "a header that is skipped by one path": ("frames", "differ", stage, "skip_tags", lambda buffer, at, end: at),
     "a writer that forgets": ("bodies", "written", bodies, "compile_writer", without_last(bodies.compile_writer)),
     "frames that raise": ("captures", "ZeroDivisionError", cutting, "cut", raising),
-    "an analysis with one path that is another": ("captures", "analysis", captures, "Analyzer", lambda **how: Other(**how)),
+    "an analysis with one path that is another": (
+        "captures",
+        "analysis",
+        captures,
+        "Analyzer",
+        lambda **how: Other(**how),
+    ),
     "columns that lose": ("records", "two ways", reader.Columns, "read", lambda *_: []),
     "a filter that raises": ("filters", "ZeroDivisionError", filters, "parse", raising),
     "a command that raises": ("commands", "fault in kshark", stats, "run", raising),
@@ -108,7 +124,9 @@ def test_what_fails_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_packets_that_accuse_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """By whatever the whole capture has, as if that were nothing."""
-    monkeypatch.setattr("tests.fuzz.losses.added", lambda known, found: [one for one in found if one.verdict == "violation"])
+    monkeypatch.setattr(
+        "tests.fuzz.losses.added", lambda known, found: [one for one in found if one.verdict == "violation"]
+    )
     assert found("losses").what == "missing packets accuse"
 
 

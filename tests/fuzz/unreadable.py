@@ -21,7 +21,8 @@ from tests.thinning import added, findings_in, place_of
 
 #: What may be found of bytes.
 OF_BYTES: Final = frozenset(rule.code for rule in BOOK.weirds.values())
-#: The prefix with the length, and what of the head stays: an answer's error code may be in it, a request's key and number are.
+#: The prefix with the length, and what of the head stays: an answer's error code may be in it, a request's key and
+#: number are.
 HEAD: Final = 12
 #: Shorter bodies might be read, whatever is in them.
 LEAST: Final = 60
@@ -39,7 +40,11 @@ class Spoiled(msgspec.Struct):
 def _packets(name: str) -> tuple[list[Packet], list[int]]:
     """A capture's packets, and the places of those that are a message each."""
     packets = packets_of(FROM[name])
-    return packets, [at for at, packet in enumerate(packets) if (body := _body_at(packet)) is not None and len(packet.data) - body >= LEAST]
+    return packets, [
+        at
+        for at, packet in enumerate(packets)
+        if (body := _body_at(packet)) is not None and len(packet.data) - body >= LEAST
+    ]
 
 
 def _body_at(packet: Packet) -> int | None:
@@ -60,7 +65,11 @@ class Unreadable(Kind[Spoiled]):
     def make(self, random: Random) -> Spoiled:
         name = random.choice([*FROM])
         places = _packets(name)[1]
-        return Spoiled(name, random.sample(places, min(len(places), random.choice((1, 1, 2, 5)))), random.choice((0x7F, 0x80, 0xFF)))
+        return Spoiled(
+            name,
+            random.sample(places, min(len(places), random.choice((1, 1, 2, 5)))),
+            random.choice((0x7F, 0x80, 0xFF)),
+        )
 
     def check(self, case: Spoiled) -> Seen:
         found = [it for it in spoiled(case) if it.code not in OF_BYTES]

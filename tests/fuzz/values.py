@@ -1,4 +1,5 @@
-"""Random plain values of a layout's version, quick to make: lengths and numbers at the edges of what their types hold."""
+"""Random plain values of a layout's version, quick to make: lengths and numbers at the edges of what their types
+hold."""
 
 from __future__ import annotations
 

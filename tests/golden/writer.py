@@ -1,4 +1,5 @@
-"""Golden files of a capture: its findings as text that a reviewer can read, messages and sessions as JSON lines, compressed."""
+"""Golden files of a capture: its findings as text that a reviewer can read, messages and sessions as JSON lines,
+compressed."""
 
 from __future__ import annotations
 
@@ -36,15 +37,21 @@ def output_of(arguments: tuple[str, ...], capture: Path) -> list[str]:
 
 
 def findings_of(capture: Path) -> list[str]:
-    """Every finding in a paragraph: what it is, why, on what evidence, and all else that it says; last what it was found in."""
+    """Every finding in a paragraph: what it is, why, on what evidence, and all else that it says; last what it was
+    found in."""
     lines: list[str] = []
     for line in output_of(("check", "-T", "json"), capture):
         finding: dict[str, Any] = json.loads(line)
         if "summary" in finding:
             counts = finding["summary"]
             lines.append(", ".join(f"{name} {count}" for name, count in counts.items() if isinstance(count, int)))
-            lines += ["unexplained {count} x {api} {error_code} of {clients}".format_map(row) for row in counts["unexplained"]]
-            lines += ["ordinary {count} x {api} {error_code} of {clients}: {cause}".format_map(row) for row in counts["ordinary"]]
+            lines += [
+                "unexplained {count} x {api} {error_code} of {clients}".format_map(row) for row in counts["unexplained"]
+            ]
+            lines += [
+                "ordinary {count} x {api} {error_code} of {clients}: {cause}".format_map(row)
+                for row in counts["ordinary"]
+            ]
             lines.append(", ".join(f"{name} {what}" for name, what in counts["covered"].items()))
         else:
             lines += [*paragraph(finding), ""]
@@ -52,7 +59,11 @@ def findings_of(capture: Path) -> list[str]:
 
 
 def witness(each: dict[str, Any]) -> str:
-    told = "{flow} {event} by {packet}" if each["event"] else "{flow}/{correlation_id} in {request_packet}-{response_packet}"
+    told = (
+        "{flow} {event} by {packet}"
+        if each["event"]
+        else "{flow}/{correlation_id} in {request_packet}-{response_packet}"
+    )
     return told.format_map(each)
 
 
@@ -82,7 +93,11 @@ def write(capture: Path) -> None:
 
 def differences(capture: Path) -> list[str]:
     """What is not as it was: of findings all, of messages and sessions the first lines."""
-    told = list(unified_diff(findings_file(capture).read_text().splitlines(), findings_of(capture), "before", "now", lineterm=""))
+    told = list(
+        unified_diff(
+            findings_file(capture).read_text().splitlines(), findings_of(capture), "before", "now", lineterm=""
+        )
+    )
     for name, arguments in TOLD.items():
         before = gzip.decompress(lines_file(capture, name).read_bytes()).decode().splitlines()
         now = output_of(arguments, capture)

@@ -93,13 +93,17 @@ class Classic:
     def joins(self, generation: int, *members: Classic) -> Asked:
         """Joins and is told who else is in the generation, if any: then it is the leader."""
         told = [{"member_id": one.member_id, "group_instance_id": one.instance_id, "metadata": b""} for one in members]
-        return self.join().answered(generation_id=generation, protocol_name="range", leader="", member_id=self.member_id, members=told)
+        return self.join().answered(
+            generation_id=generation, protocol_name="range", leader="", member_id=self.member_id, members=told
+        )
 
     def syncs(self, generation: int, *partitions: int, error: int = 0, **of_others: list[int]) -> Asked:
         """Takes its assignment; `of_others`: the leader hands out theirs."""
         handed = [{"member_id": name, "assignment": _assigned(*theirs)} for name, theirs in of_others.items()]
         body = {**self._told(generation), "assignments": handed}
-        return self.connection.ask(14, "SyncGroup", 3, body).answered(error, assignment=b"" if error else _assigned(*partitions))
+        return self.connection.ask(14, "SyncGroup", 3, body).answered(
+            error, assignment=b"" if error else _assigned(*partitions)
+        )
 
     def beats(self, generation: int, error: int = 0) -> Asked:
         return self.connection.ask(12, "Heartbeat", 3, self._told(generation)).answered(error)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tests.analysis.talks import UNKNOWN_MEMBER_ID
 from tests.conversation import Conversation
-from tests.groups.talks import MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, Classic, assignment, group, how, member, states
+from tests.groups.talks import (
+    MEMBER_ID_REQUIRED,
+    REBALANCE_IN_PROGRESS,
+    Classic,
+    assignment,
+    group,
+    how,
+    member,
+    states,
+)
 
 
 def test_a_generation_begins_is_assigned_and_ends() -> None:

@@ -12,7 +12,13 @@ from tests.groups.talks import assignment, group, groups, how, member, states, t
 def consumer(a: Member, epoch: int, **fields: Any) -> Asked:
     """A heartbeat of KIP-848."""
     named = {"group_id": a.group, "member_id": a.member_id, "member_epoch": epoch}
-    blank = {"instance_id": None, "rack_id": None, "subscribed_topic_names": None, "server_assignor": None, "topic_partitions": None}
+    blank = {
+        "instance_id": None,
+        "rack_id": None,
+        "subscribed_topic_names": None,
+        "server_assignor": None,
+        "topic_partitions": None,
+    }
     return a.connection.ask(68, "ConsumerGroupHeartbeat", 0, {**blank, **named, **fields})
 
 
@@ -26,7 +32,12 @@ def test_a_member_joins_stays_and_leaves() -> None:
     assert (seen.type, seen.state, seen.assignment_epoch) == ("share", "Empty", 1)
     assert states(seen) == [("Stable", 1), ("Empty", 0)]
     (one,) = seen.members
-    assert (one.client_id, one.software, one.software_version, one.address) == ("c1", "apache-kafka-java", "4.3.1", "10.0.0.1")
+    assert (one.client_id, one.software, one.software_version, one.address) == (
+        "c1",
+        "apache-kafka-java",
+        "4.3.1",
+        "10.0.0.1",
+    )
     assert (one.rack_id, one.topics, one.epoch, assignment(one)) == ("r1", ["orders"], 1, {"orders": [0, 1]})
     assert one.joined is not None
     assert one.ended is not None
@@ -151,21 +162,33 @@ def test_a_group_that_is_made_anew_begins_with_a_low_epoch() -> None:
 def streams(a: Member, epoch: int, **fields: Any) -> Asked:
     """A heartbeat of KIP-1071."""
     named = {"group_id": a.group, "member_id": a.member_id, "member_epoch": epoch, "endpoint_information_epoch": -1}
-    blank = dict.fromkeys(("instance_id", "rack_id", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id"))
+    blank = dict.fromkeys(
+        ("instance_id", "rack_id", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id")
+    )
     more = dict.fromkeys(("user_endpoint", "client_tags", "task_offsets", "task_end_offsets"))
-    return a.connection.ask(88, "StreamsGroupHeartbeat", 0, {**blank, **more, "shutdown_application": False, **named, **fields})
+    return a.connection.ask(
+        88, "StreamsGroupHeartbeat", 0, {**blank, **more, "shutdown_application": False, **named, **fields}
+    )
 
 
 def given(asked: Asked, epoch: int, **told: Any) -> None:
     """Accepted; of tasks nothing new unless told."""
-    blank = dict.fromkeys(("error_message", "status", "active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint"))
-    numbers = dict.fromkeys(("heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms"), 5000)
+    blank = dict.fromkeys(
+        ("error_message", "status", "active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
+    )
+    numbers = dict.fromkeys(
+        ("heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms"), 5000
+    )
     of_member = {"member_id": "", "member_epoch": epoch, "endpoint_information_epoch": 0}
     asked.answered(**{**blank, **numbers, **of_member, **told})
 
 
-def subtopology(name: str, sources: list[str], *, patterns: list[str] | None = None, own: list[str] | None = None) -> dict[str, Any]:
-    blank: dict[str, Any] = {name: [] for name in ("state_changelog_topics", "repartition_sink_topics", "copartition_groups")}
+def subtopology(
+    name: str, sources: list[str], *, patterns: list[str] | None = None, own: list[str] | None = None
+) -> dict[str, Any]:
+    blank: dict[str, Any] = {
+        name: [] for name in ("state_changelog_topics", "repartition_sink_topics", "copartition_groups")
+    }
     topics = [{"name": topic, "partitions": 0, "replication_factor": 0, "topic_configs": []} for topic in own or ()]
     read = {"source_topics": sources, "source_topic_regex": patterns or [], "repartition_source_topics": topics}
     return {"subtopology_id": name, **blank, **read}
@@ -178,11 +201,20 @@ def task(subtopology: str, *partitions: int) -> dict[str, Any]:
 def test_a_member_of_a_streams_group_has_tasks_and_a_topology() -> None:
     talk = Conversation()
     a = talk.member("a", joined=False)
-    topology = {"epoch": 0, "subtopologies": [subtopology("0", ["orders"], patterns=["pay.*"]), subtopology("1", [], own=["by-customer"])]}
+    topology = {
+        "epoch": 0,
+        "subtopologies": [subtopology("0", ["orders"], patterns=["pay.*"]), subtopology("1", [], own=["by-customer"])],
+    }
     given(streams(a, 0, topology=topology), 1, active_tasks=[], standby_tasks=[], warmup_tasks=[])
     idle = member(talk)
     assert (tasks(idle), idle.assignment, idle.topics) == ({}, None, ["/pay.*/", "by-customer", "orders"])
-    given(streams(a, 1), 2, active_tasks=[task("0", 0, 1), task("1", 0)], standby_tasks=[task("1", 1)], warmup_tasks=[task("0", 2)])
+    given(
+        streams(a, 1),
+        2,
+        active_tasks=[task("0", 0, 1), task("1", 0)],
+        standby_tasks=[task("1", 1)],
+        warmup_tasks=[task("0", 2)],
+    )
     given(streams(a, 2), 2)
     seen = group(talk)
     assert (seen.type, seen.state, seen.assignment_epoch) == ("streams", "Stable", 2)

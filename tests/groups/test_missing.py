@@ -23,7 +23,9 @@ def test_the_coordinator_is_on_another_listener() -> None:
     a = talk.member("a", joined=False)
     a.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)))
     asked = a.share_acknowledge(1, [(20, 29, ACCEPT)]).answered(acks={0: INVALID_RECORD_STATE})
-    assert group(talk).not_captured == ["heartbeats: its coordinator was not captured, so who is in the group is not known"]
+    assert group(talk).not_captured == [
+        "heartbeats: its coordinator was not captured, so who is in the group is not known"
+    ]
     assert findings(talk) == [unknown("ACK_REFUSED", asked, "beginning_not_seen")]
 
 
@@ -52,4 +54,6 @@ def test_the_capture_begins_in_the_middle() -> None:
     a.heartbeat(3).given(3)
     a.share_fetch(7).answered()
     b.share_fetch(0).answered()
-    assert group(talk).not_captured == ["the beginning of 1 of 2 members: what they had acquired, and were told, is not known"]
+    assert group(talk).not_captured == [
+        "the beginning of 1 of 2 members: what they had acquired, and were told, is not known"
+    ]

@@ -1,4 +1,5 @@
-"""What members did, against what coordinators told administrators, what brokers logged, and what applications say they did."""
+"""What members did, against what coordinators told administrators, what brokers logged, and what applications say they
+did."""
 
 from __future__ import annotations
 
@@ -64,7 +65,14 @@ def captured(name: str) -> Path:
 def _members(group: ListedGroup, *, told: bool) -> list[Any]:
     """Who is in it: with epochs where there are any."""
     return sorted(
-        (one.member_id, one.client_id, one.address, None if group.type == "classic" else one.epoch, assignment(one), tasks(one))
+        (
+            one.member_id,
+            one.client_id,
+            one.address,
+            None if group.type == "classic" else one.epoch,
+            assignment(one),
+            tasks(one),
+        )
         for one in group.members
         if told or one.present
     )
@@ -83,7 +91,8 @@ def _members(group: ListedGroup, *, told: bool) -> list[Any]:
     ],
 )
 def test_what_members_did_gives_what_coordinators_tell(name: str, descriptions: int) -> None:
-    """State, epoch, assignor, members and their assignments as they follow from members' messages alone, at each answer that tells them."""
+    """State, epoch, assignor, members and their assignments as they follow from members' messages alone, at each answer
+    that tells them."""
     ours, capture = Groups(), Capture(captured(name))
     compared = 0
     for exchange in capture:
@@ -109,7 +118,12 @@ def test_what_members_did_gives_what_coordinators_tell(name: str, descriptions: 
 
 @pytest.mark.parametrize(
     "name",
-    ["clients/franz-group848.pcap", "clients/platformatic-group848.pcap", "clients/fzst431-churn.pcap", "kafka-4/groups-share.pcap"],
+    [
+        "clients/franz-group848.pcap",
+        "clients/platformatic-group848.pcap",
+        "clients/fzst431-churn.pcap",
+        "kafka-4/groups-share.pcap",
+    ],
 )
 def test_members_are_as_the_broker_logged_them(name: str) -> None:
     path = captured(name)
@@ -118,18 +132,29 @@ def test_members_are_as_the_broker_logged_them(name: str) -> None:
         if line["requestHeader"]["requestApiKeyName"] not in ("SHARE_GROUP_HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT"):
             continue
         asked, answer = line["request"], line["response"]
-        one = logged.setdefault((asked["groupId"], asked["memberId"]), {"client": line["requestHeader"]["clientId"], "assignment": None})
+        one = logged.setdefault(
+            (asked["groupId"], asked["memberId"]), {"client": line["requestHeader"]["clientId"], "assignment": None}
+        )
         one["software"] = tuple(line["clientInformation"].values())
         if answer["errorCode"] == 0 and answer["memberEpoch"] > 0:
             one["epoch"] = answer["memberEpoch"]
         if answer["errorCode"] == 0 and answer["assignment"] is not None:
-            one["assignment"] = {topic["topicId"]: topic["partitions"] for topic in answer["assignment"]["topicPartitions"]}
-    assert {(group.group_id, one.member_id): _as_logged(one) for group in listed(path) for one in group.members} == logged
+            one["assignment"] = {
+                topic["topicId"]: topic["partitions"] for topic in answer["assignment"]["topicPartitions"]
+            }
+    assert {
+        (group.group_id, one.member_id): _as_logged(one) for group in listed(path) for one in group.members
+    } == logged
 
 
 def _as_logged(one: ListedMember) -> dict[str, Any]:
     told = None if one.assignment is None else {topic.topic_id: topic.partitions for topic in one.assignment}
-    return {"client": one.client_id, "assignment": told, "software": (one.software, one.software_version), "epoch": one.epoch}
+    return {
+        "client": one.client_id,
+        "assignment": told,
+        "software": (one.software, one.software_version),
+        "epoch": one.epoch,
+    }
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ class Tcp:
     options: bytes = b""
 
     def __bytes__(self) -> bytes:
-        header = struct.pack(">HHIIBBHHH", *self.ports, self.seq, self.ack, (20 + len(self.options)) << 2, self.flags, 65535, 0, 0)
+        header = struct.pack(
+            ">HHIIBBHHH", *self.ports, self.seq, self.ack, (20 + len(self.options)) << 2, self.flags, 65535, 0, 0
+        )
         return header + self.options + self.payload
 
     @property
@@ -44,10 +46,14 @@ def ipv4(tcp: Tcp, *, options: bytes = b"", total: int | None = None, fragment: 
     return struct.pack(">BBHHHBBH", first, 0, size, 7, fragment, 64, protocol, 0) + addresses + options + inner
 
 
-def ipv6(tcp: Tcp, *, extensions: tuple[tuple[int, bytes], ...] = (), payload_length: int | None = None, last: int = 6) -> bytes:
+def ipv6(
+    tcp: Tcp, *, extensions: tuple[tuple[int, bytes], ...] = (), payload_length: int | None = None, last: int = 6
+) -> bytes:
     """`extensions` are (protocol number, header without its first byte)."""
     protocols = [number for number, _ in extensions] + [last]
-    inner = b"".join(bytes([following]) + rest for (_, rest), following in zip(extensions, protocols[1:], strict=True)) + bytes(tcp)
+    inner = b"".join(
+        bytes([following]) + rest for (_, rest), following in zip(extensions, protocols[1:], strict=True)
+    ) + bytes(tcp)
     size = len(inner) if payload_length is None else payload_length
     addresses = ip_address(tcp.source).packed + ip_address(tcp.target).packed
     return struct.pack(">IHBB", 0x60000000, size, protocols[0], 64) + addresses + inner
@@ -109,11 +115,16 @@ def ethernet_of(data: bytes) -> bytes:
 
 
 def esp_null(tcp: Tcp) -> bytes:
-    """ESP without encryption: the TCP segment, padding to four bytes, its length, TCP, 12 bytes of integrity check value."""
+    """ESP without encryption: the TCP segment, padding to four bytes, its length, TCP, 12 bytes of integrity check
+    value."""
     inner = bytes(tcp)
     padding = bytes(range(1, 1 + (-len(inner) - 2) % 4))
     body = bytes(8) + inner + padding + bytes([len(padding), 6]) + bytes(12)
-    header = ipv4(tcp, protocol=50, total=20 + len(body))[:20] if tcp.version == 4 else ipv6(tcp, last=50, payload_length=len(body))[:40]
+    header = (
+        ipv4(tcp, protocol=50, total=20 + len(body))[:20]
+        if tcp.version == 4
+        else ipv6(tcp, last=50, payload_length=len(body))[:40]
+    )
     return header + body
 
 
@@ -170,7 +181,10 @@ TUNNELS: dict[str, tuple[int, Callable[[Tcp], bytes]]] = {
     "geneve": (101, lambda tcp: geneve(0x6558, ethernet(tcp))),
     "geneve, options": (1, lambda tcp: ethernet_of(geneve(IPV4 if tcp.version == 4 else IPV6, ip(tcp), bytes(32)))),
     "gre": (101, lambda tcp: gre(IPV4 if tcp.version == 4 else IPV6, ip(tcp))),
-    "gre, checksum, key, sequence": (101, lambda tcp: gre(IPV4 if tcp.version == 4 else IPV6, ip(tcp), 0xB000, bytes(12))),
+    "gre, checksum, key, sequence": (
+        101,
+        lambda tcp: gre(IPV4 if tcp.version == 4 else IPV6, ip(tcp), 0xB000, bytes(12)),
+    ),
     "nvgre": (1, lambda tcp: ethernet_of(gre(0x6558, ethernet(tcp), 0x2000, bytes(4)))),
     "erspan": (101, lambda tcp: gre(0x88BE, ethernet(tcp))),
     "erspan 2": (101, lambda tcp: gre(0x88BE, b"\x10\5" + bytes(6) + ethernet(tcp), 0x1000, bytes(4))),
@@ -182,7 +196,10 @@ UNCOMMON: dict[str, tuple[int, Callable[[Tcp], bytes]]] = {
     "vxlan, three times": (101, lambda tcp: vxlan(ethernet_of(vxlan(ethernet_of(vxlan(ethernet(tcp))))))),
     "vxlan, own port": (101, lambda tcp: vxlan(ethernet(tcp), 7788)),
     "geneve, own port": (101, lambda tcp: udp(7788, b"\2\0\x65\x58\0\0\x2a\0" + bytes(8) + ethernet(tcp))),
-    "vxlan-gpe": (101, lambda tcp: udp(4790, b"\x0c\0\0" + (b"\1" if tcp.version == 4 else b"\2") + bytes(4) + ip(tcp))),
+    "vxlan-gpe": (
+        101,
+        lambda tcp: udp(4790, b"\x0c\0\0" + (b"\1" if tcp.version == 4 else b"\2") + bytes(4) + ip(tcp)),
+    ),
     "vxlan-gpe, nsh": (101, lambda tcp: udp(4790, b"\x0c\0\0\4" + bytes(4) + b"\0\2\1\3" + bytes(4) + ethernet(tcp))),
     "gre in udp": (101, lambda tcp: udp(4754, b"\0\0" + ethertype(tcp) + ip(tcp))),
     "mpls in udp": (101, lambda tcp: udp(6635, b"\0\0\x11\x40" + ip(tcp))),
@@ -195,7 +212,12 @@ UNCOMMON: dict[str, tuple[int, Callable[[Tcp], bytes]]] = {
     "gtp-u, extension": (101, lambda tcp: gtp_u(ip(tcp), 0x34, bytes(3) + b"\x85\1\0\0\0")),
     "l2tp": (101, lambda tcp: l2tp(tcp, 2, bytes(4))),
     "l2tp, length, sequence, offset": (101, lambda tcp: l2tp(tcp, 0x4A02, bytes(10) + b"\0\3" + bytes(3))),
-    "ah": (101, lambda tcp: outer(51, b"\6\4" + bytes(22) + bytes(tcp), ends=(tcp.source, tcp.target)) if tcp.version == 4 else ip(tcp)),
+    "ah": (
+        101,
+        lambda tcp: (
+            outer(51, b"\6\4" + bytes(22) + bytes(tcp), ends=(tcp.source, tcp.target)) if tcp.version == 4 else ip(tcp)
+        ),
+    ),
     "esp without encryption": (101, esp_null),
     "esp without encryption, tunnel": (101, lambda tcp: outer(50, bytes(8) + ip(tcp) + b"\1\2\2\4" + bytes(16))),
     "esp in udp": (101, lambda tcp: udp(4500, b"\0\0\0\1" + bytes(4) + ip(tcp) + b"\1\2\2\4" + bytes(12))),
@@ -208,7 +230,10 @@ UNCOMMON: dict[str, tuple[int, Callable[[Tcp], bytes]]] = {
     "pseudowire, no control word": (1, lambda tcp: MACS + b"\x88\x47\0\1\1\x40" + b"\x02" + ethernet(tcp)[1:]),
     "802.2 ip": (1, lambda tcp: MACS + b"\0\x50\6\6\3" + ip(tcp) if tcp.version == 4 else ethernet(tcp)),
     "token ring": (6, lambda tcp: b"\x10\x40" + MACS + snap(tcp)),
-    "token ring, route": (6, lambda tcp: b"\x10\x40" + bytes(6) + b"\x80" + bytes(5) + b"\x06\x30" + bytes(4) + snap(tcp)),
+    "token ring, route": (
+        6,
+        lambda tcp: b"\x10\x40" + bytes(6) + b"\x80" + bytes(5) + b"\x06\x30" + bytes(4) + snap(tcp),
+    ),
     "fddi": (10, lambda tcp: b"\x50" + MACS + snap(tcp)),
     "atm": (100, snap),
     "hdlc": (104, lambda tcp: b"\x0f\0" + ethertype(tcp) + ip(tcp)),

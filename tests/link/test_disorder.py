@@ -14,7 +14,9 @@ from tests.packets import START_NS, batch, tcp_packet
 
 def told(times_us: Iterable[int], *, edges: Iterable[int] = (), begin: Moment = BEGIN) -> list[tuple[int, int | None]]:
     """Packet, and how far times run backwards from it on; the packets come in batches with these edges."""
-    packets = [tcp_packet("10.0.0.1:1", "10.0.0.2:2", 0, 0, ACK, time_ns=START_NS + time_us * 1000) for time_us in times_us]
+    packets = [
+        tcp_packet("10.0.0.1:1", "10.0.0.2:2", 0, 0, ACK, time_ns=START_NS + time_us * 1000) for time_us in times_us
+    ]
     link, weirds = Link(begin=begin), []
     for first, behind in pairwise([0, *edges, len(packets)]):
         weirds += link.feed(batch(packets[first:behind], begin.packet + first + 1))[1]

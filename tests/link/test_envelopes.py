@@ -1,4 +1,5 @@
-"""One conversation in every envelope: the same messages, or what stays unread is named with the number of its packets."""
+"""One conversation in every envelope: the same messages, or what stays unread is named with the number of its
+packets."""
 
 from __future__ import annotations
 
@@ -44,11 +45,15 @@ def capture(name: str) -> Path:
 
 @cache
 def conversation(name: str) -> list[tuple[object, ...]]:
-    """All that the messages say, without addresses, which are IPv6 in some, and packets' numbers, which fragments move."""
+    """All that the messages say, without addresses, which are IPv6 in some, and packets' numbers, which fragments
+    move."""
     engine = Engine(Options(embedded=True))
     events = chain.from_iterable(engine.pages(open_captures([capture(name)])))
     found = [event for event in events if isinstance(event, Message)]
-    return [(m.kind, m.api, m.version, m.correlation_id, m.client_id, m.size, m.latency_ns, repr(m.body), m.weird) for m in found]
+    return [
+        (m.kind, m.api, m.version, m.correlation_id, m.client_id, m.size, m.latency_ns, repr(m.body), m.weird)
+        for m in found
+    ]
 
 
 def faults(name: str) -> tuple[Link, list[tuple[str, str, int]]]:
@@ -103,7 +108,9 @@ def test_any_batches_of_an_envelope_give_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tunnel", [lambda data: ethernet_of(vxlan(data)), lambda data: ethernet_of(gre(0x88BE, data))], ids=["vxlan", "erspan"]
+    "tunnel",
+    [lambda data: ethernet_of(vxlan(data)), lambda data: ethernet_of(gre(0x88BE, data))],
+    ids=["vxlan", "erspan"],
 )
 @pytest.mark.parametrize("inside_first", [True, False])
 def test_a_packet_seen_inside_and_outside_a_tunnel_is_one(tunnel, inside_first: bool) -> None:
@@ -117,7 +124,9 @@ def test_a_packet_seen_inside_and_outside_a_tunnel_is_one(tunnel, inside_first: 
     events = [event for page in engine.pages([batch(both)]) for event in page]
     messages = [event for event in events if isinstance(event, Message)]
 
-    assert [(m.kind, m.correlation_id, m.size, m.weird) for m in messages] == [(m[0], m[3], m[5], m[8]) for m in conversation(CLEAR)]
+    assert [(m.kind, m.correlation_id, m.size, m.weird) for m in messages] == [
+        (m[0], m[3], m[5], m[8]) for m in conversation(CLEAR)
+    ]
     assert {event.code for event in events if isinstance(event, Weird)} == {"DUPLICATE_PACKETS"}
 
 
@@ -211,7 +220,9 @@ def test_a_mirror_that_cuts_packets_leaves_a_hole_of_known_size() -> None:
         (bytes(60), 147, "1 packet: link type 147 (user-defined)"),
     ],
 )
-def test_what_is_not_read_has_a_name(data: bytes, link_type: int, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_read_has_a_name(
+    data: bytes, link_type: int, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap([packet(data, link_type)], link_type=link_type))
     main(["read", str(path)])
@@ -219,7 +230,10 @@ def test_what_is_not_read_has_a_name(data: bytes, link_type: int, named: str, tm
 
 
 def test_ranges_count_together_what_none_of_them_reads() -> None:
-    rows = [packet(udp(51820, b"\4\0\0\0" + bytes(60)), RAW)] * 5 + [packet(ip(Tcp()), RAW), packet(udp(9, bytes(9)), RAW)]
+    rows = [packet(udp(51820, b"\4\0\0\0" + bytes(60)), RAW)] * 5 + [
+        packet(ip(Tcp()), RAW),
+        packet(udp(9, bytes(9)), RAW),
+    ]
     whole = Link()
     whole.feed(batch(rows))
     told = []
@@ -239,7 +253,9 @@ def test_a_capture_of_one_packet_that_is_no_tcp_is_one_packet() -> None:
 def test_every_link_type_that_is_read_is_documented() -> None:
     text = (ROOT / "kshark" / "link" / "README.md").read_text()
     table = text.split("| link type |")[1].split("\n\n")[0]
-    documented = [int(number) for row in table.splitlines() if row.startswith("| ") for number in row.split("|")[1].split(",")]
+    documented = [
+        int(number) for row in table.splitlines() if row.startswith("| ") for number in row.split("|")[1].split(",")
+    ]
     assert sorted(documented) == sorted(LINK_LAYERS)
 
 

@@ -31,7 +31,8 @@ def pieces(whole: bytes, sizes: list[int], number: int = 7) -> list[bytes]:
         if edges[-1] + 8 * size < len(payload):
             edges.append(edges[-1] + 8 * size)
     return [
-        piece(whole[:header], payload[a:z], a, z < len(payload), number) for a, z in zip(edges, [*edges[1:], len(payload)], strict=True)
+        piece(whole[:header], payload[a:z], a, z < len(payload), number)
+        for a, z in zip(edges, [*edges[1:], len(payload)], strict=True)
     ]
 
 
@@ -44,7 +45,8 @@ def piece(header: bytes, data: bytes, at: int, more: bool, number: int = 7) -> b
 
 
 def told(link: Link, *batches: list[Packet]) -> tuple[list[tuple[int, int, bytes, int]], list[Weird]]:
-    """Packet, sequence number, payload and missing bytes of all segments, and what was wrong, until the capture ends."""
+    """Packet, sequence number, payload and missing bytes of all segments, and what was wrong, until the capture
+    ends."""
     segments, weirds, first = [], list[Weird](), 1
     for rows in batches:
         found, odd = link.feed(batch(rows, first))
@@ -66,7 +68,9 @@ def raw(*parts: bytes) -> list[Packet]:
 @pytest.mark.parametrize("tcp", [V4, V6], ids=["IPv4", "IPv6"])
 @given(sizes=st.lists(st.integers(1, 8), max_size=20), seed=st.integers(0, 99), cuts=st.integers(1, 6))
 @settings(max_examples=as_many(30), deadline=None)
-def test_fragments_in_any_order_and_any_batches_are_the_packet(tcp: Tcp, sizes: list[int], seed: int, cuts: int) -> None:
+def test_fragments_in_any_order_and_any_batches_are_the_packet(
+    tcp: Tcp, sizes: list[int], seed: int, cuts: int
+) -> None:
     parts = raw(*pieces(ip(tcp), [1, *sizes]))
     Random(seed).shuffle(parts)
 
@@ -216,7 +220,14 @@ def test_fragments_of_what_holds_no_tcp_are_what_they_are() -> None:
 @given(data=st.data())
 def test_whatever_fragments_say_every_packet_is_accounted_for(data: st.DataObject) -> None:
     header = st.sampled_from([ip(V4)[:20], ip(V6)[:40]])
-    some = st.builds(piece, header, st.binary(max_size=40), st.integers(0, 6).map(lambda at: at * 8), st.booleans(), st.integers(1, 3))
+    some = st.builds(
+        piece,
+        header,
+        st.binary(max_size=40),
+        st.integers(0, 6).map(lambda at: at * 8),
+        st.booleans(),
+        st.integers(1, 3),
+    )
     parts = raw(*data.draw(st.lists(some, max_size=30)))
     cut = data.draw(st.integers(0, len(parts)))
 

@@ -16,7 +16,8 @@ FRAGMENT = 44
 
 
 def fragment(field: int) -> bytes:
-    """An IPv6 packet whose fragment header says that: offset in units of 8 bytes, two reserved bits, M (RFC 8200, section 4.5)."""
+    """An IPv6 packet whose fragment header says that: offset in units of 8 bytes, two reserved bits, M (RFC 8200,
+    section 4.5)."""
     return ipv6(V6, extensions=((FRAGMENT, b"\0" + pack(">HI", field, 7)),))
 
 

@@ -33,7 +33,9 @@ def see(link: Link, packets: PacketBatch) -> tuple[list[Seen], list[Weird]]:
     for row, path in enumerate(segments.path.tolist()):
         ends, side = link.ends[path >> 1], path & 1
         at, length = int(segments.offset[row]), int(segments.length[row])
-        seq, ack, flags, missing = (int(column[row]) for column in (segments.seq, segments.ack, segments.flags, segments.missing))
+        seq, ack, flags, missing = (
+            int(column[row]) for column in (segments.seq, segments.ack, segments.flags, segments.missing)
+        )
         seen.append(Seen(ends[side], ends[1 - side], seq, ack, flags, segments.buffer[at : at + length], missing))
     assert link.packets == link.tcp + link.fragments + link.other.total() + link.unread.total()
     return seen, weirds
@@ -67,13 +69,21 @@ def test_link_types_of_one_ip_version_hold_that_one_only(link_type: int, address
 
 
 def test_ipv4_options_and_ipv6_extension_headers_are_passed_over() -> None:
-    hop_by_hop, routing, authentication, atomic = (0, b"\1" + bytes(14)), (43, b"\0" + bytes(6)), (51, b"\4" + bytes(22)), (44, bytes(7))
+    hop_by_hop, routing, authentication, atomic = (
+        (0, b"\1" + bytes(14)),
+        (43, b"\0" + bytes(6)),
+        (51, b"\4" + bytes(22)),
+        (44, bytes(7)),
+    )
     extended = ipv6(Tcp(**V6), extensions=(hop_by_hop, routing, authentication, (60, b"\0" + bytes(6)), atomic))  # type: ignore[arg-type]
 
     seen, weirds = see(Link(), batch([packet(ipv4(Tcp(), options=bytes(8)), 101), packet(extended, 101)]))
 
     assert weirds == []
-    assert [(s.source, s.payload) for s in seen] == [("10.0.0.1:50000", b"payload"), ("[2001:db8::1]:50000", b"payload")]
+    assert [(s.source, s.payload) for s in seen] == [
+        ("10.0.0.1:50000", b"payload"),
+        ("[2001:db8::1]:50000", b"payload"),
+    ]
 
 
 def test_padding_behind_a_short_packet_is_not_payload() -> None:
@@ -128,7 +138,14 @@ def test_a_packet_shorter_than_its_headers_is_reported(size: int) -> None:
 @pytest.mark.parametrize(
     ("at", "value"),
     [(14, b"\x44"), (14, b"\x65"), (16, b"\0\x13"), (16, b"\0\x20"), (46, b"\x40"), (46, b"\xf0")],
-    ids=["ip header of 16 bytes", "version 6", "shorter than its header", "no room for tcp", "tcp header of 16", "tcp header beyond"],
+    ids=[
+        "ip header of 16 bytes",
+        "version 6",
+        "shorter than its header",
+        "no room for tcp",
+        "tcp header of 16",
+        "tcp header beyond",
+    ],
 )
 def test_a_header_that_contradicts_itself_is_reported(at: int, value: bytes) -> None:
     data = bytearray(ethernet(Tcp(payload=b"")))
@@ -172,7 +189,12 @@ def test_what_is_not_read_is_told_at_the_end_with_its_number() -> None:
     wireguard = packet(ethernet_of(udp(51820, b"\4\0\0\0" + bytes(60))))
     elsewhere = packet(ethernet_of(udp(4711, b"\1\0\0\0" + bytes(144))))
 
-    _, weirds = see(link, batch([packet(bytes(80), 147), wireguard, wireguard, packet(bytes(80), 147), elsewhere, packet(bytes(80), 220)]))
+    _, weirds = see(
+        link,
+        batch(
+            [packet(bytes(80), 147), wireguard, wireguard, packet(bytes(80), 147), elsewhere, packet(bytes(80), 220)]
+        ),
+    )
 
     assert weirds == []
     assert [(w.code, w.detail, w.first_packet, w.packet, w.times, w.size) for w in link.close()] == [

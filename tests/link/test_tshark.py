@@ -11,14 +11,24 @@ import pytest
 from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.model import PacketBatch
-from tests.shared import SHARED, shared
+from tests.shared import SHARED, SHARED_CAPTURES, shared
 
 pytestmark = [
     pytest.mark.tshark,
     pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
 ]
 
-FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.len")
+FIELDS = (
+    "frame.number",
+    "frame.time_epoch",
+    "ip.src",
+    "ipv6.src",
+    "tcp.srcport",
+    "tcp.seq_raw",
+    "tcp.ack_raw",
+    "tcp.flags",
+    "tcp.len",
+)
 
 QUICK = (
     "librdkafka-mock/two-interfaces.pcapng",
@@ -35,12 +45,24 @@ Row = tuple[int, int, str, int, int, int, int]
 
 def by_tshark(path: Path, *options: str) -> list[Row]:
     command = ["tshark", "-r", str(path), "-Y", "tcp and not icmp", "-T", "fields", *options]
-    lines = subprocess.run([*command, *(f"-e{field}" for field in FIELDS)], check=True, capture_output=True, text=True).stdout
+    lines = subprocess.run(
+        [*command, *(f"-e{field}" for field in FIELDS)], check=True, capture_output=True, text=True
+    ).stdout
     rows = []
     for number, time, ip, ipv6, port, seq, ack, flags, length in (line.split("\t") for line in lines.splitlines()):
         seconds, fraction = time.split(".")
         time_ns = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0"))
-        rows.append((int(number), time_ns, f"{ip or f'[{ipv6}]'}:{port}", int(seq), int(ack), int(flags, 16) & 0xFF, int(length)))
+        rows.append(
+            (
+                int(number),
+                time_ns,
+                f"{ip or f'[{ipv6}]'}:{port}",
+                int(seq),
+                int(ack),
+                int(flags, 16) & 0xFF,
+                int(length),
+            )
+        )
     return rows
 
 
@@ -53,7 +75,14 @@ def by_kshark(path: Path) -> list[Row]:
         if found is not None:
             senders = [link.ends[path >> 1][path & 1] for path in found.path.tolist()]
             sizes = (found.length + found.missing).tolist()
-            columns = (found.packet.tolist(), found.time_ns.tolist(), senders, found.seq.tolist(), found.ack.tolist(), found.flags.tolist())
+            columns = (
+                found.packet.tolist(),
+                found.time_ns.tolist(),
+                senders,
+                found.seq.tolist(),
+                found.ack.tolist(),
+                found.flags.tolist(),
+            )
             rows += zip(*columns, sizes, strict=True)
     return rows
 
@@ -71,7 +100,7 @@ def test_tshark_reads_the_same(name: str) -> None:
 
 @pytest.mark.slow
 def test_tshark_reads_the_same_from_every_capture() -> None:
-    for path in sorted(shared("captures").glob("*/*.pcap*")):
+    for path in SHARED_CAPTURES:
         if path.parent.name != "encap":
             assert by_kshark(path) == by_tshark(path), path.name
 
@@ -97,8 +126,12 @@ ENVELOPES = sorted(path.stem for path in SHARED.glob("captures/encap/*.pcap") if
 
 
 @pytest.mark.sweep(quick=1)
-@pytest.mark.parametrize("name", [name if name in QUICK_ENVELOPES else pytest.param(name, marks=pytest.mark.slow) for name in ENVELOPES])
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK_ENVELOPES else pytest.param(name, marks=pytest.mark.slow) for name in ENVELOPES]
+)
 def test_tshark_reads_the_same_from_envelopes(name: str) -> None:
     """Of the innermost headers: all but the address, which tshark does not say of which header it is."""
     path = shared("captures", "encap", f"{name}.pcap")
-    assert [row[:2] + row[3:] for row in by_kshark(path)] == [row[:2] + row[3:] for row in by_tshark(path, "-E", "occurrence=l")]
+    assert [row[:2] + row[3:] for row in by_kshark(path)] == [
+        row[:2] + row[3:] for row in by_tshark(path, "-E", "occurrence=l")
+    ]

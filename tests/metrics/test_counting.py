@@ -99,11 +99,16 @@ def test_records_by_delivery_count_and_acknowledgements_by_type() -> None:
     assert (found["records-fetched-total"], found["records-redelivered"], found["delivery-count-max"]) == (12, 2, 3)
     assert (found["records-per-request-avg"], found["records-per-request-max"]) == (12, 12)
     assert (found["acknowledgements-send-total"], found["acknowledgements-error-total"]) == (9, 2)
-    types = [found[f"record-acknowledgement-count{{ack-type={one}}}"] for one in ("accept", "release", "reject", "renew")]
+    types = [
+        found[f"record-acknowledgement-count{{ack-type={one}}}"] for one in ("accept", "release", "reject", "renew")
+    ]
     assert types == [4, 2, 0, 0]
     assert group.metrics["share-acknowledgement-count"] == 6  # a gap is no record
     assert (group.metrics["acknowledgement-requests"], group.metrics["acknowledgement-requests-failed"]) == (2, 1)
-    of_partitions = [(one.partition, one.metrics["records-acquired"], one.metrics["acknowledgements-refused"]) for one in group.partitions]
+    of_partitions = [
+        (one.partition, one.metrics["records-acquired"], one.metrics["acknowledgements-refused"])
+        for one in group.partitions
+    ]
     assert of_partitions == [(0, 10, 0), (1, 2, 2)]
 
 
@@ -160,7 +165,11 @@ def test_heartbeats_assignments_and_epochs() -> None:
     a.heartbeat(4).answered(UNKNOWN_MEMBER_ID)
     group = group_of(talk)
     (found,) = group.members
-    assert (found.metrics["heartbeat-total"], found.metrics["rebalance-total"], found.heartbeat_errors) == (6, 1, {"25": 1})
+    assert (found.metrics["heartbeat-total"], found.metrics["rebalance-total"], found.heartbeat_errors) == (
+        6,
+        1,
+        {"25": 1},
+    )
     assert (group.metrics["rebalance-count"], found.present) == (4, False)
     assert found.metrics["last-heartbeat-seconds-ago"] == 0.001
 
@@ -170,7 +179,11 @@ def test_groups_by_whether_anybody_is_in_them() -> None:
     talk.member("a", "g1")
     left(talk.member("b", "g2"))
     found = told(talk).metrics
-    assert [found[name] for name in ("group-count", "group-count{state=stable}", "group-count{state=empty}")] == [2, 1, 1]
+    assert [found[name] for name in ("group-count", "group-count{state=stable}", "group-count{state=empty}")] == [
+        2,
+        1,
+        1,
+    ]
 
 
 def test_a_fetch_that_waits_at_the_end_and_one_that_was_cut_off() -> None:
@@ -219,7 +232,11 @@ def test_parts_add_up_to_the_whole() -> None:
     assert (parts.members.keys(), parts.partitions.keys()) == (whole.members.keys(), whole.partitions.keys())
     for key, member in whole.members.items():
         summed = parts.members[key]
-        assert (summed.fetches, summed.acquired, summed.acknowledged) == (member.fetches, member.acquired, member.acknowledged)
+        assert (summed.fetches, summed.acquired, summed.acknowledged) == (
+            member.fetches,
+            member.acquired,
+            member.acknowledged,
+        )
     twice = counted(one)
     twice.update(counted(one))
     (member,), (alone,) = twice.members.values(), counted(one).members.values()

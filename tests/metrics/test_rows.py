@@ -85,4 +85,6 @@ def test_names_are_told_apart() -> None:
 
 def test_what_says_the_same_as_another_names_it() -> None:
     for metric in ROWS:
-        assert not metric.same_as or any(other.name == metric.same_as and other.value is not None for other in ROWS), metric.name
+        assert not metric.same_as or any(other.name == metric.same_as and other.value is not None for other in ROWS), (
+            metric.name
+        )

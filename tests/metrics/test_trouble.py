@@ -26,7 +26,9 @@ def test_whoever_gets_records_is_in_no_trouble() -> None:
 def test_there_was_nothing_to_get() -> None:
     talk = Conversation()
     idle(talk, talk.member("a"), 0, 1, partitions=(0,))
-    assert member_of(talk).trouble == "got no records: 2 fetches brought none, and nobody acquired any of its partitions"
+    assert (
+        member_of(talk).trouble == "got no records: 2 fetches brought none, and nobody acquired any of its partitions"
+    )
 
 
 def test_others_got_them() -> None:
@@ -35,7 +37,10 @@ def test_others_got_them() -> None:
     b.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)))
     b.share_acknowledge(1, [(0, 9, 1)]).answered()
     idle(talk, a, 0, partitions=(0,))
-    assert member_of(talk).trouble == "got no records: 1 fetch brought none, others acquired 10 of its partitions and hold none now"
+    assert (
+        member_of(talk).trouble
+        == "got no records: 1 fetch brought none, others acquired 10 of its partitions and hold none now"
+    )
 
 
 def test_another_holds_them() -> None:
@@ -51,7 +56,10 @@ def test_it_holds_them_itself_and_stopped_getting_any() -> None:
     a = talk.member("a")
     a.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)), acquisition_lock_timeout_ms=30_000)
     idle(talk, a, 1, 2, 3, 4, 5)
-    assert member_of(talk).trouble == "got no records for 2.41 s, to its last fetch: 10 records of t[0] are acquired by itself"
+    assert (
+        member_of(talk).trouble
+        == "got no records for 2.41 s, to its last fetch: 10 records of t[0] are acquired by itself"
+    )
 
 
 def test_all_it_asks_is_refused() -> None:
@@ -85,7 +93,10 @@ def test_nobody_answers() -> None:
 def test_it_is_not_in_the_group() -> None:
     talk = Conversation()
     talk.member("a", joined=False).heartbeat(3).answered(UNKNOWN_MEMBER_ID)
-    assert member_of(talk).trouble == "got no records: it sent no ShareFetch; its heartbeats were refused with 25 UNKNOWN_MEMBER_ID ×1"
+    assert (
+        member_of(talk).trouble
+        == "got no records: it sent no ShareFetch; its heartbeats were refused with 25 UNKNOWN_MEMBER_ID ×1"
+    )
 
 
 def test_it_has_no_partition() -> None:
@@ -103,4 +114,7 @@ def test_it_does_not_fetch() -> None:
 def test_what_it_was_assigned_is_not_in_the_capture() -> None:
     talk = Conversation()
     unchanged(talk.member("a", joined=False))
-    assert member_of(talk).trouble == "got no records: it sent no ShareFetch, and what it was assigned the capture does not show"
+    assert (
+        member_of(talk).trouble
+        == "got no records: it sent no ShareFetch, and what it was assigned the capture does not show"
+    )

@@ -57,10 +57,16 @@ def truth_of(path: Path) -> Any:
 
 
 def by_client(path: Path) -> dict[str, tuple[Counter[str], int]]:
-    """Records by what a member did with them, and how many it renewed; `again`: delivered more than once, `got` all that were delivered."""
+    """Records by what a member did with them, and how many it renewed; `again`: delivered more than once, `got` all
+    that were delivered."""
     found = {}
     for member in counts_of(path)[0].members.values():
-        did = Counter({"got": member.acquired.total(), "again": sum(n for deliveries, n in member.acquired.items() if deliveries > 1)})
+        did = Counter(
+            {
+                "got": member.acquired.total(),
+                "again": sum(n for deliveries, n in member.acquired.items() if deliveries > 1),
+            }
+        )
         for (kind, _), count in member.acknowledged.items():
             did[AcknowledgeType(kind).name] += count
         found[member.client.value[0]] = did, taken(member.acknowledged, AcknowledgeType.RENEW)
@@ -77,7 +83,11 @@ def test_members_got_and_acknowledged_what_their_applications_say(name: str) -> 
             client = said.setdefault(step["client"], Counter())
             client.update(["got", step["ack"].removesuffix("(implicit)")] + ["again"] * (step["delivery_count"] > 1))
     for client_id, (did, renewed) in by_client(path).items():
-        gaps, unseen, unsent = did.pop(_NO_RECORD, 0), NEVER_POLLED.get((name, client_id), 0), NEVER_SENT.get((name, client_id), 0)
+        gaps, unseen, unsent = (
+            did.pop(_NO_RECORD, 0),
+            NEVER_POLLED.get((name, client_id), 0),
+            NEVER_SENT.get((name, client_id), 0),
+        )
         of = said.pop(client_id, Counter())
         assert did.pop("got") - gaps - unseen + renewed == of.pop("got", 0)
         again = of.pop("again", 0)
@@ -103,15 +113,21 @@ def test_a_group_on_three_nodes_whose_leaders_move() -> None:
     assert found == said
 
 
-@pytest.mark.parametrize(("name", "rows"), [("kafka-4/groups-share", 3), ("share-java-explicit", 8), ("share-java-implicit-4.2.1", 2)])
+@pytest.mark.parametrize(
+    ("name", "rows"), [("kafka-4/groups-share", 3), ("share-java-explicit", 8), ("share-java-implicit-4.2.1", 2)]
+)
 def test_start_offsets_go_on_from_what_an_administrator_was_told(name: str, rows: int) -> None:
-    """`kafka-share-groups --describe` tells the start offset that is stored, and how much of the log behind it is not done."""
+    """`kafka-share-groups --describe` tells the start offset that is stored, and how much of the log behind it is not
+    done."""
     path = shared("captures", *f"{name}.pcap".split("/")) if "/" in name else CAPTURES / f"{name}.pcap"
     lines = [line["out"] for block in truth_of(path).get("admin", ()) for line in block]
     for step in truth_of(path)["events"]:
         lines += step["stdout"].splitlines() if "--describe" in step.get("args", ()) else []
     counted, names = counts_of(path)
-    ours = {(group.group_id, names[one.topic_id], str(one.partition)): counts for (group, one), counts in counted.partitions.items()}
+    ours = {
+        (group.group_id, names[one.topic_id], str(one.partition)): counts
+        for (group, one), counts in counted.partitions.items()
+    }
     compared = 0
     for fields in map(str.split, lines):
         if len(fields) < 5 or (counts := ours.get((fields[0], fields[1], fields[2]))) is None:

@@ -1,9 +1,8 @@
 """Small bugs, put into kshark one at a time by mutmut, to see which the quick tests do not notice: `make test-mutants`.
 
-A mutant is killed when a test fails; one that no test reaches has survived. Of each folder's mutants a sample is tried, by chance and the
-same for the same seed; only functions are mutated, not the tables of facts at a module's level. What is left for a look stays in
-out/mutants: `cd out/mutants/tables; mutmut show NAME`.
-"""
+A mutant is killed when a test fails; one that no test reaches has survived. Of each folder's mutants a sample is tried,
+by chance and the same for the same seed; only functions are mutated, not the tables of facts at a module's level. What
+is left for a look stays in out/mutants: `cd out/mutants/tables; mutmut show NAME`."""
 
 from __future__ import annotations
 
@@ -40,13 +39,23 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Tries mutants of kshark on its quick tests.")
-    parser.add_argument("folders", metavar="FOLDER", nargs="*", choices=[*TESTS, []], help=f"{' or '.join(TESTS)}; both by default")
-    parser.add_argument("--sample", type=int, default=200, help="mutants of each folder that are tried (default %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description="Tries mutants of kshark on its quick tests."
+    )
+    parser.add_argument(
+        "folders", metavar="FOLDER", nargs="*", choices=[*TESTS, []], help=f"{' or '.join(TESTS)}; both by default"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=200, help="mutants of each folder that are tried (default %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="which ones (default %(default)s)")
-    parser.add_argument("--minutes", type=float, default=30, help="for each folder, then the rest is left out (default %(default)s)")
+    parser.add_argument(
+        "--minutes", type=float, default=30, help="for each folder, then the rest is left out (default %(default)s)"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
-    parser.add_argument("--least", type=float, default=90, help="per cent that must be killed, else exit code 1 (default %(default)s)")
+    parser.add_argument(
+        "--least", type=float, default=90, help="per cent that must be killed, else exit code 1 (default %(default)s)"
+    )
     return parser.parse_args()
 
 
@@ -75,7 +84,13 @@ def prepared(folder: str) -> Path:
         "only_mutate": [f"{folder}/*"],
         "also_copy": list(BESIDE),
         "pytest_add_cli_args_test_selection": list(TESTS[folder]),
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not slow and not live and not spark", f"--ignore={WITHOUT}"],
+        "pytest_add_cli_args": [
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slow and not live and not spark",
+            f"--ignore={WITHOUT}",
+        ],
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     (work / "pyproject.toml").write_text(
@@ -98,7 +113,8 @@ def mutants(folder: str) -> dict[Path, list[str]]:
 
 
 def run(sample: Iterable[str], jobs: int, minutes: float) -> None:
-    """Has mutmut try these; tests drawn by chance are the same for each, and have no deadline (CI: Hypothesis's profile of that name)."""
+    """Has mutmut try these; tests drawn by chance are the same for each, and have no deadline (CI: Hypothesis's profile
+    of that name)."""
     settings = {**os.environ, "CI": "1", "KSHARK_SHARED": str(SHARED), "PYTHONPATH": ""}
     command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(jobs), *sample]
     with Path("mutmut.log").open("w") as log:
@@ -136,7 +152,8 @@ def report(mutants: dict[Path, int], found: dict[Path, dict[str, str]]) -> None:
     for name, count, tried in rows:
         killed = sum(outcome in KILLED for outcome in tried)
         print(
-            f"{name:40} {count:8} {len(tried):6} {killed:7} {len(tried) - killed:9} " + (f"{rate(tried):5.1f}%" if tried else f"{'-':>6}")
+            f"{name:40} {count:8} {len(tried):6} {killed:7} {len(tried) - killed:9} "
+            + (f"{rate(tried):5.1f}%" if tried else f"{'-':>6}")
         )
     for path, outcomes in found.items():
         for name, outcome in outcomes.items():

@@ -15,7 +15,8 @@ from kshark.output.parquet_part import Part, PartWriter
 
 
 def written(export: Export, captures: dict[str, Iterable[Event | Told]], fault: UnreadableInput | None = None) -> Part:
-    """The part with the events of each capture, by its file, which need not be there; with `fault` the last one cannot be read on."""
+    """The part with the events of each capture, by its file, which need not be there; with `fault` the last one cannot
+    be read on."""
     part = PartWriter(export.attempt)
     for file, events in captures.items():
         (name,) = export.names([[file]])

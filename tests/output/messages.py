@@ -23,7 +23,9 @@ def body_of(api: str, version: int, kind: Any, fields: dict[str, Any]) -> Any:
     assert known is not None
     data = kshark.encode(key, version, kind, fields)
     records = make_reader(True, True)
-    reading = interpret(known.request if kind == "request" else known.response, version, data, 0, len(data), records=records)
+    reading = interpret(
+        known.request if kind == "request" else known.response, version, data, 0, len(data), records=records
+    )
     records.fill()
     assert not reading.faults
     return reading.body
@@ -50,6 +52,7 @@ def unreadable(kind: Any = "unknown") -> Message:
     """A frame that nothing is known of."""
     nothing: Any = UNSET
     return Message(
-        7, (6, 7), NOON_NS, 3, "10.0.0.1:50001", "10.0.0.9:9092", kind, nothing, nothing, nothing, nothing, nothing, nothing, nothing,
+        7, (6, 7), NOON_NS, 3, "10.0.0.1:50001", "10.0.0.9:9092", kind, nothing, nothing, nothing, nothing, nothing,
+        nothing, nothing,
         30, None, ["BODY_TOO_SHORT"], "header",
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""`kshark explain tables --sql` as a script that an engine runs: its views, its queries, and rows that can be compared."""
+"""`kshark explain tables --sql` as a script that an engine runs: its views, its queries, and rows that can be
+compared."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def _comparable(cell: Any) -> str:
 
 
 def in_duckdb(folder: Path, views: Iterable[str], queries: Iterable[str]) -> list[pa.Table]:
-    """The queries' results in an engine of its own process: beside other libraries, DuckDB 2.0 complains of leaks when a process ends."""
+    """The queries' results in an engine of its own process: beside other libraries, DuckDB 2.0 complains of leaks when
+    a process ends."""
     with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
         return elsewhere.submit(_answers, folder, views, queries).result()
 

@@ -9,8 +9,10 @@ from kshark.output.spans import plain
 
 def change(packet: int, event: str, *ranges: InFlightRange) -> Delivery:
     return Delivery(
-        group_id="billing", topic_id="topic-id", topic="invoices", partition=0, packet=packet, time_ns=0, event=event, member_id="m",
-        start_offset=100, end_offset=110, ranges=list(ranges), offsets=[(100, 109)], client_id="consumer-1", client="10.0.0.1:50001",
+        group_id="billing", topic_id="topic-id", topic="invoices", partition=0, packet=packet, time_ns=0, event=event,
+        member_id="m",
+        start_offset=100, end_offset=110, ranges=list(ranges), offsets=[(100, 109)], client_id="consumer-1",
+        client="10.0.0.1:50001",
     )  # fmt: skip
 
 
@@ -24,8 +26,10 @@ def told(changes: list[Delivery], width: int | None) -> list[str]:
 
 def test_all_in_one_row_where_there_is_room() -> None:
     assert told(CHANGES, None) == [
-        "packet  time          records of             event             by          offsets  start  end  in flight afterwards",
-        "   225  00:00:00.000  billing · invoices[0]  acquired          consumer-1  100-109    100  110  100-109 acquired ×1 consumer-1",
+        "packet  time          records of             event             by          offsets  start  end  in flight "
+        "afterwards",
+        "   225  00:00:00.000  billing · invoices[0]  acquired          consumer-1  100-109    100  110  100-109 "
+        "acquired ×1 consumer-1",
         "   232  00:00:00.000  billing · invoices[0]  session released  consumer-1  100-109    100  110",
         "",
         "2 changes in 1 share partition",

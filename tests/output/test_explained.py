@@ -114,12 +114,16 @@ def test_each_code_says_what_to_do(code: str) -> None:
 
 def test_a_weird_and_the_rule_that_judges_it_name_each_other() -> None:
     assert "judged as  UNDECODABLE_BODY" in text(code_lines(CODES["VARINT_TOO_LONG"]))
-    assert "A varint longer than its type allows." in text(code_lines(CODES["UNDECODABLE_BODY"])).replace("\n" + 11 * " ", " ")
+    assert "A varint longer than its type allows." in text(code_lines(CODES["UNDECODABLE_BODY"])).replace(
+        "\n" + 11 * " ", " "
+    )
 
 
 def test_an_error_says_who_sends_it_and_why() -> None:
     told = text(error_lines(ErrorCode.INVALID_SHARE_SESSION_EPOCH))
-    assert told.startswith("123 INVALID_SHARE_SESSION_EPOCH  retriable\nThe epoch is not the one that the share session expects.\n\n")
+    assert told.startswith(
+        "123 INVALID_SHARE_SESSION_EPOCH  retriable\nThe epoch is not the one that the share session expects.\n\n"
+    )
     assert "\n\nShareFetch, ShareAcknowledge, top level\n" in told
     assert "epoch 0: an acknowledgement cannot open a session" in told
     assert "open a new session" in told
@@ -138,10 +142,16 @@ def test_every_error_and_every_code_can_be_explained() -> None:
 def test_rules_are_a_table() -> None:
     lines = text(rule_lines(140)).splitlines()
     assert lines[0] == "rule  code                              judges      may blame       verdict  a finding says"
-    found = next(at for at, line in enumerate(lines) if "  25  SESSION_UNKNOWN                   session     broker          VUN " in line)
+    found = next(
+        at
+        for at, line in enumerate(lines)
+        if "  25  SESSION_UNKNOWN                   session     broker          VUN " in line
+    )
     assert lines[found].endswith("      The broker holds no session for this member; the cause says")
     assert lines[found + 1].split() == ["what", "ended", "or", "prevented", "it."]
-    assert "  24  ACK_IN_INITIAL_FETCH              exchange    client          VU       A ShareFetch" in text(rule_lines(None))
+    assert "  24  ACK_IN_INITIAL_FETCH              exchange    client          VU       A ShareFetch" in text(
+        rule_lines(None)
+    )
 
 
 def test_what_rules_say_stands_below_where_there_is_no_room_beside() -> None:

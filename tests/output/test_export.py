@@ -270,7 +270,9 @@ def test_a_file_beside_the_tables_stays(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["s3a://bucket/tables", "file:/tables", "hdfs://host/tables"])
-def test_only_folders_of_this_machine_are_written_to(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_folders_of_this_machine_are_written_to(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="is no folder of this machine"):
         Export(name)
@@ -334,7 +336,11 @@ def test_rows_of_each_day_have_a_folder(folder: Path) -> None:
         (3, "2024-10-05"),
         (4, "2024-10-06"),
     ]
-    assert sorted(path.name for path in (folder / "weirds").iterdir()) == ["date=2024-10-04", "date=2024-10-05", "date=2024-10-06"]
+    assert sorted(path.name for path in (folder / "weirds").iterdir()) == [
+        "date=2024-10-04",
+        "date=2024-10-05",
+        "date=2024-10-06",
+    ]
     assert [path.name for path in (folder / "flows").iterdir()] == ["date=__HIVE_DEFAULT_PARTITION__"]
     assert read_manifest(folder).paths == held(folder) - {MANIFEST}
 

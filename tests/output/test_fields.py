@@ -38,7 +38,9 @@ ANSWERED = response(
     "ShareFetch",
     1,
     error_code=0,
-    responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": 4, "error_code": 6, "current_leader": {"leader_id": 2}}]}],
+    responses=[
+        {"topic_id": TOPIC, "partitions": [{"partition_index": 4, "error_code": 6, "current_leader": {"leader_id": 2}}]}
+    ],
 )
 
 
@@ -128,7 +130,15 @@ def test_a_name_that_no_message_has_is_refused_with_what_comes_close(name: str, 
 
 
 def test_columns_of_attributes_are_what_each_message_gives_by_itself() -> None:
-    names = ["frame.number", "kafka.flow", "kafka.len", "kafka.api_key", "kafka.api", "kafka.api_version", "kafka.correlation_id"]
+    names = [
+        "frame.number",
+        "kafka.flow",
+        "kafka.len",
+        "kafka.api_key",
+        "kafka.api",
+        "kafka.api_version",
+        "kafka.correlation_id",
+    ]
     messages = list(kshark.read(CAPTURES / "adv-frames.pcap"))
     readers = [FIELDS.reader(name) for name in [*names, "kafka.client_id"]]
     one_by_one = fields_lines([*readers, FIELDS.reader("frame.time_epoch")])

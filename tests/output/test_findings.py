@@ -48,7 +48,8 @@ def told(of: Finding, width: int | None = None, **topics: str) -> list[str]:
 def test_a_violation_says_who_what_and_the_next_step() -> None:
     assert told(finding()) == [
         "12:03:07.412  EPOCH_SKIP_AHEAD  violation by client billing-3 · skip_after_timeout",
-        "              client billing-3 (10.0.4.17:51234, librdkafka 2.11.0) · group billing · member JUkzTnp0Qm6-aaaaaaaaaa"
+        "              client billing-3 (10.0.4.17:51234, librdkafka 2.11.0) · group billing · member "
+        "JUkzTnp0Qm6-aaaaaaaaaa"
         " · broker 10.0.1.5:9092",
         "              An epoch beyond the one due: a request was counted that the broker never accepted.",
         "              exchange 12 used epoch 6 and was refused; exchange 11 with epoch 5 was never answered",
@@ -65,7 +66,14 @@ def test_an_unknown_says_what_could_not_be_proved() -> None:
 
 def test_a_note_blames_nobody() -> None:
     note = finding(
-        code="SESSION_REOPEN", rule=29, verdict="note", severity="note", blame="unknown", cause=None, client_id=None, software=None
+        code="SESSION_REOPEN",
+        rule=29,
+        verdict="note",
+        severity="note",
+        blame="unknown",
+        cause=None,
+        client_id=None,
+        software=None,
     )
     lines = told(note)
     assert lines[0] == "12:03:07.412  SESSION_REOPEN  note"
@@ -93,7 +101,10 @@ def test_findings_of_one_sort_are_told_by_the_first() -> None:
         finding(verdict="note", packet=1),
         *(finding(packet=packet, time_ns=later) for packet in (2, 3)),
         finding(code="EPOCH_STALE", cause="stale"),
-        *(finding(cause="skip_ahead", packet=packet, time_ns=time_ns) for packet, time_ns in ((4, NOON_NS), (5, NOON_NS), (6, later))),
+        *(
+            finding(cause="skip_ahead", packet=packet, time_ns=time_ns)
+            for packet, time_ns in ((4, NOON_NS), (5, NOON_NS), (6, later))
+        ),
     ]
     sorts = alike(found)
     assert [(one.first.code, one.first.verdict, one.first.cause, one.first.packet, one.times) for one in sorts] == [
@@ -104,7 +115,8 @@ def test_findings_of_one_sort_are_told_by_the_first() -> None:
     ]
     headlines = [plain(next(finding_lines(one.first, None, {}, one))) for one in sorts]
     assert headlines[0] == (
-        "12:03:07.412  EPOCH_SKIP_AHEAD  violation by client billing-3 · skip_ahead · the first of 3, until 12:03:09.412"
+        "12:03:07.412  EPOCH_SKIP_AHEAD  violation by client billing-3 · skip_ahead · the first of 3, until "
+        "12:03:09.412"
     )
     assert headlines[2] == "12:03:07.412  EPOCH_STALE  violation by client billing-3 · stale"
 
@@ -118,24 +130,39 @@ def test_the_verdict_is_never_a_bare_zero() -> None:
     for _ in range(9):
         tally.add(finding(verdict="unknown", unknown_because="hidden_traffic"))
     seen = Observed(
-        sessions=1204, exchanges=48210, gaps=1, judged=9000, since_ns=NOON_NS, until_ns=NOON_NS + 61 * 10**9, brokers={"10.0.1.5:9092"}
+        sessions=1204,
+        exchanges=48210,
+        gaps=1,
+        judged=9000,
+        since_ns=NOON_NS,
+        until_ns=NOON_NS + 61 * 10**9,
+        brokers={"10.0.1.5:9092"},
     )
     assert closing(tally, seen, 18, 19) == [
         "EPOCH_SKIP_AHEAD 9",
         "0 violations in 1,204 sessions, 9 unknown (hidden_traffic 9), 0 notes (48,210 exchanges, 1 gap)",
-        "2 rules looked at 9,000 of 48,210 exchanges with 10.0.1.5:9092 · 2026-11-21 12:03:07.412 to 12:04:08.412 UTC (1 min 1 s)",
+        "2 rules looked at 9,000 of 48,210 exchanges with 10.0.1.5:9092 · 2026-11-21 12:03:07.412 to 12:04:08.412 UTC "
+        "(1 min 1 s)",
     ]
 
 
 def test_what_was_not_looked_at_is_said() -> None:
     brokers = {f"10.0.1.{number}:9092" for number in range(5)}
     _, judged = closing(Tally(), Observed(exchanges=7, judged=1, brokers=brokers, tls_connections=1, duplicates=40), 18)
-    assert judged == "1 rule looked at 1 of 7 exchanges with 5 brokers · 1 TLS connection not read · 40 packets captured twice"
-    assert closing(Tally(), Observed(exchanges=7, tls_connections=28), 5)[1].endswith("other rules are about · 28 TLS connections not read")
+    assert (
+        judged
+        == "1 rule looked at 1 of 7 exchanges with 5 brokers · 1 TLS connection not read · 40 packets captured twice"
+    )
+    assert closing(Tally(), Observed(exchanges=7, tls_connections=28), 5)[1].endswith(
+        "other rules are about · 28 TLS connections not read"
+    )
     assert closing(Tally(), Observed(tls_connections=2), 5)[1] == (
         "nothing was judged: there is no exchange of Kafka · 2 TLS connections not read"
     )
-    assert closing(Tally(), Observed(exchanges=7), 18)[1] == "nothing was judged: none of 7 exchanges is of an API that rules are about"
+    assert (
+        closing(Tally(), Observed(exchanges=7), 18)[1]
+        == "nothing was judged: none of 7 exchanges is of an API that rules are about"
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +191,9 @@ def test_what_was_not_judged_is_no_good_news() -> None:
 
 
 def test_codes_without_a_number_are_no_rules() -> None:
-    assert closing(Tally(), Observed(exchanges=7, judged=2))[1] == "what was selected was looked for in 2 of 7 exchanges"
+    assert (
+        closing(Tally(), Observed(exchanges=7, judged=2))[1] == "what was selected was looked for in 2 of 7 exchanges"
+    )
 
 
 def test_bytes_are_judged_whatever_they_are_of() -> None:
@@ -173,8 +202,16 @@ def test_bytes_are_judged_whatever_they_are_of() -> None:
 
 
 def test_refusals_are_explained_or_named() -> None:
-    answered = Counter({Refusal("OffsetCommit", 22, "c1"): 12, Refusal("ShareFetch", 122, "c1"): 1, Refusal("ShareFetch", 122, "c2"): 2})
-    seen = Observed(judged=20, exchanges=20, answered=answered, explained=Counter({Refusal("ShareFetch", 122, "c2"): 1}))
+    answered = Counter(
+        {
+            Refusal("OffsetCommit", 22, "c1"): 12,
+            Refusal("ShareFetch", 122, "c1"): 1,
+            Refusal("ShareFetch", 122, "c2"): 2,
+        }
+    )
+    seen = Observed(
+        judged=20, exchanges=20, answered=answered, explained=Counter({Refusal("ShareFetch", 122, "c2"): 1})
+    )
     assert closing(Tally(), seen)[2:] == [
         "refusals without a rule: 12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1 · "
         "2 × ShareFetch 122 (SHARE_SESSION_NOT_FOUND) of 2 clients"
@@ -233,7 +270,9 @@ def test_the_summary_counts_what_was_shown() -> None:
             "by_code": {"EPOCH_SKIP_AHEAD": 1, "SESSION_REOPEN": 1},
             "rules": [18, 20],
             "unexplained": [{"api": "OffsetCommit", "error_code": 22, "count": 12, "clients": ["c1"]}],
-            "ordinary": [{"api": "FindCoordinator", "error_code": 15, "count": 2, "clients": ["c2"], "cause": "not_available"}],
+            "ordinary": [
+                {"api": "FindCoordinator", "error_code": 15, "count": 2, "clients": ["c2"], "cause": "not_available"}
+            ],
             "covered": {"since_ns": None, "until_ns": None, "brokers": ["b:1"], "tls_connections": 3, "duplicates": 0},
         }
     }

@@ -35,7 +35,8 @@ def partitions(*indexes: int) -> list[dict[str, object]]:
 
 def test_a_pipe_gets_everything() -> None:
     assert line(fetch(topics=partitions(0, 1, 2, 5))) == (
-        f"   41 12:03:07.412345 10.0.0.1:50001 → 10.0.0.9:9092 ShareFetch v1 #12 group=g member={MEMBER} epoch=2 {TOPIC}[0-2,5]"
+        f"   41 12:03:07.412345 10.0.0.1:50001 → 10.0.0.9:9092 ShareFetch v1 #12 group=g member={MEMBER} epoch=2 "
+        f"{TOPIC}[0-2,5]"
     )
 
 
@@ -44,7 +45,9 @@ def test_a_narrow_terminal_gets_the_flow_number_and_short_ids() -> None:
 
 
 def test_where_room_is_short_the_error_stands_before_the_time() -> None:
-    assert line(response("ShareFetch", 1, error_code=123), 80).endswith("ShareFetch v1 123 INVALID_SHARE_SESSION_EPOCH 1.25 ms")
+    assert line(response("ShareFetch", 1, error_code=123), 80).endswith(
+        "ShareFetch v1 123 INVALID_SHARE_SESSION_EPOCH 1.25 ms"
+    )
 
 
 def test_an_answer_says_how_long_it_took_and_which_error_it_carries() -> None:
@@ -64,7 +67,9 @@ def test_an_answer_says_whose_it_is() -> None:
 
 def test_errors_of_partitions_are_counted() -> None:
     answer = response(
-        "ShareFetch", 1, responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": i, "error_code": 6} for i in range(3)]}]
+        "ShareFetch",
+        1,
+        responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": i, "error_code": 6} for i in range(3)]}],
     )
     assert said(answer) == f"1.25 ms 6 NOT_LEADER_OR_FOLLOWER ×3 {TOPIC}[0-2]"
 
@@ -87,18 +92,27 @@ def test_ranges_count_the_records_they_cover() -> None:
 @pytest.mark.parametrize(
     ("of", "text"),
     [
-        (request("FindCoordinator", 4, key_type=2, coordinator_keys=["g:x:1"]), "key_type=SHARE coordinator_keys=g:x:1"),
+        (
+            request("FindCoordinator", 4, key_type=2, coordinator_keys=["g:x:1"]),
+            "key_type=SHARE coordinator_keys=g:x:1",
+        ),
         (
             response("FindCoordinator", 4, coordinators=[{"key": "g", "node_id": 1, "host": "k", "port": 9}]),
             "1.25 ms key=g node=1 host=k port=9",
         ),
         (request("Metadata", 12, topics=[{"name": "orders"}, {"name": "two words"}]), 'orders,"two words"'),
         (request("Metadata", 12, topics=None), ""),
-        (request("ApiVersions", 3, client_software_name="java", client_software_version="4.1.0"), "software=java version=4.1.0"),
+        (
+            request("ApiVersions", 3, client_software_name="java", client_software_version="4.1.0"),
+            "software=java version=4.1.0",
+        ),
         (response("ApiVersions", 3, api_keys=[{"api_key": 1}, {"api_key": 2}]), "1.25 ms api_keys=2"),
         (request("Produce", 9, acks=-1, topic_data=[{"name": "t", "partition_data": [{"index": 4}]}]), "acks=-1 t[4]"),
         (request("Fetch", 12, replica_id=-1, session_id=7, session_epoch=0), "session=7 session_epoch=0"),
-        (request("Heartbeat", 4, group_id="g", generation_id=3, member_id="m", group_instance_id=None), "group=g generation=3 member=m"),
+        (
+            request("Heartbeat", 4, group_id="g", generation_id=3, member_id="m", group_instance_id=None),
+            "group=g generation=3 member=m",
+        ),
     ],
 )
 def test_any_api_is_summed_up_from_its_schema(of: Message, text: str) -> None:
@@ -107,7 +121,9 @@ def test_any_api_is_summed_up_from_its_schema(of: Message, text: str) -> None:
 
 def test_records_are_counted_with_their_bytes() -> None:
     batch = write_batch([Record(n, 0, None, b"v", ()) for n in range(3)])
-    produced = request("Produce", 9, acks=1, topic_data=[{"name": "t", "partition_data": [{"index": 0, "records": batch * 2}]}])
+    produced = request(
+        "Produce", 9, acks=1, topic_data=[{"name": "t", "partition_data": [{"index": 0, "records": batch * 2}]}]
+    )
     assert said(produced) == f"acks=1 t[0] records=6 ({2 * len(batch)} B)"
 
 
@@ -138,11 +154,23 @@ def test_every_api_in_every_version_has_a_summary() -> None:
 
 
 def test_partitions_read_as_ranges() -> None:
-    assert [ranged(each) for each in ([], [3], [0, 1, 2], [0, 2, 3], range(0, 20, 2))] == ["", "3", "0-2", "0,2-3", "0,2,4,6,…"]
+    assert [ranged(each) for each in ([], [3], [0, 1, 2], [0, 2, 3], range(0, 20, 2))] == [
+        "",
+        "3",
+        "0-2",
+        "0,2-3",
+        "0,2,4,6,…",
+    ]
 
 
 def test_a_pipe_gets_the_same_text_without_styles() -> None:
-    talk = [fetch(), response("ShareFetch", 1, error_code=123), unreadable(), request("Produce", 9, packet=100_000, acks=-1), fetch()]
+    talk = [
+        fetch(),
+        response("ShareFetch", 1, error_code=123),
+        unreadable(),
+        request("Produce", 9, packet=100_000, acks=-1),
+        fetch(),
+    ]
     pipe, styled = MessageLines(REGISTRY), MessageLines(REGISTRY)
     assert pipe.text(talk) == "".join(plain(styled.of(each)) + "\n" for each in talk)
     assert pipe.widths == styled.widths

@@ -40,9 +40,9 @@ def unread(kind: str, times: int, code: str = "ENVELOPE_UNREAD") -> Weird:
 
 
 def test_a_capture_without_kafka_says_what_it_did_not_read() -> None:
-    assert told(unread("UDP: WireGuard", 210), unread("ARP", 3, "NOT_TCP"), unread("link type 147", 1, "LINK_TYPE_UNKNOWN"))[0] == (
-        "no Kafka messages: 210 UDP packets: WireGuard, 1 packet: link type 147, 3 packets: ARP, not read"
-    )
+    assert told(
+        unread("UDP: WireGuard", 210), unread("ARP", 3, "NOT_TCP"), unread("link type 147", 1, "LINK_TYPE_UNKNOWN")
+    )[0] == ("no Kafka messages: 210 UDP packets: WireGuard, 1 packet: link type 147, 3 packets: ARP, not read")
     assert told(unread("UDP", 1, "NOT_TCP")) == ["no Kafka messages: 1 packet: UDP, not read"]
     assert told(closed(1, "http", 20), unread("UDP", 9, "NOT_TCP"), unread("IP: ESP", 1_000))[0] == (
         "no Kafka messages: 1 connection http (20 B), 1,000 IP packets: ESP, not read"
@@ -75,17 +75,24 @@ def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:
         Weird("FRAME_LENGTH_INVALID", "framing", 4, 1, "-1"),
     ) == [
         "FRAME_LENGTH_INVALID ×1  A length prefix is negative or beyond the limit. First: packet 4: -1",
-        "STREAM_GAP ×2, 1.50 kB  Bytes of a connection that the capture does not hold. First: packet 17: 1448 bytes of the broker",
-        "NOT_KAFKA ×1, 20 B  A connection carries another protocol; its bytes were counted and skipped. First: packet 3",
+        "STREAM_GAP ×2, 1.50 kB  Bytes of a connection that the capture does not hold. First: packet 17: 1448 bytes "
+        "of the broker",
+        "NOT_KAFKA ×1, 20 B  A connection carries another protocol; its bytes were counted and skipped. First: packet "
+        "3",
     ]
 
 
 def test_one_that_stands_for_many_counts_as_many() -> None:
-    assert told(request("Metadata", 12), Weird("DUPLICATE_PACKETS", "reassembly", 90, 1, "2 connections", size=4_500, times=40)) == [
-        "DUPLICATE_PACKETS ×40, 4.50 kB  Connections that were captured twice: packets with what their connection had carried before were "
+    assert told(
+        request("Metadata", 12), Weird("DUPLICATE_PACKETS", "reassembly", 90, 1, "2 connections", size=4_500, times=40)
+    ) == [
+        "DUPLICATE_PACKETS ×40, 4.50 kB  Connections that were captured twice: packets with what their connection had "
+        "carried before were "
         "left out. First: packet 90: 2 connections"
     ]
 
 
 def test_codes_of_messages_count_too() -> None:
-    assert told(unreadable(), unreadable()) == ["BODY_TOO_SHORT ×2, 60 B  The frame ends before the body does. First: packet 7"]
+    assert told(unreadable(), unreadable()) == [
+        "BODY_TOO_SHORT ×2, 60 B  The frame ends before the body does. First: packet 7"
+    ]

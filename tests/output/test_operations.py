@@ -11,11 +11,22 @@ def shown(*operations: Operation, verbose: bool = False) -> list[str]:
     return [plain(line) for line in operation_lines(operations, None, verbose=verbose, indent=2)]
 
 
-def operation(kind: str, *partitions: OperationPartition, packet: int = 1, outcome: str = "done", **more: object) -> Operation:
+def operation(
+    kind: str, *partitions: OperationPartition, packet: int = 1, outcome: str = "done", **more: object
+) -> Operation:
     told = {"error_code": 0, "because": None, "in_sight": None, "latency_ns": 4_000_000, **more}
     head = ("g", kind, packet, packet * 1_000_000, packet + 5)
     return Operation(
-        *head, told["latency_ns"], "tool", "h:1", "b:1", outcome, told["error_code"], told["because"], told["in_sight"], [*partitions]
+        *head,
+        told["latency_ns"],
+        "tool",
+        "h:1",
+        "b:1",
+        outcome,
+        told["error_code"],
+        told["because"],
+        told["in_sight"],
+        [*partitions],
     )  # type: ignore[arg-type]
 
 
@@ -29,7 +40,9 @@ def test_a_row_for_each_change_and_a_count_of_what_was_read() -> None:
     assert shown(
         operation("list", packet=2),
         operation("assign", row(0), row(1), packet=20, in_sight=False),
-        operation("alter_offsets", row(0, 5, asked=initialized), row(1, 7, asked=initialized), packet=30, in_sight=True),
+        operation(
+            "alter_offsets", row(0, 5, asked=initialized), row(1, 7, asked=initialized), packet=30, in_sight=True
+        ),
         operation("describe_offsets", row(0, 5), packet=40),
         operation("list", packet=3),
     ) == [
@@ -42,7 +55,14 @@ def test_a_row_for_each_change_and_a_count_of_what_was_read() -> None:
 
 def test_what_did_not_end_well_says_why() -> None:
     lines = shown(
-        operation("alter_offsets", row(0, 5), row(1, 7, lacking=True), outcome="unfinished", because="not_asked", in_sight=True),
+        operation(
+            "alter_offsets",
+            row(0, 5),
+            row(1, 7, lacking=True),
+            outcome="unfinished",
+            because="not_asked",
+            in_sight=True,
+        ),
         operation("delete_offsets", row(None), packet=2, outcome="refused", error_code=68),
         operation("describe", packet=3, outcome="unfinished", because="not_told"),
         operation("delete_group", packet=4, outcome="unanswered", latency_ns=None),
@@ -57,7 +77,8 @@ def test_what_did_not_end_well_says_why() -> None:
 
 def test_all_of_them() -> None:
     assert [
-        line.split()[2:-3] for line in shown(operation("describe_offsets", row(0, 5)), operation("list", packet=2), verbose=True)[1:]
+        line.split()[2:-3]
+        for line in shown(operation("describe_offsets", row(0, 5)), operation("list", packet=2), verbose=True)[1:]
     ] == [
         ["describe", "offsets", "tool", "orders:0=5"],
         ["list", "tool"],

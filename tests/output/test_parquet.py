@@ -38,7 +38,11 @@ def cell(text: str) -> Any:
         case array:
             assert not isinstance(array, str)
             element = array[0]
-            return [CELLS[element]] if isinstance(element, str) else [tuple(CELLS[t] if t != "binary" else None for _, t in element[0])]
+            return (
+                [CELLS[element]]
+                if isinstance(element, str)
+                else [tuple(CELLS[t] if t != "binary" else None for _, t in element[0])]
+            )
 
 
 HERE = Where("a.pcap", "a.pcap:7", "10.0.0.1:9092", "10.0.0.2:50000")
@@ -46,7 +50,8 @@ NOWHERE = Where("b.pcap", None, None, None)
 
 
 def rows_of(name: str) -> list[Row]:
-    """A row with all cells, one with none, one with empty arrays, one of a body that lacks all fields, and the first again."""
+    """A row with all cells, one with none, one with empty arrays, one of a body that lacks all fields, and the first
+    again."""
     cells = [cell(column.type) for column in TABLES[name].columns[len(COMMON) :]]
     full, null = (HERE, 3, CELLS["bigint"], 3, *cells), (NOWHERE, 4, 1_999, None, *[None] * len(cells))
     empty = (HERE, 5, -1, None, *[[] if isinstance(one, list) else UNSET for one in cells])
@@ -68,10 +73,18 @@ def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> N
 
     assert read.schema == arrow_schema(TABLES[name])
     assert read.schema.metadata == arrow_schema(TABLES[name]).metadata
-    assert [field.metadata[b"comment"].decode() for field in read.schema] == [column.about for column in TABLES[name].columns]
+    assert [field.metadata[b"comment"].decode() for field in read.schema] == [
+        column.about for column in TABLES[name].columns
+    ]
     assert read.equals(pa.Table.from_batches([record_batch(read.schema, Block.of(rows))]))
     assert read.column("flow_id").to_pylist() == ["a.pcap:7", None, *["a.pcap:7"] * 3]
-    assert read.column("ts").cast(pa.int64()).to_pylist() == [CELLS["bigint"] // 1000, 1, -1, -1, CELLS["bigint"] // 1000]
+    assert read.column("ts").cast(pa.int64()).to_pylist() == [
+        CELLS["bigint"] // 1000,
+        1,
+        -1,
+        -1,
+        CELLS["bigint"] // 1000,
+    ]
     assert read.column("ts_ns").to_pylist() == [CELLS["bigint"], 1_999, -1, -1, CELLS["bigint"]]
     own = read.column_names[len(COMMON) :]
     assert read.slice(3, 1).select(own).to_pylist() == read.slice(1, 1).select(own).to_pylist() == [dict.fromkeys(own)]
@@ -145,7 +158,9 @@ def test_a_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch:
     assert pq.read_table(tmp_path / "weirds").column("packet").to_pylist() == list(range(95))
 
 
-def test_when_all_tables_together_hold_too_much_the_largest_makes_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_all_tables_together_hold_too_much_the_largest_makes_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parquet_files, "HELD_BYTES", 40_000)
     files = PartFiles(tmp_path, Partitions(()))
     short, long = rows_of("findings")[:1] * 10, rows_of("weirds")[:1] * 300

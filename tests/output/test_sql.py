@@ -45,7 +45,9 @@ def test_there_is_a_view_of_each_table_and_of_kafkas_names() -> None:
 def test_names_are_kafkas_own(tmp_path: Path) -> None:
     asked = {
         "SELECT error FROM errors WHERE error_code = 123 AND retriable": ["INVALID_SHARE_SESSION_EPOCH"],
-        "SELECT about FROM apis WHERE api = 'TxnOffsetCommit'": ["A producer commits a group's offsets inside its transaction."],
+        "SELECT about FROM apis WHERE api = 'TxnOffsetCommit'": [
+            "A producer commits a group's offsets inside its transaction."
+        ],
         "SELECT number, lowest, highest FROM releases WHERE api_key = 11 AND release = '4.0'": [3, 2, 9],
         "SELECT lowest, highest, unstable FROM releases WHERE api_key = 8 AND release = '4.1'": [2, 10, True],
         "SELECT count(*) AS every FROM releases": [sum(bool(text) for row in SPOKEN.values() for text in row)],

@@ -100,7 +100,12 @@ def test_markup_in_cells_is_text() -> None:
 
 
 def test_columns_for_which_there_is_no_room_are_named() -> None:
-    columns = (Column("group"), Column("broker", drop=2), Column("lasted", right=True, drop=1), Column("nothing", drop=1))
+    columns = (
+        Column("group"),
+        Column("broker", drop=2),
+        Column("lasted", right=True, drop=1),
+        Column("nothing", drop=1),
+    )
     rows: list[list[Cell]] = [["g", "127.0.0.1:20092", "483 ms", ""]]
     assert [plain(line) for line in table(columns, rows, 24)] == [
         "group  broker",

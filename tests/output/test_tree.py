@@ -51,7 +51,12 @@ def test_an_answer_names_the_group_and_the_member_of_its_request() -> None:
 
 def test_bytes_that_are_text_read_as_text() -> None:
     lines = tree(
-        request("JoinGroup", 5, group_id="g", protocols=[{"name": "range", "metadata": b"\x00\x01"}, {"name": "x", "metadata": b"hey"}])
+        request(
+            "JoinGroup",
+            5,
+            group_id="g",
+            protocols=[{"name": "range", "metadata": b"\x00\x01"}, {"name": "x", "metadata": b"hey"}],
+        )
     )
     assert "      metadata: 00 01" in lines
     assert '      metadata: "hey"' in lines
@@ -60,13 +65,19 @@ def test_bytes_that_are_text_read_as_text() -> None:
 def test_long_values_are_cut_and_say_how_long_they_are() -> None:
     (line,) = [line for line in tree(request("SaslAuthenticate", 1, auth_bytes=b"\xff" * 1000)) if "auth_bytes" in line]
     assert line.endswith("ff… (1.00 kB)")
-    (line,) = [line for line in tree(request("SaslAuthenticate", 1, auth_bytes="€".encode() * 1000)) if "auth_bytes" in line]
+    (line,) = [
+        line for line in tree(request("SaslAuthenticate", 1, auth_bytes="€".encode() * 1000)) if "auth_bytes" in line
+    ]
     assert line.endswith('€"… (3.00 kB)')
 
 
 def test_records_are_opened() -> None:
-    batch = write_batch([Record(7, 1_000, b"k", None, (("h", b"\xff"),)), Record(8, 1_001, None, b"v", ())], codec="gzip")
-    produced = request("Produce", 9, acks=1, topic_data=[{"name": "t", "partition_data": [{"index": 0, "records": batch}]}])
+    batch = write_batch(
+        [Record(7, 1_000, b"k", None, (("h", b"\xff"),)), Record(8, 1_001, None, b"v", ())], codec="gzip"
+    )
+    produced = request(
+        "Produce", 9, acks=1, topic_data=[{"name": "t", "partition_data": [{"index": 0, "records": batch}]}]
+    )
     lines = [line.strip() for line in tree(produced)]
     at = lines.index("records: 2")
     assert lines[at + 1 : at + 12] == [

@@ -27,15 +27,21 @@ def test_a_paragraph_says_what_how_often_since_when_and_what_to_do() -> None:
     later: dict[str, Any] = {"packet": 90500, "time_ns": NOON_NS + 65 * 10**9}
     network: dict[str, Any] = {"code": "EPOCH_REPLAY", "blame": "network", **later}
     assert told(
-        finding(), finding(**later), finding(**network), finding(code="NO_RECOVERY", verdict="unknown"), finding(verdict="note")
+        finding(),
+        finding(**later),
+        finding(**network),
+        finding(code="NO_RECOVERY", verdict="unknown"),
+        finding(verdict="note"),
     ) == [
         "group billing · client billing-3: 3 violations of 2 rules, 12:03:07.412 to 12:04:12.412",
         "  member JUkzTnp0Qm6-aaaaaaaaaa · broker 10.0.1.5:9092 · packets 90412 to 90500",
         "  2 × EPOCH_SKIP_AHEAD  An epoch beyond the one due: a request was counted that the broker never accepted.",
-        "      → Count a request when it is answered, not when it is sent. After one without an answer open a new session: "
+        "      → Count a request when it is answered, not when it is sent. After one without an answer open a new "
+        "session: "
         "a ShareFetch with epoch 0.",
         "  1 × EPOCH_REPLAY (by the network)  The epoch that was just used, again: the same request twice.",
-        "      → Never send a request again under the same epoch. After a lost answer, or on a new connection, open a new session: "
+        "      → Never send a request again under the same epoch. After a lost answer, or on a new connection, open a "
+        "new session: "
         "a ShareFetch with epoch 0.",
         "  not proved: NO_RECOVERY",
         "",
@@ -56,7 +62,11 @@ def test_what_is_not_proved_is_said_to_be_so() -> None:
 def test_the_most_frequent_rules_have_advice_and_the_others_are_named() -> None:
     codes = ["EPOCH_STALE", "EPOCH_REPLAY", "EPOCH_NEGATIVE", "EPOCH_SKIP_AHEAD", "TWO_COUNTERS"]
     lines = told(*(finding(code=code) for times, code in enumerate(codes, 1) for _ in range(times)))
-    assert [line.split()[2] for line in lines if " × " in line] == ["TWO_COUNTERS", "EPOCH_SKIP_AHEAD", "EPOCH_NEGATIVE"]
+    assert [line.split()[2] for line in lines if " × " in line] == [
+        "TWO_COUNTERS",
+        "EPOCH_SKIP_AHEAD",
+        "EPOCH_NEGATIVE",
+    ]
     assert lines[-2] == "  also EPOCH_REPLAY 2, EPOCH_STALE"
 
 
@@ -74,7 +84,10 @@ def test_a_group_is_told_as_one_where_many_of_it_are_in_trouble() -> None:
         f"group billing · client client-{name}: 1 violation of 1 rule, 12:03:07.412" for name in "abc"
     ]
     head, where, *_ = told(*map(of, "abcde"), of("a", code="EPOCH_STALE", packet=90500))
-    assert head == "group billing · 5 members, clients client-a, client-b, client-c and 2 more: 6 violations of 2 rules, 12:03:07.412"
+    assert (
+        head == "group billing · 5 members, clients client-a, client-b, client-c and 2 more: 6 violations of 2 rules, "
+        "12:03:07.412"
+    )
     assert where == "  broker 10.0.1.5:9092 · packets 90412 to 90500"
 
 

@@ -30,7 +30,8 @@ def test_durations_have_three_digits_and_a_unit(ns: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (3_400, "3.40 kB"), (12_040_000, "12.0 MB"), (999_900, "1.00 MB")]
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (3_400, "3.40 kB"), (12_040_000, "12.0 MB"), (999_900, "1.00 MB")],
 )
 def test_sizes_have_decimal_units(count: int, text: str) -> None:
     assert size(count) == text
@@ -53,7 +54,11 @@ def test_milliseconds_stand_without_their_unit() -> None:
 
 
 def test_one_is_singular() -> None:
-    assert [counted(1, "session"), counted(0, "session"), counted(1204, "session")] == ["1 session", "0 sessions", "1,204 sessions"]
+    assert [counted(1, "session"), counted(0, "session"), counted(1204, "session")] == [
+        "1 session",
+        "0 sessions",
+        "1,204 sessions",
+    ]
 
 
 def test_strings_of_a_capture_cannot_steer_a_terminal() -> None:

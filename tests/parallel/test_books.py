@@ -1,4 +1,5 @@
-"""Rules of other machines, judged by buckets: what they look at lies together, whatever the keys of all machines have in common."""
+"""Rules of other machines, judged by buckets: what they look at lies together, whatever the keys of all machines have
+in common."""
 
 from __future__ import annotations
 

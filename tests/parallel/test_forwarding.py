@@ -1,4 +1,5 @@
-"""Connections on their way to another process: it has them as they were when a batch was packed, and forgets those that are over."""
+"""Connections on their way to another process: it has them as they were when a batch was packed, and forgets those that
+are over."""
 
 from __future__ import annotations
 
@@ -83,7 +84,11 @@ def test_what_the_other_process_learned_itself_stays() -> None:
     theirs(receiver).software_name, theirs(receiver).software_version = "librdkafka", "2.8"
     changed(flow)
     receiver.events(forwarder.pack([TOLD["gap"](flow)]))
-    assert (theirs(receiver).software_name, theirs(receiver).software_version, theirs(receiver).gaps) == ("librdkafka", "2.8", 2)
+    assert (theirs(receiver).software_name, theirs(receiver).software_version, theirs(receiver).gaps) == (
+        "librdkafka",
+        "2.8",
+        2,
+    )
 
 
 def test_connections_that_are_over_are_forgotten_on_both_sides() -> None:

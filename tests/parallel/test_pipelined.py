@@ -25,7 +25,9 @@ def tables(folder: Path) -> dict[str, bytes]:
     """What each file holds; an attempt's name, which is in all of theirs, is left out."""
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     attempt = next(re.findall(r"-(\w+)\.parquet", name)[0] for name in files if name.endswith(".parquet"))
-    return {name.replace(attempt, "ATTEMPT"): data.replace(attempt.encode(), b"ATTEMPT") for name, data in files.items()}
+    return {
+        name.replace(attempt, "ATTEMPT"): data.replace(attempt.encode(), b"ATTEMPT") for name, data in files.items()
+    }
 
 
 def same_check(kshark: Run, *words: object) -> None:
@@ -85,11 +87,15 @@ def test_captures_that_cannot_be_read_on_are_faults_and_the_others_are_exported(
         shutil.copy(CAPTURES / "share-loss.pcap", path)
     need = export.need_captures
     monkeypatch.setattr(export, "need_captures", lambda paths: (need(paths), gone.unlink(missing_ok=True)))
-    monkeypatch.setattr(source, "open_file", lambda path: Torn(open_file(path)) if path == str(torn) else open_file(path))
+    monkeypatch.setattr(
+        source, "open_file", lambda path: Torn(open_file(path)) if path == str(torn) else open_file(path)
+    )
     done = kshark("export", gone, torn, here, "--each", "--jobs", jobs, "-o", tmp_path / "tables")
     said = [f"{gone}: no such file or directory", f"{torn}: input/output error"]
     assert done.code == 2
-    assert [line.removeprefix("kshark: ") for line in done.err.splitlines() if line.startswith(f"kshark: {tmp_path}")][:2] == said
+    assert [line.removeprefix("kshark: ") for line in done.err.splitlines() if line.startswith(f"kshark: {tmp_path}")][
+        :2
+    ] == said
     faults = parquet.read_table(tmp_path / "tables/faults").select(["capture", "code", "stage", "detail"]).to_pylist()
     assert [tuple(row.values()) for row in faults] == [
         ("gone.pcap", "vanished", "hash", said[0]),
@@ -100,7 +106,9 @@ def test_captures_that_cannot_be_read_on_are_faults_and_the_others_are_exported(
     alone = kshark("export", here, "--each", "-o", tmp_path / "alone")
     assert alone.code == 0
     left = {name: table.rows for name, table in manifest.tables.items()}
-    assert left == {name: table.rows for name, table in read_manifest(tmp_path / "alone").tables.items()} | {"faults": 2}
+    assert left == {name: table.rows for name, table in read_manifest(tmp_path / "alone").tables.items()} | {
+        "faults": 2
+    }
 
 
 def test_a_folder_that_holds_something_else_is_refused(kshark: Run, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ CAPTURE = CAPTURES / "share-java-explicit.pcap"
 
 
 def started(*words: object) -> subprocess.Popen[bytes]:
-    """The command, which reads what the test gives it; Ctrl-C ends it also where a shell started the tests in the background."""
+    """The command, which reads what the test gives it; Ctrl-C ends it also where a shell started the tests in the
+    background."""
     command = [sys.executable, "-m", "kshark", "read", "-", *map(str, words)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT, preexec_fn=heeding_ctrl_c)

@@ -11,7 +11,10 @@ from tests.shared import CAPTURES
 
 ALL = sorted(path for path in CAPTURES.iterdir() if path.suffix in (".pcap", ".pcapng"))
 #: Many connections, names of topics across them, damage, records of Kafka's own topics.
-FEW = [CAPTURES / name for name in ("share-java-explicit.pcap", "share-loss.pcap", "tcp-hostile.pcap", "zk-old-clients.pcap")]
+FEW = [
+    CAPTURES / name
+    for name in ("share-java-explicit.pcap", "share-loss.pcap", "tcp-hostile.pcap", "zk-old-clients.pcap")
+]
 
 
 def same(kshark: Run, *words: object, jobs: int = 2) -> None:

@@ -1,4 +1,5 @@
-"""Batches of one time line, each decoded by whoever has the fewest to do: together they say what one process says of the whole."""
+"""Batches of one time line, each decoded by whoever has the fewest to do: together they say what one process says of
+the whole."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from kshark.pipeline import Back, Front, Options
 from tests.embedding import REGISTRY, batch_of, numbered, prefixed, request_frame, response_frame
 from tests.packets import Packet, Tcp, Wire, batch
 from tests.property.mangled import MUTATIONS, anything, batches_of, packets_of
-from tests.shared import CAPTURES, SHARED
+from tests.shared import CAPTURES, SHARED_CAPTURES
 
 BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
-ALL = sorted(path for path in SHARED.glob("captures/*/*.pcap*"))
+ALL = SHARED_CAPTURES
 EVERYTHING = {**MUTATIONS, "anything": anything}
 ASKED = (
     Options(embedded=True),
@@ -47,7 +48,9 @@ class Bodies:
         self._made: list[bytes] = []
 
     def page(self, page: list[Event], since_ns: int) -> None:
-        self._made += [msgspec.msgpack.encode(event) for event in page if isinstance(event, Message) and event.time_ns >= since_ns]
+        self._made += [
+            msgspec.msgpack.encode(event) for event in page if isinstance(event, Message) and event.time_ns >= since_ns
+        ]
 
     def widths(self, widths: tuple[int, ...]) -> None:
         raise AssertionError("nobody measures")
@@ -58,7 +61,8 @@ class Bodies:
 
 
 class Crowd:
-    """Workers in this process; what they are sent, and send back, is pickled as on its way to others. Which results are there is chance."""
+    """Workers in this process; what they are sent, and send back, is pickled as on its way to others. Which results are
+    there is chance."""
 
     def __init__(self, jobs: int, options: Options, random: Random) -> None:
         self.jobs = jobs
@@ -102,7 +106,9 @@ def together(batches: Iterable[PacketBatch], options: Options, random: Random) -
     notes = Notes()
     crowd: Any = Crowd(random.choice((1, 2)), options, random)
     own = Worker(Back(options, REGISTRY), Bodies())
-    run = Scheduler(crowd, own, Lookahead(options, REGISTRY), notes).run(framed(batches, options), lambda: ALWAYS, lambda: None)
+    run = Scheduler(crowd, own, Lookahead(options, REGISTRY), notes).run(
+        framed(batches, options), lambda: ALWAYS, lambda: None
+    )
     return [message for made in run for message in made], [plain(line) for line in notes.lines()]
 
 
@@ -177,11 +183,20 @@ def test_an_answer_finds_its_request_in_an_earlier_batch() -> None:
     wire = Wire()
     tcp = Tcp(wire).open()
     for correlation_id in (1, 2, 3):
-        asked(tcp, request_frame(18, 3, {"client_software_name": "x", "client_software_version": "1"}, correlation_id=correlation_id))
+        asked(
+            tcp,
+            request_frame(
+                18, 3, {"client_software_name": "x", "client_software_version": "1"}, correlation_id=correlation_id
+            ),
+        )
     for correlation_id in (1, 3, 2):
         answered(tcp, response_frame(18, 3, {}, correlation_id=correlation_id))
     last = both(wire)[3:]
-    assert [(message["api"], message["correlation_id"]) for message in last] == [("ApiVersions", 1), ("ApiVersions", 3), ("ApiVersions", 2)]
+    assert [(message["api"], message["correlation_id"]) for message in last] == [
+        ("ApiVersions", 1),
+        ("ApiVersions", 3),
+        ("ApiVersions", 2),
+    ]
     assert [message["weird"] for message in last if "weird" in message] == [["RESPONSE_OUT_OF_ORDER"]]
     assert all(message["latency_ns"] > 0 for message in last)
 
@@ -288,7 +303,9 @@ def test_names_that_records_told_are_known_in_the_next(monkeypatch: pytest.Monke
         beyond = [{"name": f"beyond-{letter}", "topic_id": letter + ORDERS[1:]}]
         answered(tcp, response_frame(3, 12, {"topics": beyond}, correlation_id=number))
     batches = apart(*cut(wire))
-    assert any("NAMES_LIMIT ×1" in line for line in together(batches, ASKED[0], Random(1))[1]), "it is told once, whoever meets it"
+    assert any("NAMES_LIMIT ×1" in line for line in together(batches, ASKED[0], Random(1))[1]), (
+        "it is told once, whoever meets it"
+    )
     both(wire)
 
 
@@ -324,7 +341,9 @@ def test_what_the_first_process_decoded_itself_is_not_known_to_the_others(monkey
     next_batch(1, 13, {"max_wait_ms": 1}, {"responses": [{"topic_id": ORDERS, "partitions": [partition]}]})
     notes, own = Notes(), Worker(Back(ASKED[0], REGISTRY), Bodies())
     crowd: Any = Scripted(ASKED[0], [False, False, True])
-    run = Scheduler(crowd, own, Lookahead(ASKED[0], REGISTRY), notes).run(framed(batches, ASKED[0]), lambda: ALWAYS, lambda: None)
+    run = Scheduler(crowd, own, Lookahead(ASKED[0], REGISTRY), notes).run(
+        framed(batches, ASKED[0]), lambda: ALWAYS, lambda: None
+    )
     said = [message for made in run for message in made]
     assert (said, [plain(line) for line in notes.lines()]) == alone(batches, ASKED[0])
     assert b"value_decoded" in said[-1]
@@ -338,7 +357,9 @@ def test_a_version_that_nobody_has_is_the_same_in_the_next_batch(version: int) -
     answered(tcp, response_frame(3, 1, {}))
     asked(tcp, pack(">hhihs", 3, version, 2, 1, b"c") + b"\0\0\0\0")
     answered(tcp, pack(">ii", 2, 0))
-    assert [(message["version"], message.get("weird")) for message in both(wire)[2:]] == [(version, ["VERSION_UNKNOWN"])] * 2
+    assert [(message["version"], message.get("weird")) for message in both(wire)[2:]] == [
+        (version, ["VERSION_UNKNOWN"])
+    ] * 2
 
 
 def test_each_message_has_its_own_file_and_frame() -> None:
@@ -352,7 +373,11 @@ def test_each_message_has_its_own_file_and_frame() -> None:
     run = Scheduler(crowd, Worker(Back(ASKED[0], REGISTRY), Bodies()), Lookahead(ASKED[0], REGISTRY), Notes())
     said = run.run(framed([batch(wire.packets)], ASKED[0]), lambda: ALWAYS, lambda: located.get)
     messages = [msgspec.msgpack.decode(message) for made in said for message in made]
-    assert [(message.get("file"), message.get("frame")) for message in messages] == [("a.pcap", 1), (None, None), ("b.pcap", 7)]
+    assert [(message.get("file"), message.get("frame")) for message in messages] == [
+        ("a.pcap", 1),
+        (None, None),
+        ("b.pcap", 7),
+    ]
 
 
 def test_batches_that_hold_nothing_are_nobodys() -> None:

@@ -34,7 +34,10 @@ OPTIONS = (Options(records="headers", embedded=True), Options(records=False))
 
 def plainly(event: Event) -> tuple[str, ...]:
     names = getattr(event, "__struct_fields__", None) or event.__slots__
-    return (type(event).__name__, *(f"{name}={_value(getattr(event, name))}" for name in names if name not in ("request", "response")))
+    return (
+        type(event).__name__,
+        *(f"{name}={_value(getattr(event, name))}" for name in names if name not in ("request", "response")),
+    )
 
 
 def _value(value: object) -> str:
@@ -46,7 +49,8 @@ def by_ports(keys: Any, shares: int) -> Any:
 
 
 def in_order(told: Told) -> list[tuple[str, ...]]:
-    """The events as plain values; what different connections come to with the capture's last packet, or only then, has no order."""
+    """The events as plain values; what different connections come to with the capture's last packet, or only then, has
+    no order."""
     packets = [event.packet for event in told.events]  # type: ignore[union-attr]
     highest, last = [*accumulate(packets, max)], max(packets)
     end = next((at for at in range(len(packets) - 1, -1, -1) if packets[at] == highest[at] < last), -1) + 1
@@ -70,7 +74,9 @@ def test_what_is_shared_out_comes_to_the_same(capture: Path) -> None:
     last = sum(len(item.number) for item in batches if isinstance(item, PacketBatch))
     for options in OPTIONS:
         edges = sorted(random.sample(range(1, last), min(5, last - 1)))
-        assert_same(as_one(batches, options), in_shares(batches, options, edges, random.choice([1, 2, 3, 5, 16]), random))
+        assert_same(
+            as_one(batches, options), in_shares(batches, options, edges, random.choice([1, 2, 3, 5, 16]), random)
+        )
 
 
 DAMAGED = ("share-restart", "share-loss", "adv-epochs", "tcp-hostile", "seed-messy", "security-sasl")
@@ -90,7 +96,9 @@ def test_losses_copies_and_disorder_change_nothing_about_it(seed: int, monkeypat
         case 0:
             damaged = chosen(whole, rows[chance.random(len(rows)) > random.choice([0.01, 0.1, 0.3])])
         case 1:
-            damaged = chosen(whole, rows[np.argsort(np.arange(len(rows)) + chance.integers(0, random.choice([3, 40]), len(rows)))])
+            damaged = chosen(
+                whole, rows[np.argsort(np.arange(len(rows)) + chance.integers(0, random.choice([3, 40]), len(rows)))]
+            )
         case _:
             damaged = merged(chosen(whole, rows), random.choice([1000, 5_000_000, -300_000_000]))
     damaged = replace(damaged, number=np.arange(1, len(damaged.number) + 1))
@@ -132,7 +140,9 @@ def test_a_broker_that_went_down_twice_did_so_in_every_bucket() -> None:
     goes_down(talk, a.connection, other)
     a.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
     one = as_one([wire(talk)], OPTIONS[1])
-    assert [(finding.code, finding.cause) for finding in one.findings if finding.cause] == [("SESSION_UNKNOWN", "broker_restart")]
+    assert [(finding.code, finding.cause) for finding in one.findings if finding.cause] == [
+        ("SESSION_UNKNOWN", "broker_restart")
+    ]
     assert_same(one, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
 
 
@@ -161,7 +171,10 @@ def test_a_write_of_states_that_nobody_can_read_may_have_been_any_groups() -> No
     sent(one, 85, 1, b"\0no group")
     one.reset()
     whole = as_one([wire(talk)], OPTIONS[1])
-    unreadable = "WriteShareGroupState with correlation id 9 in packet 12 was open when the client closed the connection (packet 13)"
+    unreadable = (
+        "WriteShareGroupState with correlation id 9 in packet 12 was open when the client closed the connection "
+        "(packet 13)"
+    )
     assert [finding.argument for finding in whole.findings if finding.code == "REQUEST_UNANSWERED"] == [unreadable]
     for seed in range(3):
         assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(seed)))
@@ -176,7 +189,9 @@ def test_which_release_a_coordinator_is_of_is_known_to_all(release: str, verdict
         for one in leaders:
             one.write(start).accepted()
     whole = as_one([wire(talk)], OPTIONS[1])
-    assert [(finding.code, finding.verdict) for finding in whole.findings] == [("START_OFFSET_REGRESSION", verdict)] * len(leaders)
+    assert [(finding.code, finding.verdict) for finding in whole.findings] == [
+        ("START_OFFSET_REGRESSION", verdict)
+    ] * len(leaders)
     for seed in range(3):
         assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(seed)))
 
@@ -204,7 +219,8 @@ def heard_for_minutes(holes: int) -> Conversation:
 
 
 def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
-    """Another connection of the member's host is heard from the middle, the broker first: what the member asked may have been there."""
+    """Another connection of the member's host is heard from the middle, the broker first: what the member asked may
+    have been there."""
     talk = Conversation()
     member = talk.member("a", connection=talk.connection(host="10.0.1.1"))
     member.share_fetch(0).answered()
@@ -229,7 +245,8 @@ def test_whose_holes_these_are_is_judged_alike_however_packets_come() -> None:
 
 
 def test_what_was_known_late_has_the_names_that_others_taught_by_then() -> None:
-    """An exchange of packet 6 that stands in the time line at packet 20; another connection told the topic's name in packet 10."""
+    """An exchange of packet 6 that stands in the time line at packet 20; another connection told the topic's name in
+    packet 10."""
     rows, flow = Rows("c", asking=True), Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0)
     rows.names.told([Fact("topic", TOPIC, "r", 10)])
     assert [*rows.page([Opened(flow, 1, 0), Late(0, 5, 20)])] == []
@@ -240,7 +257,8 @@ def test_what_was_known_late_has_the_names_that_others_taught_by_then() -> None:
 
 @pytest.mark.parametrize("also_early", [False, True])
 def test_a_name_that_is_told_late_is_not_known_before(monkeypatch: pytest.MonkeyPatch, also_early: bool) -> None:
-    """Metadata of packet 19 stands at packet 24; in between records are handed out, and another connection may tell another name."""
+    """Metadata of packet 19 stands at packet 24; in between records are handed out, and another connection may tell
+    another name."""
     monkeypatch.setattr(segments, "_share", by_ports)
     talk = told_late(also_early=also_early)
     whole = as_one([wire(talk)], OPTIONS[1])

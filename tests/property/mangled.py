@@ -1,4 +1,5 @@
-"""Captures with something wrong on purpose: bytes flipped, packets lost, repeated, displaced or cut, headers that lie."""
+"""Captures with something wrong on purpose: bytes flipped, packets lost, repeated, displaced or cut, headers that
+lie."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def packets_of(capture: Path) -> list[Packet]:
         for item in open_captures([capture])
         if isinstance(item, PacketBatch)
         for time_ns, offset, length, wire_length, link_type in zip(
-            *(column.tolist() for column in (item.time_ns, item.offset, item.length, item.wire_length, item.link_type)), strict=True
+            *(column.tolist() for column in (item.time_ns, item.offset, item.length, item.wire_length, item.link_type)),
+            strict=True,
         )
     ]
 
@@ -53,7 +55,8 @@ def tcp_at(packet: Packet) -> int | None:
 
 
 def picked(packets: list[Packet], random: Random) -> Iterator[int]:
-    """A few places among the packets, or many; the last ones first, so that removing and inserting there disturbs no other place."""
+    """A few places among the packets, or many; the last ones first, so that removing and inserting there disturbs no
+    other place."""
     count = random.choice((1, 3, 10, 1 + len(packets) // 30))
     yield from sorted(random.sample(range(len(packets)), min(count, len(packets))), reverse=True)
 
@@ -80,7 +83,9 @@ def _flipped(packet: Packet, random: Random, first: int, stop: int) -> Packet:
     data = bytearray(packet.data)
     for _ in range(random.choice((1, 1, 2, 8))):
         if first < min(stop, len(data)):
-            data[random.randrange(first, min(stop, len(data)))] = random.choice((0, 1, 127, 128, 255, random.randrange(256)))
+            data[random.randrange(first, min(stop, len(data)))] = random.choice(
+                (0, 1, 127, 128, 255, random.randrange(256))
+            )
     return replace(packet, data=bytes(data))
 
 
@@ -90,7 +95,11 @@ def _header_flipped(packet: Packet, random: Random) -> Packet:
 
 def _payload_flipped(packet: Packet, random: Random) -> Packet:
     start = tcp_at(packet)
-    return packet if start is None else _flipped(packet, random, start + 4 * (packet.data[start + 12] >> 4), len(packet.data))
+    return (
+        packet
+        if start is None
+        else _flipped(packet, random, start + 4 * (packet.data[start + 12] >> 4), len(packet.data))
+    )
 
 
 def _message_head_flipped(packet: Packet, random: Random) -> Packet:
@@ -106,7 +115,9 @@ def _cut_short(packet: Packet, random: Random) -> Packet:
 
 
 def _wire_length_wrong(packet: Packet, random: Random) -> Packet:
-    return replace(packet, wire_length=max(0, packet.wire_length + random.choice((-1, 1)) * random.choice((1, 4, 60, 2000))))
+    return replace(
+        packet, wire_length=max(0, packet.wire_length + random.choice((-1, 1)) * random.choice((1, 4, 60, 2000)))
+    )
 
 
 def _ip_length_wrong(packet: Packet, random: Random) -> Packet:
@@ -115,7 +126,9 @@ def _ip_length_wrong(packet: Packet, random: Random) -> Packet:
         return packet
     at = start + (2 if packet.data[start] >> 4 == 4 else 4)
     (length,) = struct.unpack_from(">H", packet.data, at)
-    return _written(packet, at, ">H", random.choice((0, 19, 39, 40, 65535, length - 1, length + 1, length // 2)) & 0xFFFF)
+    return _written(
+        packet, at, ">H", random.choice((0, 19, 39, 40, 65535, length - 1, length + 1, length // 2)) & 0xFFFF
+    )
 
 
 def _tcp_header_length_wrong(packet: Packet, random: Random) -> Packet:
@@ -137,11 +150,15 @@ def _flags_wrong(packet: Packet, random: Random) -> Packet:
     start = tcp_at(packet)
     if start is None:
         return packet
-    return _written(packet, start + 13, "B", packet.data[start + 13] ^ random.choice((SYN, FIN, RST, ACK, SYN | FIN, 0xFF)))
+    return _written(
+        packet, start + 13, "B", packet.data[start + 13] ^ random.choice((SYN, FIN, RST, ACK, SYN | FIN, 0xFF))
+    )
 
 
 def _time_wrong(packet: Packet, random: Random) -> Packet:
-    return packet.at(max(0, packet.time_ns + random.choice((-1, 1)) * random.choice((SECOND // 1000, SECOND, 90 * SECOND))))
+    return packet.at(
+        max(0, packet.time_ns + random.choice((-1, 1)) * random.choice((SECOND // 1000, SECOND, 90 * SECOND)))
+    )
 
 
 def _link_type_wrong(packet: Packet, random: Random) -> Packet:
@@ -159,7 +176,9 @@ def repeated(packets: list[Packet], random: Random) -> list[Packet]:
     """Retransmitted: at once, or much later; sometimes with other bytes, sometimes cut otherwise."""
     out = list(packets)
     for at in picked(packets, random):
-        again = random.choice((lambda p: p, lambda p: _payload_flipped(p, random), lambda p: _shortened(p, random)))(packets[at])
+        again = random.choice((lambda p: p, lambda p: _payload_flipped(p, random), lambda p: _shortened(p, random)))(
+            packets[at]
+        )
         out.insert(min(at + random.choice((0, 1, 2, 10, 100)), len(out)), again)
     return out
 
@@ -185,7 +204,8 @@ def displaced(packets: list[Packet], random: Random) -> list[Packet]:
 
 
 def intruding(packets: list[Packet], random: Random) -> list[Packet]:
-    """A SYN, FIN or RST of nobody between the others: headers of a real packet, with other flags and without payload."""
+    """A SYN, FIN or RST of nobody between the others: headers of a real packet, with other flags and without
+    payload."""
     out = list(packets)
     for at in picked(packets, random):
         start = tcp_at(packets[at])
@@ -217,13 +237,16 @@ def wrapped(packets: list[Packet], random: Random) -> list[Packet]:
         if key is not None:
             own, peer, start = key
             seq, ack = struct.unpack_from(">II", packet.data, start + 4)
-            packet = _written(packet, start + 4, ">II", (seq + shift[own]) & 0xFFFFFFFF, (ack + shift.get(peer, 0)) & 0xFFFFFFFF)
+            packet = _written(
+                packet, start + 4, ">II", (seq + shift[own]) & 0xFFFFFFFF, (ack + shift.get(peer, 0)) & 0xFFFFFFFF
+            )
         out.append(packet)
     return out
 
 
 def _ends(packet: Packet) -> tuple[bytes, bytes, int] | None:
-    """Both ports, of the direction and of its answer, and where TCP begins: enough to tell the connections of a capture apart."""
+    """Both ports, of the direction and of its answer, and where TCP begins: enough to tell the connections of a capture
+    apart."""
     start = tcp_at(packet)
     if start is None:
         return None

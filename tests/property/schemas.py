@@ -1,4 +1,5 @@
-"""Schemas as hypothesis draws them: every type, versions, nulls, tags, structs and arrays inside each other, flexible or not."""
+"""Schemas as hypothesis draws them: every type, versions, nulls, tags, structs and arrays inside each other, flexible
+or not."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def layouts(draw: st.DrawFn) -> Layout:
         raise
 
 
-_INTEGERS = {name: (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) for name, (_, size) in FIXED.items() if name.startswith("int")}
+_INTEGERS = {
+    name: (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) for name, (_, size) in FIXED.items() if name.startswith("int")
+}
 _INTEGERS |= {
     "uint16": (0, 0xFFFF),
     "uint32": (0, 0xFFFFFFFF),
@@ -127,7 +130,9 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
             case 1:
                 del out[at : at + size]
             case 2:
-                out[at:at] = draw(st.sampled_from([b"\0", b"\1", b"\2", b"\x7f", b"\x80", b"\xff", b"\xff" * 4, b"\xff\xff\xff\xfe"]))
+                out[at:at] = draw(
+                    st.sampled_from([b"\0", b"\1", b"\2", b"\x7f", b"\x80", b"\xff", b"\xff" * 4, b"\xff\xff\xff\xfe"])
+                )
             case 3:
                 out[at:at] = out[at : at + size]
             case _:

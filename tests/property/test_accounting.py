@@ -21,7 +21,7 @@ from kshark.registry import kafka_registry
 from tests.packets import Packet, Tcp, Wire
 from tests.packets import batch as batch_of
 from tests.property.mangled import MUTATIONS, Mutation, anything, batches_of, dropped, packets_of
-from tests.shared import CAPTURES, SHARED, shared
+from tests.shared import CAPTURES, SHARED_CAPTURES, shared
 
 BUNDLED = sorted(CAPTURES.glob("*.pcap*"))
 EVERYTHING = {**MUTATIONS, "anything": anything}
@@ -91,7 +91,7 @@ def test_of_captures_with(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", sorted(SHARED.glob("captures/*/*.pcap*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", SHARED_CAPTURES, ids=lambda path: path.name)
 def test_of_every_capture_and_every_mutation(capture: Path) -> None:
     packets = packets_of(capture)
     for name, mutation in EVERYTHING.items():
@@ -123,7 +123,11 @@ def lengths(batches: list[PacketBatch]) -> dict[frozenset[str], list[int]]:
 
 
 def _length(rows: list[tuple[int, int, int, int, int]], at: int, begin: int) -> int:
-    sent = [((seq - begin & WORDS) + size, flags, size) for side, seq, _, flags, size in rows if side == at and not flags & SYN]
+    sent = [
+        ((seq - begin & WORDS) + size, flags, size)
+        for side, seq, _, flags, size in rows
+        if side == at and not flags & SYN
+    ]
     acked = [ack - begin & WORDS for side, _, ack, flags, _ in rows if side != at and flags & ACK]
     fins = [end for end, flags, _ in sent if flags & FIN]
     if fins:
@@ -178,7 +182,7 @@ def test_a_stream_is_as_long_as_its_sequence_numbers_say_with(name: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", [*BUNDLED, *sorted(SHARED.glob("captures/*/*.pcap*"))], ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", [*BUNDLED, *SHARED_CAPTURES], ids=lambda path: path.name)
 def test_every_stream_is_as_long_as_its_sequence_numbers_say(capture: Path) -> None:
     packets = packets_of(capture)
     for name, damage in GENTLE.items():

@@ -1,4 +1,5 @@
-"""Chunk invariance, the whole way: however the packets are cut into batches, the same events come out in the same order."""
+"""Chunk invariance, the whole way: however the packets are cut into batches, the same events come out in the same
+order."""
 
 from __future__ import annotations
 
@@ -35,7 +36,15 @@ def told(event: Event) -> Any:
         case Opened():
             return "opened", event.flow.id, event.packet, event.flow.ends
         case Closed():
-            return "closed", event.flow.id, event.packet, event.how, event.side, tuple(event.flow.stream_bytes), event.flow.service
+            return (
+                "closed",
+                event.flow.id,
+                event.packet,
+                event.how,
+                event.side,
+                tuple(event.flow.stream_bytes),
+                event.flow.service,
+            )
         case HalfClosed():
             return "half closed", event.flow.id, event.packet, event.side
         case Gap():
@@ -87,7 +96,8 @@ LONG = ("tcp-var-missed", "share-java-explicit-4.0.0", "adv-sessions-4.2.1", "sh
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", sample_of(LONG, 2, seed=5))
 def test_batches_may_be_cut_anywhere_when_packets_are_missing(name: str) -> None:
-    """Two packets in a hundred are lost: which holes are given up, and what is found behind them, is no matter of the cut."""
+    """Two packets in a hundred are lost: which holes are given up, and what is found behind them, is no matter of the
+    cut."""
     whole = Whole.load(CAPTURES / f"{name}.pcap")
     random = Random(zlib.crc32(name.encode()))
     keep = whole.everything()
@@ -101,7 +111,8 @@ def test_batches_may_be_cut_anywhere_when_packets_are_missing(name: str) -> None
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("name", LONG)
 def test_nor_where_a_capture_with_holes_begins_in_the_middle(name: str) -> None:
-    """Connections of which no beginning was seen lose packets in bursts: their boundaries are searched behind holes that stay open long."""
+    """Connections of which no beginning was seen lose packets in bursts: their boundaries are searched behind holes
+    that stay open long."""
     packets = packets_of(CAPTURES / f"{name}.pcap")
     packets = dropped(packets[len(packets) // 20 :], Random(f"1 {name}.pcap"))
     expected = everything_told([batch(packets)], Options(records=False))
@@ -131,7 +142,9 @@ LOW = {
 
 
 @pytest.mark.sweep(quick=2)
-@pytest.mark.parametrize("seed", [188, *range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400) if seed != 188)])
+@pytest.mark.parametrize(
+    "seed", [188, *range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400) if seed != 188)]
+)
 def test_one_batch_and_packet_by_packet_say_the_same_of_damage(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing that was said changes afterwards, which `told` sees to."""
     for name, value in LOW.items() if seed % 2 else ():

@@ -1,4 +1,5 @@
-"""The compiled reader, the interpreter and the writer hold each other: over random schemas, random values, and bytes after accidents."""
+"""The compiled reader, the interpreter and the writer hold each other: over random schemas, random values, and bytes
+after accidents."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def in_traffic(
 
 
 def assert_safe(layout: Layout, version: int, read: Reader, data: bytes) -> bool:
-    """Where the compiled reader ends at the end, the interpreter found nothing wrong and read the same. Returns whether it did."""
+    """Where the compiled reader ends at the end, the interpreter found nothing wrong and read the same. Returns whether
+    it did."""
     buffer, start, end = in_traffic(data)
     reading = interpret(layout, version, buffer, start, end)
     assert start <= reading.position <= end

@@ -1,4 +1,5 @@
-"""A capture with a copy of itself tells what it tells alone: the same messages, the same findings, whatever the copy's clock and place."""
+"""A capture with a copy of itself tells what it tells alone: the same messages, the same findings, whatever the copy's
+clock and place."""
 
 from __future__ import annotations
 
@@ -86,21 +87,26 @@ def test_no_capture_without_a_copy_names_one(capture: Path) -> None:
 @pytest.mark.parametrize("later_ns", [0, 1_000_000, 40_000_000_000])
 def test_two_files_of_the_same_traffic_are_read_as_one(later_ns: int, tmp_path: Path) -> None:
     original = CAPTURES / "adv-sessions-4.2.1.pcap"
-    packets = [packet for item in open_captures([original]) if isinstance(item, PacketBatch) for packet in rows_of(item)]
+    packets = [
+        packet for item in open_captures([original]) if isinstance(item, PacketBatch) for packet in rows_of(item)
+    ]
     copy = tmp_path / "copy.pcap"
     copy.write_bytes(pcap([Packet(p.time_ns + later_ns, p.data, p.wire_length, p.link_type) for p in packets]))
     alone, both = seen(open_captures([original])), seen(open_captures([original, copy]))
     assert both.messages == alone.messages
-    assert [it for it in both.findings if it not in alone.findings and '"unknown_because":"disorder"' not in it] == [], (
-        "each had a clock of its own"
-    )
+    assert [
+        it for it in both.findings if it not in alone.findings and '"unknown_because":"disorder"' not in it
+    ] == [], "each had a clock of its own"
     (named,) = both.weirds["DUPLICATE_PACKETS"]
     assert named.detail.endswith(f"{later_ns / 1e9:.6f} s later" if later_ns else "at the same time")
 
 
 @pytest.mark.parametrize("layer", ["linux-cooked-v1", "raw-ip-101", "vlan-802-1q", "pppoe"])
 def test_the_copy_may_come_from_another_link_layer(layer: str) -> None:
-    original, copy = shared("captures", "encap", "as-recorded-ethernet.pcap"), shared("captures", "encap", f"{layer}.pcap")
+    original, copy = (
+        shared("captures", "encap", "as-recorded-ethernet.pcap"),
+        shared("captures", "encap", f"{layer}.pcap"),
+    )
     alone, both = seen(open_captures([original])), seen(open_captures([original, copy]))
     assert (both.messages, both.findings) == (alone.messages, alone.findings)
     assert "DUPLICATE_PACKETS" in both.weirds

@@ -1,4 +1,5 @@
-"""Nothing of a capture changes when its packets travel in envelopes, each in another one; no message when they are cut into fragments."""
+"""Nothing of a capture changes when its packets travel in envelopes, each in another one; no message when they are cut
+into fragments."""
 
 from __future__ import annotations
 
@@ -73,8 +74,13 @@ def window(capture: Path, random: Random) -> list[Packet]:
 
 def messages(packets: list[Packet]) -> list[Any]:
     """Of whole packets, in their order, without packets' numbers."""
-    found = [event for page in Engine(Options()).pages([batch(packets)]) for event in page if isinstance(event, Message)]
-    return [(m.kind, m.flow, m.client, m.api, m.version, m.correlation_id, m.size, m.latency_ns, repr(m.body), m.weird) for m in found]
+    found = [
+        event for page in Engine(Options()).pages([batch(packets)]) for event in page if isinstance(event, Message)
+    ]
+    return [
+        (m.kind, m.flow, m.client, m.api, m.version, m.correlation_id, m.size, m.latency_ns, repr(m.body), m.weird)
+        for m in found
+    ]
 
 
 @pytest.mark.parametrize("capture", sample_of(BUNDLED, 6, seed=4), ids=lambda path: path.name)

@@ -1,4 +1,5 @@
-"""The fast path and the exact one say the same of every packet, whatever happened to the capture and wherever batches end."""
+"""The fast path and the exact one say the same of every packet, whatever happened to the capture and wherever batches
+end."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from kshark.pipeline import Options
 from tests.packets import Packet, batch
 from tests.property.mangled import MUTATIONS, anything, batches_of, packets_of
 from tests.property.told import told
-from tests.shared import CAPTURES, SHARED, sample_of
+from tests.shared import CAPTURES, SHARED_CAPTURES, sample_of
 
 BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
-ALL = sorted(path for path in SHARED.glob("captures/*/*.pcap*"))
+ALL = SHARED_CAPTURES
 EVERYTHING = {**MUTATIONS, "anything": anything}
 #: The fast paths: how their function's file ends, and its name. Compiled readers have made-up files.
 FAST = (

@@ -1,4 +1,5 @@
-"""Which request an answer belongs to, beside a plain reading of the rule: the oldest open one with its correlation id."""
+"""Which request an answer belongs to, beside a plain reading of the rule: the oldest open one with its correlation
+id."""
 
 from __future__ import annotations
 

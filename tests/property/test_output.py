@@ -57,12 +57,15 @@ def read(key: int, version: int, kind: str, data: bytes) -> Message:
     api = REGISTRY.api(key)
     assert api is not None
     records = make_reader(True, True)
-    reading = interpret(api.request if kind == "request" else api.response, version, data, 0, len(data), records=records)
+    reading = interpret(
+        api.request if kind == "request" else api.response, version, data, 0, len(data), records=records
+    )
     records.fill()
     codes: Any = [fault.code for fault in reading.faults] or UNSET
     answer = kind == "response"
     return Message(
-        7, UNSET, NOON_NS, 0, "a:1", "b:2", kind, key, api.name, version, 1, "c", 5 if answer else UNSET, 1000 if answer else UNSET,  # type: ignore[arg-type]
+        7, UNSET, NOON_NS, 0, "a:1", "b:2", kind, key, api.name, version, 1, "c", 5 if answer else UNSET,
+        1000 if answer else UNSET,  # type: ignore[arg-type]
         len(data), reading.body, codes,
     )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""The property that matters most: what the sniffer missed may turn a violation into unknown, never a clean exchange into a violation."""
+"""The property that matters most: what the sniffer missed may turn a violation into unknown, never a clean exchange
+into a violation."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ TALKING = sorted(
 
 def accused_wrongly(whole: Whole, losses: Iterator[Loss]) -> list[str]:
     known = findings_of(whole, whole.everything())
-    return [f"{words}: {it.code} at {place_of(it)}" for words, keep in losses for it in added(known, findings_of(whole, keep))]
+    return [
+        f"{words}: {it.code} at {place_of(it)}"
+        for words, keep in losses
+        for it in added(known, findings_of(whole, keep))
+    ]
 
 
 @pytest.mark.sweep(quick=1)

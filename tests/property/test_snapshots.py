@@ -1,4 +1,5 @@
-"""A capture cut at any packet: whoever puts the state away there, and goes on from what is loaded, tells the same as who never stopped."""
+"""A capture cut at any packet: whoever puts the state away there, and goes on from what is loaded, tells the same as
+who never stopped."""
 
 from __future__ import annotations
 
@@ -94,7 +95,15 @@ def test_nobody_can_tell_where_the_state_was_put_away(capture: Path) -> None:
 
 
 #: So low that a short capture reaches them.
-LOW = {"IN_FLIGHT": 3, "RECOGNITION_BYTES": 3_000, "SEARCH_BYTES": 9_000, "REORDER_SEGMENTS": 5, "TOPICS": 9, "FLOWS": 4, "SESSIONS": 2}
+LOW = {
+    "IN_FLIGHT": 3,
+    "RECOGNITION_BYTES": 3_000,
+    "SEARCH_BYTES": 9_000,
+    "REORDER_SEGMENTS": 5,
+    "TOPICS": 9,
+    "FLOWS": 4,
+    "SESSIONS": 2,
+}
 
 
 @pytest.mark.sweep(quick=1)
@@ -123,7 +132,8 @@ def test_another_process_goes_on(tmp_path: Path, seed: str) -> None:
     script = (
         "import sys\nfrom pathlib import Path\nfrom tests.property.test_snapshots import *\n"
         "run = Run(ASKED[0]); run.state = load(Path(sys.argv[1]).read_bytes())\n"
-        "run.feed(batch(packets_of(CAPTURES / 'share-restart.pcap')[900:], 901)); run.close(); print(zlib.crc32(repr(run.told).encode()))"
+        "run.feed(batch(packets_of(CAPTURES / 'share-restart.pcap')[900:], 901)); run.close(); "
+        "print(zlib.crc32(repr(run.told).encode()))"
     )
     run.told.clear()
     run.feed(second)
@@ -151,10 +161,13 @@ def test_thousands_of_open_connections_and_requests_are_one_level_after_the_othe
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(b"kshark snapshot kshark 0.0.1\n...", "of kshark 0.0.1 "), (b"PK\x03\x04", "of something else ")]
+    ("data", "said"),
+    [(b"kshark snapshot kshark 0.0.1\n...", "of kshark 0.0.1 "), (b"PK\x03\x04", "of something else ")],
 )
 def test_a_snapshot_of_another_version_is_refused(data: bytes, said: str) -> None:
-    with pytest.raises(UsageError, match=f"a snapshot {said}cannot be read by kshark .*; begin anew, or go on with what wrote it"):
+    with pytest.raises(
+        UsageError, match=f"a snapshot {said}cannot be read by kshark .*; begin anew, or go on with what wrote it"
+    ):
         load(data)
 
 

@@ -14,7 +14,8 @@ from kshark.registry import kafka_registry
 
 
 def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list[Any]:
-    """What a run says of the packets, in its order, each event as it is when it comes; a flow as it is when it is closed."""
+    """What a run says of the packets, in its order, each event as it is when it comes; a flow as it is when it is
+    closed."""
     events: list[Event] = []
     said: list[Any] = []
     for page in Engine(options, kafka_registry()).pages(batches):
@@ -30,7 +31,13 @@ def value_of(event: Event) -> Any:
             return msgspec.msgpack.encode(event)  # keeps bytes from text, and the fields in their order
         case Exchange():
             request, response = event.request, event.response
-            return "exchange", event.outcome, event.flow.id, request and msgspec.msgpack.encode(request), response and response.packet
+            return (
+                "exchange",
+                event.outcome,
+                event.flow.id,
+                request and msgspec.msgpack.encode(request),
+                response and response.packet,
+            )
         case Opened():
             return "opened", event.flow.id, event.packet, event.time_ns
         case HalfClosed():

@@ -15,7 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kshark.model import ACK, BEGIN, FIN, RST, SYN, Closed, Ends, Flow, Gap, HalfClosed, Late, Moment, Opened, Segments, Weird
+from kshark.model import (
+    ACK,
+    BEGIN,
+    FIN,
+    RST,
+    SYN,
+    Closed,
+    Ends,
+    Flow,
+    Gap,
+    HalfClosed,
+    Late,
+    Moment,
+    Opened,
+    Segments,
+    Weird,
+)
 from kshark.reassembly import Item, Reassembly, Run, Runs
 
 CLIENT, BROKER = 0, 1
@@ -90,7 +106,8 @@ def columns(rows: Iterable[Row], clock_ns: int = 0) -> Segments:
 
 @dataclass
 class Heard:
-    """What came out: by flow and side the pieces and gaps, by flow all else, each in its order; and what was known late, in any order."""
+    """What came out: by flow and side the pieces and gaps, by flow all else, each in its order; and what was known
+    late, in any order."""
 
     flows: list[Flow] = field(default_factory=list)
     streams: dict[tuple[int, int], list[Piece | Gap]] = field(default_factory=dict)
@@ -131,7 +148,11 @@ class Heard:
 
     def ready(self, side: int, flow: int = 0) -> list[tuple[bytes, int, int]]:
         """A side's pieces, the packet that carried each, and the one with which it was ready."""
-        return [(part.data, part.packet, part.ready) for part in self.streams.get((flow, side), []) if isinstance(part, Piece)]
+        return [
+            (part.data, part.packet, part.ready)
+            for part in self.streams.get((flow, side), [])
+            if isinstance(part, Piece)
+        ]
 
     @property
     def gaps(self) -> list[tuple[int, int, int, int, int]]:
@@ -165,7 +186,10 @@ class Heard:
             if isinstance(thing, tuple):
                 return thing
             names = getattr(thing, "__struct_fields__", None) or thing.__slots__
-            return {name: thing.flow.id if name == "flow" and not isinstance(thing, Weird) else getattr(thing, name) for name in names}
+            return {
+                name: thing.flow.id if name == "flow" and not isinstance(thing, Weird) else getattr(thing, name)
+                for name in names
+            }
 
         events = [
             [(type(event).__name__, value(event)) for event in self.events if _flow_of(event) == number]
@@ -181,8 +205,8 @@ def _flow_of(event: Opened | HalfClosed | Closed | Weird) -> int | None:
 
 @dataclass
 class Talk:
-    """Segments in the order of the capture, a millisecond apart. `at` is a place in a side's stream (0: its first byte), `acked` in the
-    other's; left out, each side goes on where it is and has received all."""
+    """Segments in the order of the capture, a millisecond apart. `at` is a place in a side's stream (0: its first
+    byte), `acked` in the other's; left out, each side goes on where it is and has received all."""
 
     isn: tuple[int, int] = (1_000, 5_000)
     rows: list[Row] = field(default_factory=list)
@@ -191,14 +215,23 @@ class Talk:
     sent: list[int] = field(default_factory=lambda: [0, 0])
 
     def send(
-        self, side: int, payload: bytes = b"", *, at: int | None = None, acked: int | None = None, flags: int = ACK, missing: int = 0
+        self,
+        side: int,
+        payload: bytes = b"",
+        *,
+        at: int | None = None,
+        acked: int | None = None,
+        flags: int = ACK,
+        missing: int = 0,
     ) -> int:
         """Puts a segment on the wire; returns its packet's number."""
         place = self.sent[side] if at is None else at
         received = self.sent[1 - side] if acked is None else acked
         seq, ack = (self.isn[side] + 1 + place) & 0xFFFFFFFF, (self.isn[1 - side] + 1 + received) & 0xFFFFFFFF
         number = len(self.rows) + 1
-        self.rows.append(Row(number, self.time_ns, self.pair << 1 | side, seq, ack if flags & ACK else 0, flags, payload, missing))
+        self.rows.append(
+            Row(number, self.time_ns, self.pair << 1 | side, seq, ack if flags & ACK else 0, flags, payload, missing)
+        )
         self.time_ns += MILLISECOND
         self.sent[side] = max(self.sent[side], place + len(payload) + missing + bool(flags & (SYN | FIN)))
         return number
@@ -228,8 +261,11 @@ class Talk:
         self.time_ns += int(seconds * 1e9)
 
     def and_again(self, later_s: float, *, without: Container[int] = (), missed: Container[int] = ()) -> Talk:
-        """The same, captured a second time by a clock that is ahead: the first capture without these packets, the second missed those."""
-        again = [replace(row, time_ns=row.time_ns + int(later_s * 1e9)) for row in self.rows if row.packet not in missed]
+        """The same, captured a second time by a clock that is ahead: the first capture without these packets, the
+        second missed those."""
+        again = [
+            replace(row, time_ns=row.time_ns + int(later_s * 1e9)) for row in self.rows if row.packet not in missed
+        ]
         both = sorted([row for row in self.rows if row.packet not in without] + again, key=lambda row: row.time_ns)
         return replace(self, rows=[replace(row, packet=number) for number, row in enumerate(both, 1)])
 

@@ -18,13 +18,23 @@ REACH = 2_000
 
 @st.composite
 def moves(draw: st.DrawFn) -> tuple[int, str, int, int, int]:
-    """Side, what happens, how far off the due place, how many bytes, how many of the other side's bytes it has not got."""
+    """Side, what happens, how far off the due place, how many bytes, how many of the other side's bytes it has not
+    got."""
     kind = draw(
         st.sampled_from(
-            ["goes on"] * 12 + ["jumps"] * 3 + ["again"] * 3 + ["cut", "fin", "early fin", "rst", "syn", "pause", "other ports"]
+            ["goes on"] * 12
+            + ["jumps"] * 3
+            + ["again"] * 3
+            + ["cut", "fin", "early fin", "rst", "syn", "pause", "other ports"]
         )
     )
-    return draw(st.sampled_from((CLIENT, BROKER))), kind, draw(st.integers(-30, 30)), draw(st.integers(0, 25)), draw(st.integers(0, 40))
+    return (
+        draw(st.sampled_from((CLIENT, BROKER))),
+        kind,
+        draw(st.integers(-30, 30)),
+        draw(st.integers(0, 25)),
+        draw(st.integers(0, 40)),
+    )
 
 
 def performed(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], seen_from_begin: bool) -> Talk:
@@ -41,7 +51,11 @@ def performed(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], 
                 talk.pause(off / 10 if off > 0 else 0.3)
             case "again":
                 if talk.rows:
-                    talk.rows.append(replace(talk.rows[-1 - abs(off) % len(talk.rows)], packet=len(talk.rows) + 1, time_ns=talk.time_ns))
+                    talk.rows.append(
+                        replace(
+                            talk.rows[-1 - abs(off) % len(talk.rows)], packet=len(talk.rows) + 1, time_ns=talk.time_ns
+                        )
+                    )
             case "other ports":
                 talk.pair = 1 - talk.pair
             case "rst":
@@ -77,7 +91,9 @@ def test_however_segments_are_fed_the_same_comes_out(
 
 @settings(max_examples=as_many(60), deadline=None)
 @given(st.lists(moves().filter(lambda move: move[1] not in ("syn", "other ports")), min_size=1, max_size=60), NUMBERS)
-def test_every_byte_stands_where_the_sender_put_it(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int]) -> None:
+def test_every_byte_stands_where_the_sender_put_it(
+    acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int]
+) -> None:
     heard = performed(acts, isn, seen_from_begin=True).fed([])
     for side in (CLIENT, BROKER):
         place = 0

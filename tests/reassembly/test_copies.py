@@ -1,4 +1,5 @@
-"""Connections that were captured twice, and what looks like it. A row is a millisecond; each conversation is fed in several portions."""
+"""Connections that were captured twice, and what looks like it. A row is a millisecond; each conversation is fed in
+several portions."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def conversation(talk: Talk | None = None, isn: tuple[int, int] | None = None) -
 def happened(heard: Heard) -> object:
     """What comes of it, whatever the packets' numbers."""
     bytes_of = {key: heard.of(key[1], key[0]) for key in heard.streams}
-    return bytes_of, [(kind, *rest[1:]) for kind, *rest in heard.ends], [(flow.opened_by, flow.stream_bytes) for flow in heard.flows]
+    return (
+        bytes_of,
+        [(kind, *rest[1:]) for kind, *rest in heard.ends],
+        [(flow.opened_by, flow.stream_bytes) for flow in heard.flows],
+    )
 
 
 def copies(heard: Heard) -> list[tuple[int, int, str]]:
@@ -104,7 +109,8 @@ def test_a_last_answer_that_only_the_second_capture_holds_goes_on_where_the_firs
 
 @pytest.mark.parametrize(("later_s", "client"), [(0.0065, b"what?what?what?"), (0.0085, b"what?"), (20, b"what?")])
 def test_a_second_capture_that_began_earlier_opens_no_connection(later_s: float, client: bytes) -> None:
-    """Its SYN, and bytes from before the first capture, come when the connection is known already, or over: they are read no more."""
+    """Its SYN, and bytes from before the first capture, come when the connection is known already, or over: they are
+    read no more."""
     once = conversation()
     heard = once.and_again(later_s, without=range(1, 7)).heard()
     assert heard.client == [client]
@@ -199,7 +205,9 @@ def test_of_one_pair_the_last_few_are_remembered(monkeypatch: pytest.MonkeyPatch
     assert len(talk.and_again(20).fed([]).flows) == 4
 
 
-def test_a_connection_that_was_forgotten_goes_on_as_a_new_one_its_copy_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_was_forgotten_goes_on_as_a_new_one_its_copy_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(limits, "FLOWS", 10)
     talk = Talk()
     for pair in range(2):

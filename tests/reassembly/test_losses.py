@@ -1,8 +1,8 @@
-"""What a capture does not hold leaves a gap, also at the end of a direction, where a later packet of either side shows that it was sent.
+"""What a capture does not hold leaves a gap, also at the end of a direction, where a later packet of either side shows
+that it was sent.
 
-First by hand; then real captures, each without one packet. The witness for those is a plain loop over the segments of a connection, which
-knows nothing of how they are reassembled.
-"""
+First by hand; then real captures, each without one packet. The witness for those is a plain loop over the segments of a
+connection, which knows nothing of how they are reassembled."""
 
 from __future__ import annotations
 
@@ -226,7 +226,9 @@ class Captured:
     def gaps(self, packets: set[int]) -> set[tuple[str, str]]:
         """Who lost bytes to whom without these packets."""
         stage = Reassembly()
-        items = [item for each in self.without(packets) for item in stage.feed(each, self.link.ends)] + stage.close(self.link.end)
+        items = [item for each in self.without(packets) for item in stage.feed(each, self.link.ends)] + stage.close(
+            self.link.end
+        )
         return {(item.flow.ends[item.side], item.flow.ends[1 - item.side]) for item in items if isinstance(item, Gap)}
 
     def rows(self) -> list[Row]:
@@ -253,19 +255,24 @@ def beyond(a: int, b: int) -> int:
 
 
 def is_shown(lost: Row, connection: list[Row]) -> bool:
-    """Whether the connection's other packets tell that `lost` was sent: where its stream was before, and that it went on."""
+    """Whether the connection's other packets tell that `lost` was sent: where its stream was before, and that it went
+    on."""
     at, end = connection.index(lost), lost.seq + lost.length
     own = [row for row in connection if row.path == lost.path and row is not lost]
     if any(row.length and beyond(row.seq, end) < 0 and beyond(row.seq + row.length, lost.seq) > 0 for row in own):
         return False  # sent twice: nothing is lost
     peers = [row for row in connection if row.path != lost.path]
     before = [row for row in connection[:at] if row.path == lost.path and (row.length or row.flags & SYN)]
-    answered = [row for row in connection[:at] if row.path != lost.path and row.flags & ACK and beyond(row.ack, lost.seq) <= 0]
+    answered = [
+        row for row in connection[:at] if row.path != lost.path and row.flags & ACK and beyond(row.ack, lost.seq) <= 0
+    ]
     if not before and not answered:
         return False
     later = connection[at + 1 :]
     went_on = any(row.path == lost.path and beyond(row.seq, end) >= 0 and not row.flags & RST for row in later)
-    return lost.length > 1 and (went_on or any(row in peers and row.flags & ACK and beyond(row.ack, end) >= 0 for row in later))
+    return lost.length > 1 and (
+        went_on or any(row in peers and row.flags & ACK and beyond(row.ack, end) >= 0 for row in later)
+    )
 
 
 def connections(rows: list[Row]) -> Iterator[list[Row]]:

@@ -1,4 +1,5 @@
-"""Sequence numbers have 32 bits wherever a connection keeps one, and an acknowledgement that comes late takes nothing back."""
+"""Sequence numbers have 32 bits wherever a connection keeps one, and an acknowledgement that comes late takes nothing
+back."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def test_every_number_that_is_kept_has_32_bits(told, isn: tuple[int, int], size:
     for at in range(0, len(rows), size):
         stage.feed(columns(rows[at : at + size]), ENDS)
         for side in (side for connection in stage._connections.values() for side in connection.sides):
-            assert all(number is None or 0 <= number < 1 << 32 for number in (side.next, side.fin, side.isn, side.acked))
+            assert all(
+                number is None or 0 <= number < 1 << 32 for number in (side.next, side.fin, side.isn, side.acked)
+            )
     broker = stage._connections[0].sides[BROKER]
     assert broker.next == (isn[BROKER] + 1 + broker.place) % (1 << 32)
 
@@ -50,14 +53,18 @@ def test_a_direction_whose_numbers_go_around_is_still_in_order() -> None:
     talk = in_order(Talk((0xFFFFFFF0, 0xFFFFFFE0)).open())
     stretches = FastPath(columns(talk.rows[3:]), {0}).stretches()
     assert stretches is not None
-    assert (stretches.seq, stretches.due) == ([0xFFFFFFF1, 0xFFFFFFE1], [0xFFFFFFF1 + 50 - (1 << 32), 0xFFFFFFE1 + 60 - (1 << 32)])
+    assert (stretches.seq, stretches.due) == (
+        [0xFFFFFFF1, 0xFFFFFFE1],
+        [0xFFFFFFF1 + 50 - (1 << 32), 0xFFFFFFE1 + 60 - (1 << 32)],
+    )
 
 
 # -- acknowledgements
 
 
 def unfilled(talk: Talk) -> list[bytes | Hole]:
-    """The client's stream when it goes on behind a hole and all is quiet for two seconds; in two feeds, the hole in the second."""
+    """The client's stream when it goes on behind a hole and all is quiet for two seconds; in two feeds, the hole in the
+    second."""
     before = len(talk.rows)
     talk.client(b"def", at=talk.sent[CLIENT] + 3, acked=talk.sent[BROKER])
     talk.pause(2)

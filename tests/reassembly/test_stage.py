@@ -1,4 +1,5 @@
-"""What TCP does to the bytes of a connection, and what comes out. Each conversation is fed whole, in halves, row by row, and exactly."""
+"""What TCP does to the bytes of a connection, and what comes out. Each conversation is fed whole, in halves, row by
+row, and exactly."""
 
 from __future__ import annotations
 
@@ -320,7 +321,8 @@ def test_a_syn_behind_the_data_it_opened_was_reordered() -> None:
 
 @pytest.mark.parametrize("side", [CLIENT, BROKER])
 def test_a_handshake_behind_bytes_tells_nothing_any_more(side: int) -> None:
-    """Whoever has the bytes took them for those of an older connection: a second capture may bring its SYN seconds later."""
+    """Whoever has the bytes took them for those of an older connection: a second capture may bring its SYN seconds
+    later."""
     talk = Talk()
     talk.client(b"abc")
     talk.send(side, at=-1, flags=SYN | (ACK if side == BROKER else 0))

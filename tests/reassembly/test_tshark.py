@@ -14,18 +14,29 @@ from kshark.link import Link
 from kshark.model import PacketBatch
 from kshark.reassembly import Reassembly
 from tests.reassembly.conversation import BROKER, CLIENT, Heard, Hole
-from tests.shared import CAPTURES, SHARED, shared
+from tests.shared import CAPTURES, SHARED_CAPTURES, shared
 
 pytestmark = [
     pytest.mark.tshark,
     pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
 ]
 
-BUNDLED = ("tcp-hostile.pcap", "tcp-var-missed.pcap", "tcp-var-mid.pcap", "tcp-var-oneside.pcap", "tcp-var-ng.pcapng", "share-loss.pcap")
+BUNDLED = (
+    "tcp-hostile.pcap",
+    "tcp-var-missed.pcap",
+    "tcp-var-mid.pcap",
+    "tcp-var-oneside.pcap",
+    "tcp-var-ng.pcapng",
+    "share-loss.pcap",
+)
 LOSSY = ("tcp-lossy-client.pcap", "tcp-reorder-broker.pcap")
 #: Where tshark says something else, and why: (capture, stream, address and port of the sender).
 DIFFERS = {
-    ("tcp-var-missed.pcap", 7, "127.0.0.1:21720"): "bytes missing at the very beginning: tshark begins behind the hole and does not say so",
+    (
+        "tcp-var-missed.pcap",
+        7,
+        "127.0.0.1:21720",
+    ): "bytes missing at the very beginning: tshark begins behind the hole and does not say so",
 }
 #: Of each connection only one side was captured; that the other one sent something shows in what is acknowledged.
 ONE_SIDED = ("tcp-var-oneside.pcap",)
@@ -44,19 +55,26 @@ def ours(capture: Path) -> Heard:
 
 
 def said_of(capture: Path, *asked: str) -> str:
-    return subprocess.run(["tshark", "-n", "-r", str(capture), *asked], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["tshark", "-n", "-r", str(capture), *asked], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def streams_of(capture: Path) -> list[int]:
     """The numbers that tshark gives connections, in order; over frame relay it leaves some out."""
-    return sorted({int(number) for number in said_of(capture, "-T", "fields", "-e", "tcp.stream", "-E", "occurrence=l").split()})
+    return sorted(
+        {int(number) for number in said_of(capture, "-T", "fields", "-e", "tcp.stream", "-E", "occurrence=l").split()}
+    )
 
 
 def shortened(capture: Path) -> int | None:
-    """The first packet of whose payload tshark takes less than the IPv4 header in front of it says: a length of 802.3 may do that."""
+    """The first packet of whose payload tshark takes less than the IPv4 header in front of it says: a length of 802.3
+    may do that."""
     fields = ("frame.number", "ip.len", "ip.hdr_len", "tcp.hdr_len", "tcp.len")
     asked = [word for field in fields for word in ("-e", field)]
-    rows = said_of(capture, "-Y", "tcp && ip.proto == 6 && !ipv6 && !icmp", "-T", "fields", *asked, "-E", "occurrence=l").splitlines()
+    rows = said_of(
+        capture, "-Y", "tcp && ip.proto == 6 && !ipv6 && !icmp", "-T", "fields", *asked, "-E", "occurrence=l"
+    ).splitlines()
     for row in (line.split("\t") for line in rows):
         if all(row):
             packet, size, ip_header, tcp_header, payload = map(int, row)
@@ -66,7 +84,8 @@ def shortened(capture: Path) -> int | None:
 
 
 def theirs(capture: Path, streams: list[int]) -> dict[tuple[int, str], bytes]:
-    """By place among the streams and sender what tshark puts together, with its sentence about missing bytes in each hole."""
+    """By place among the streams and sender what tshark puts together, with its sentence about missing bytes in each
+    hole."""
     said = said_of(capture, "-q", *(word for number in streams for word in ("-z", f"follow,tcp,raw,{number}")))
     out: dict[tuple[int, str], bytes] = {}
     for block in re.split("^=+\n", said, flags=re.MULTILINE):
@@ -80,7 +99,9 @@ def theirs(capture: Path, streams: list[int]) -> dict[tuple[int, str], bytes]:
 
 
 def as_tshark_says(parts: list[bytes | Hole]) -> bytes:
-    return b"".join(b"[%d bytes missing in capture file]\0" % part.size if isinstance(part, Hole) else part for part in parts)
+    return b"".join(
+        b"[%d bytes missing in capture file]\0" % part.size if isinstance(part, Hole) else part for part in parts
+    )
 
 
 def assert_same_bytes(capture: Path) -> None:
@@ -113,6 +134,6 @@ def test_tshark_follows_the_same_streams_where_packets_were_lost_and_reordered(n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", sorted(SHARED.glob("captures/*/*.pcap*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", SHARED_CAPTURES, ids=lambda path: path.name)
 def test_tshark_follows_the_same_streams_of_every_capture(capture: Path) -> None:
     assert_same_bytes(capture)

@@ -1,4 +1,5 @@
-"""How long is waited: for what lies behind holes, by the capture's own clock, and what is still known of connections that are over."""
+"""How long is waited: for what lies behind holes, by the capture's own clock, and what is still known of connections
+that are over."""
 
 from __future__ import annotations
 
@@ -71,8 +72,9 @@ def test_a_connection_is_not_over_before_its_first_side_was() -> None:
 
 
 def test_what_an_end_decides_was_waited_for_until_that_end() -> None:
-    """What the client sent before its FIN is given up when its time has gone by, and that is the end of the connection: bytes that wait
-    on the other side waited until that packet, not until whichever packet of another connection lets the batch end."""
+    """What the client sent before its FIN is given up when its time has gone by, and that is the end of the connection:
+    bytes that wait on the other side waited until that packet, not until whichever packet of another connection lets
+    the batch end."""
     talk = Talk().open()
     talk.broker(b"456", at=3, acked=0)
     talk.fin(BROKER, at=0, acked=0)

@@ -21,7 +21,9 @@ def message(*, produced: bool = False) -> Message:
     return Message(1, UNSET, 0, 0, "c", "b", "response", 1, "Fetch", 4, 1, None, UNSET, UNSET, 0, None)
 
 
-def opened(data: bytes, *, aligned: bool = True, produced: bool = False, **options: Any) -> tuple[RecordsField, Message]:
+def opened(
+    data: bytes, *, aligned: bool = True, produced: bool = False, **options: Any
+) -> tuple[RecordsField, Message]:
     """The field whose bytes are `data`, standing between other bytes, filled in; and its message."""
     reader = RecordsReader(**options)
     field = reader(b"before" + data + b"behind", 6, 6 + len(data), aligned)

@@ -1,4 +1,5 @@
-"""Columns against the loop: where many batches go side by side, in steps, with pieces of all sizes, and some of them damaged."""
+"""Columns against the loop: where many batches go side by side, in steps, with pieces of all sizes, and some of them
+damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def mixed(draw: random.Random, first: int, count: int) -> list[Record]:
             NOW + draw.randrange(-50, 20_000),
             draw.choice([None, b"", b"key-%d" % i]),
             draw.choice([None, b"v" * draw.randrange(9), b"value" * draw.randrange(80)]),
-            tuple((f"h{draw.randrange(3)}", draw.choice([None, b"x" * draw.randrange(200)])) for _ in range(draw.choice([0, 0, 1, 5]))),
+            tuple(
+                (f"h{draw.randrange(3)}", draw.choice([None, b"x" * draw.randrange(200)]))
+                for _ in range(draw.choice([0, 0, 1, 5]))
+            ),
         )
         for i in range(count)
     ]
@@ -38,7 +42,9 @@ def same_both_ways(data: bytes) -> None:
 def test_many_batches_of_all_lengths_some_damaged():
     draw = random.Random(1)
     for damaged in (0, 1, 30):
-        batches = [bytearray(write_batch(mixed(draw, 100 * i, draw.randrange(12)))) for i in range(2 * walk.SIDE_BY_SIDE)]
+        batches = [
+            bytearray(write_batch(mixed(draw, 100 * i, draw.randrange(12)))) for i in range(2 * walk.SIDE_BY_SIDE)
+        ]
         for _ in range(damaged):
             batch = draw.choice(batches)
             batch[draw.randrange(61, len(batch) + 61) % len(batch)] = draw.choice([0, 1, 2, 64, 127, 128, 255])

@@ -91,7 +91,10 @@ def test_lz4_frames_in_all_their_forms():
     independent = 0x40 | lz4.INDEPENDENT_BLOCKS
     assert decompressed("lz4", frame(independent, block(b"one ") + stored(b"two"))) == b"one two"
     assert decompressed("lz4", frame(independent | lz4.BLOCK_CHECKSUM, block(b"one", checksum=True))) == b"one"
-    assert decompressed("lz4", frame(independent | lz4.CONTENT_SIZE, block(b"one"), size=(3).to_bytes(8, "little"))) == b"one"
+    assert (
+        decompressed("lz4", frame(independent | lz4.CONTENT_SIZE, block(b"one"), size=(3).to_bytes(8, "little")))
+        == b"one"
+    )
     assert decompressed("lz4", frame(independent | lz4.CONTENT_CHECKSUM, block(b"one")) + b"....") == b"one"
     assert decompressed("lz4", frame(independent, block(b"one ")) + frame(independent, block(b"two"))) == b"one two"
     assert decompressed("lz4", frame(independent, b"")) == b""

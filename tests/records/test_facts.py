@@ -1,4 +1,5 @@
-"""Small facts of records that ordinary batches do not show: bits beyond a varint, offsets that stay, gzip members, control types."""
+"""Small facts of records that ordinary batches do not show: bits beyond a varint, offsets that stay, gzip members,
+control types."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def test_bits_beyond_a_varints_own_are_dropped_as_in_java(data: bytes, longest: 
 
 
 @pytest.mark.parametrize("columns_from", [0, NEVER])
-@pytest.mark.parametrize(("offsets", "told"), [((5, 6, 7), []), ((5, 5, 6), ["BATCH_OFFSETS"]), ((5, 7, 6), ["BATCH_OFFSETS"])])
+@pytest.mark.parametrize(
+    ("offsets", "told"), [((5, 6, 7), []), ((5, 5, 6), ["BATCH_OFFSETS"]), ((5, 7, 6), ["BATCH_OFFSETS"])]
+)
 def test_offsets_in_a_batch_rise(columns_from: int, offsets: tuple[int, ...], told: list[str]) -> None:
     """Two records of one offset are as wrong as two that run backwards; both are shown."""
     data = write_batch([Record(offset, NOW, None, b"", ()) for offset in offsets], last_offset_delta=2)

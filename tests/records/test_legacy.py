@@ -93,8 +93,16 @@ def test_raw_snappy_and_lz4_with_the_wrong_header_checksum():
         (write_message(0, b"k", None, codec="gzip"), ["RECORD_INVALID"], 0),
         (write_message(0, b"k", b"no gzip", codec="gzip"), ["DECOMPRESSION_FAILED"], 0),
         (write_wrapper(0, [], "gzip"), [], 0),
-        (write_wrapper(1, [write_message(0, None, b"v"), write_message(1, None, b"v", crc=5)], "gzip"), ["BATCH_CRC"], 2),
-        (write_wrapper(1, [write_message(0, None, b"v"), write_message(1, None, b"v", magic=0)], "gzip"), ["RECORD_INVALID"], 1),
+        (
+            write_wrapper(1, [write_message(0, None, b"v"), write_message(1, None, b"v", crc=5)], "gzip"),
+            ["BATCH_CRC"],
+            2,
+        ),
+        (
+            write_wrapper(1, [write_message(0, None, b"v"), write_message(1, None, b"v", magic=0)], "gzip"),
+            ["RECORD_INVALID"],
+            1,
+        ),
         (write_wrapper(1, [write_message(0, None, b"v"), b"cut off"], "gzip"), ["RECORD_INVALID"], 1),
         (write_wrapper(1, [write_wrapper(0, [], "gzip")], "gzip"), ["RECORD_INVALID"], 0),
         (pack(">qiIbbii", 0, 14, 0, 0, 0, 5, -1), ["BATCH_CRC", "RECORD_INVALID"], 0),

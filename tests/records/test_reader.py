@@ -24,7 +24,11 @@ from tests.records.opening import NEVER, NOW, codes, message, opened, people, pl
 def test_a_batch_becomes_the_json_of_the_contract():
     record = Record(71, NOW + 2, b"k", None, (("trace", b"\x01\x02"), ("empty", None)))
     batch = write_batch(
-        [Record(70, NOW, None, b"value", ()), record], partition_leader_epoch=3, producer_id=9, producer_epoch=1, base_sequence=40
+        [Record(70, NOW, None, b"value", ()), record],
+        partition_leader_epoch=3,
+        producer_id=9,
+        producer_epoch=1,
+        base_sequence=40,
     )
     field, carrier = opened(batch)
 
@@ -51,7 +55,13 @@ def test_a_batch_becomes_the_json_of_the_contract():
                 "count": 2,
                 "records": [
                     {"offset": 70, "timestamp": NOW, "key": None, "value": "dmFsdWU=", "headers": []},
-                    {"offset": 71, "timestamp": NOW + 2, "key": "aw==", "value": None, "headers": [["trace", "AQI="], ["empty", None]]},
+                    {
+                        "offset": 71,
+                        "timestamp": NOW + 2,
+                        "key": "aw==",
+                        "value": None,
+                        "headers": [["trace", "AQI="], ["empty", None]],
+                    },
                 ],
             }
         ],
@@ -165,7 +175,9 @@ def test_a_producer_gives_an_offset_to_each_record(opening: Any) -> None:
 
 
 def broken_record(data: bytes) -> bytes:
-    return write_batch([], raw_records=write_record(people(1)[0], 0, NOW) + data, count=2, last_offset_delta=1, base_timestamp=NOW)
+    return write_batch(
+        [], raw_records=write_record(people(1)[0], 0, NOW) + data, count=2, last_offset_delta=1, base_timestamp=NOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,7 +330,13 @@ HEADERS = (("k", b"v"),) * 20_000
     [
         write_batch([Record(at, NOW, None, None, HEADERS) for at in range(2)], codec="zstd"),
         write_batch([Record(at, NOW, None, None, HEADERS[:60]) for at in range(800)], codec="zstd"),
-        write_batch([], count=100_000, last_offset_delta=99_999, codec="zstd", raw_records=bytes(zstd.compress(b"\x0c" + bytes(6)))),
+        write_batch(
+            [],
+            count=100_000,
+            last_offset_delta=99_999,
+            codec="zstd",
+            raw_records=bytes(zstd.compress(b"\x0c" + bytes(6))),
+        ),
         write_batch([], count=1, codec="zstd", raw_records=bytes(zstd.compress((b"\x0c" + bytes(6)) * 100_000))),
         write_batch([], count=100_000, codec="zstd", raw_records=bytes(zstd.compress((b"\x0c" + bytes(6)) * 100_000))),
     ],
@@ -327,7 +345,9 @@ HEADERS = (("k", b"v"),) * 20_000
 def test_little_that_comes_is_not_made_large(columns_from, data):
     field, carrier = opened(data, columns_from=columns_from)
     records = field.batches[0].records
-    assert len(records) + sum(len(record.headers) for record in records) <= limits.ANY_RECORDS + limits.RECORDS_PER_BYTE * len(data)
+    assert len(records) + sum(
+        len(record.headers) for record in records
+    ) <= limits.ANY_RECORDS + limits.RECORDS_PER_BYTE * len(data)
     assert {"RECORDS_LIMIT", "BATCH_COUNT_MISMATCH"} & set(carrier.weird)
 
 
@@ -376,7 +396,9 @@ def test_sizes_add_up(batches, cut):
 
 
 sources = st.lists(strategies.batches(most=6), min_size=1, max_size=3).map(b"".join) | st.binary(max_size=120)
-legacy = st.builds(write_message, st.just(3), st.none() | st.binary(max_size=9), st.binary(max_size=60), magic=st.sampled_from([0, 1]))
+legacy = st.builds(
+    write_message, st.just(3), st.none() | st.binary(max_size=9), st.binary(max_size=60), magic=st.sampled_from([0, 1])
+)
 
 
 @given(strategies.damaged(sources | legacy))

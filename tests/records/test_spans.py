@@ -1,4 +1,5 @@
-"""Which offsets of a records field have a record: told by headers alone, and the same however far the field was opened."""
+"""Which offsets of a records field have a record: told by headers alone, and the same however far the field was
+opened."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_of_a_batch_that_cannot_be_relied_on_nothing_is_known(header: dict[str, 
     assert everyhow(batch_of(0, 4, **header) + batch_of(5, 9)) == [(0, 4, "unread"), (5, 9, "data")]
 
 
-@pytest.mark.parametrize("data", [batch_of(0, 4) + batch_of(3, 9), batch_of(5, 9) + batch_of(0, 4), write_message(0, None, b"value")])
+@pytest.mark.parametrize(
+    "data", [batch_of(0, 4) + batch_of(3, 9), batch_of(5, 9) + batch_of(0, 4), write_message(0, None, b"value")]
+)
 def test_of_batches_that_contradict_each_other_nothing_is_known(data: bytes) -> None:
     assert everyhow(data) == [(0, LAST, "unread")]
 
@@ -95,5 +98,8 @@ def test_who_does_not_look_does_not_tell() -> None:
 
 def test_they_stay_in_json_as_lists() -> None:
     data = batch_of(0, 4) + MARKER
-    assert msgspec.json.encode(RecordsField(9, spans=[*spans(data)])) == b'{"size":9,"spans":[[0,4,"data"],[5,5,"control"]]}'
+    assert (
+        msgspec.json.encode(RecordsField(9, spans=[*spans(data)]))
+        == b'{"size":9,"spans":[[0,4,"data"],[5,5,"control"]]}'
+    )
     assert msgspec.json.encode(RecordsField(9)) == b'{"size":9}'

@@ -41,7 +41,8 @@ def fields(value: Any, partition: int | None = None) -> Iterator[tuple[int | Non
 
 @cache
 def answers(*parts: str) -> tuple[dict[tuple[int, int], list[Record]], set[str]]:
-    """Records in Fetch and ShareFetch answers by partition and offset (several topics may share a pair); the codes of all messages."""
+    """Records in Fetch and ShareFetch answers by partition and offset (several topics may share a pair); the codes of
+    all messages."""
     found: dict[tuple[int, int], list[Record]] = {}
     weird: set[str] = set()
     for page in pages(*parts):
@@ -135,7 +136,8 @@ def test_what_clients_of_ten_years_consumed():
     assert len(consumed) > 300
     for _topic, partition, offset, key, length in consumed:
         assert any(
-            (None if key is None else key.encode(), length) == (record.key, size(record.value)) for record in records[partition, offset]
+            (None if key is None else key.encode(), length) == (record.key, size(record.value))
+            for record in records[partition, offset]
         ), (partition, offset)
     assert of_records(weird) == {"LEGACY_MAGIC"}
 

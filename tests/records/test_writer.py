@@ -15,7 +15,9 @@ from tests.records import strategies
 from tests.records.opening import NEVER, NOW, opened, people
 
 
-@given(strategies.records(most=30), st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"]), st.sampled_from([0, NEVER]))
+@given(
+    strategies.records(most=30), st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"]), st.sampled_from([0, NEVER])
+)
 @settings(max_examples=as_many(80), deadline=None)
 def test_records_survive_the_round(records, codec, columns_from):
     field, carrier = opened(write_batch(records, codec=codec), columns_from=columns_from)
@@ -59,7 +61,13 @@ def test_kafka_python_reads_what_we_write(records, packed):
 def test_we_read_what_kafka_python_writes(records, packed, columns_from):
     theirs = pytest.importorskip("kafka.record.default_records")
     builder = theirs.DefaultRecordBatchBuilder(
-        magic=2, compression_type=int(packed), is_transactional=True, producer_id=5, producer_epoch=2, base_sequence=11, batch_size=1 << 30
+        magic=2,
+        compression_type=int(packed),
+        is_transactional=True,
+        producer_id=5,
+        producer_epoch=2,
+        base_sequence=11,
+        batch_size=1 << 30,
     )
     for at, record in enumerate(records):
         builder.append(at, record.timestamp, record.key, record.value, record.headers)
@@ -81,7 +89,9 @@ def test_kafka_python_agrees_on_message_sets(magic, packed):
         builder.append(at, timestamp=NOW + at, key=b"k%d" % at, value=None if at == 3 else b"v")
     field, _ = opened(bytes(builder.build()))
     read = [record for batch in field.batches for record in batch.records]
-    assert [(r.offset, r.key, r.value) for r in read] == [(at, b"k%d" % at, None if at == 3 else b"v") for at in range(5)]
+    assert [(r.offset, r.key, r.value) for r in read] == [
+        (at, b"k%d" % at, None if at == 3 else b"v") for at in range(5)
+    ]
     assert [r.timestamp for r in read] == [UNSET if magic == 0 else NOW + at for at in range(5)]
 
     messages = [write_message(at, b"k", b"v", magic=magic, timestamp=NOW) for at in range(3)]
@@ -97,7 +107,10 @@ def test_an_empty_batch_is_as_compaction_leaves_it():
 
 
 def test_ten_thousand_records_in_one_batch_and_their_lengths_of_all_sizes():
-    records = [Record(r.offset, r.timestamp, r.key, bytes(r.offset % 300 if r.offset % 100 else 70_000), ()) for r in people(10_000)]
+    records = [
+        Record(r.offset, r.timestamp, r.key, bytes(r.offset % 300 if r.offset % 100 else 70_000), ())
+        for r in people(10_000)
+    ]
     field, carrier = opened(write_batch(records))
     assert field.batches[0].records == records
     assert carrier.weird is UNSET

@@ -23,7 +23,8 @@ def compressed(data: bytes) -> memoryview:
 
 
 def java(data: bytes) -> memoryview:
-    """As Java writes them: the content in a block that is not the last, then an empty one. Stored, so that a test can write it."""
+    """As Java writes them: the content in a block that is not the last, then an empty one. Stored, so that a test can
+    write it."""
     block = (len(data) << 3).to_bytes(3, "little") + data
     return memoryview(zstd.MAGIC + b"\x00\x58" + block + zstd.EMPTY_BLOCK)
 
@@ -59,7 +60,8 @@ def test_a_content_that_holds_the_mark_is_not_told_apart():
 
 
 def opened_together(batches: list[bytes]) -> list[tuple[object, object]]:
-    """Each batch the field of a message of its own, all of them pending at once: what the fields hold, and their codes."""
+    """Each batch the field of a message of its own, all of them pending at once: what the fields hold, and their
+    codes."""
     reader = RecordsReader()
     fields, carriers = [], [message() for _ in batches]
     for batch, carrier in zip(batches, carriers, strict=True):
@@ -78,7 +80,9 @@ def test_many_messages_are_opened_together(count):
     batches = [write_batch(people(3, first=3 * i), codec="zstd") for i in range(count)]
     together = opened_together(batches)
     assert together == opened_alone(batches)
-    assert [record["offset"] for field, _ in together for record in field["batches"][0]["records"]] == list(range(3 * count))
+    assert [record["offset"] for field, _ in together for record in field["batches"][0]["records"]] == list(
+        range(3 * count)
+    )
 
 
 @settings(max_examples=as_many(200))

@@ -21,7 +21,8 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 #: Nothing outside this machine is found by name, and nothing is fetched in the background.
 _OPTIONS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--no-first-run", "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--no-first-run",
+    "--disable-dev-shm-usage",
 )  # fmt: skip
 #: The browser reads from file descriptor 3 and writes to 4.
 _START = """
@@ -58,7 +59,12 @@ class Browser:
     def call(self, method: str, **given: Any) -> dict[str, Any]:
         """One command; events that come before its answer are kept."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": given, **({"sessionId": self.session} if self.session else {})}
+        message = {
+            "id": self._number,
+            "method": method,
+            "params": given,
+            **({"sessionId": self.session} if self.session else {}),
+        }
         os.write(self.to, json.dumps(message).encode() + b"\0")
         for answer in self.answers:
             if answer.get("id") == self._number:
@@ -74,17 +80,23 @@ class Browser:
     def show(self, page: Path, width: int, theme: str) -> Seen:
         """Loads a file in a window of that width, light or dark."""
         self.events.clear()
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
         self.call("Page.navigate", url=page.as_uri())
         self.wait("Page.loadEventFired")
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        ground = self.call("Runtime.evaluate", expression="getComputedStyle(document.body).backgroundColor")["result"]["value"]
+        ground = self.call("Runtime.evaluate", expression="getComputedStyle(document.body).backgroundColor")["result"][
+            "value"
+        ]
         clip = {"x": 0, "y": 0, "width": width, "height": size["height"], "scale": 1}
         picture = base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"])
         said = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
         console = [json.dumps(event["params"]) for event in self.events if event["method"] in said]
-        requests = [event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        requests = [
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
+        ]
         return Seen(int(size["width"]), console, requests, picture, ground)
 
 

@@ -26,7 +26,9 @@ def seen(path: Path) -> tuple[list[Event], list[Finding], list[ShareSession]]:
     return events, findings, [*PackedSessions(analyzer.listed())]
 
 
-def collected(events: Iterable[Event], findings: Iterable[Finding] = (), sessions: Iterable[ShareSession] = ()) -> Collected:
+def collected(
+    events: Iterable[Event], findings: Iterable[Finding] = (), sessions: Iterable[ShareSession] = ()
+) -> Collected:
     collector = Collector(NAME, REGISTRY)
     collector.page(events)
     for finding in findings:
@@ -39,10 +41,13 @@ def collected(events: Iterable[Event], findings: Iterable[Finding] = (), session
 def finding(code: str = "EPOCH_SKIP_AHEAD", **given: object) -> Finding:
     """A violation by a client, at packet 12."""
     fields: dict[str, object] = {
-        "code": code, "rule": 20, "severity": "error", "verdict": "violation", "blame": "client", "time_ns": 1_795_000_000_000_000_000,
-        "packet": 12, "flow": 0, "broker": "10.0.0.9:9092", "client": "10.0.0.1:5000", "group_id": "billing", "member_id": "m",
+        "code": code, "rule": 20, "severity": "error", "verdict": "violation", "blame": "client",
+        "time_ns": 1_795_000_000_000_000_000,
+        "packet": 12, "flow": 0, "broker": "10.0.0.9:9092", "client": "10.0.0.1:5000", "group_id": "billing",
+        "member_id": "m",
         "topic_id": None, "partition": None, "cause": "skip_ahead", "witness": [Witness(0, 1, 10, 12)],
-        "argument": "exchange 1 used epoch 3, so 2 was due", "unknown_because": None, "client_id": "billing-3", "software": "java 4.3.1",
+        "argument": "exchange 1 used epoch 3, so 2 was due", "unknown_because": None, "client_id": "billing-3",
+        "software": "java 4.3.1",
     }  # fmt: skip
     return Finding(**(fields | given))  # type: ignore[arg-type]
 
@@ -50,8 +55,10 @@ def finding(code: str = "EPOCH_SKIP_AHEAD", **given: object) -> Finding:
 def report(**given: object) -> facts.Report:
     """One without anything in it, but for what is given."""
     fields: dict[str, object] = {
-        "kshark": "0", "totals": totals(), "captures": [facts.Capture(NAME, [NAME], 0, 1_000_000_000)], "connections": [], "gaps": [],
-        "weirds": [], "brokers": [], "findings": [], "clients_in_findings": [], "groups_in_findings": [], "over_time": facts.Timed(1, []),
+        "kshark": "0", "totals": totals(), "captures": [facts.Capture(NAME, [NAME], 0, 1_000_000_000)],
+        "connections": [], "gaps": [],
+        "weirds": [], "brokers": [], "findings": [], "clients_in_findings": [], "groups_in_findings": [],
+        "over_time": facts.Timed(1, []),
         "members": [], "latency": [], "apis": [], "clients": [], "others": {},
     }  # fmt: skip
     return facts.Report(**(fields | given))  # type: ignore[arg-type]
@@ -59,7 +66,8 @@ def report(**given: object) -> facts.Report:
 
 def totals(**given: object) -> facts.Totals:
     fields: dict[str, object] = {
-        "violations": 0, "unknown": 0, "notes": 0, "unknown_because": {}, "sessions": 0, "session_ends": {}, "members": 0,
+        "violations": 0, "unknown": 0, "notes": 0, "unknown_because": {}, "sessions": 0, "session_ends": {},
+        "members": 0,
         "exchanges": {"answered": 0},
     }  # fmt: skip
     return facts.Totals(**(fields | given))  # type: ignore[arg-type]

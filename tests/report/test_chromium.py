@@ -1,4 +1,5 @@
-"""A browser shows the page without a network: no error, nothing asked for, nothing wider than the window, light and dark."""
+"""A browser shows the page without a network: no error, nothing asked for, nothing wider than the window, light and
+dark."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from tests.shared import CAPTURES
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", ["adv-epochs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("share-restart", "adv-frames"))])
+@pytest.mark.parametrize(
+    "name", ["adv-epochs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("share-restart", "adv-frames"))]
+)
 def test_a_browser_shows_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runner(capsys)("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
     page = tmp_path / "report.html"

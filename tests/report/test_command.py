@@ -25,21 +25,31 @@ def test_a_report_is_a_page_its_data_and_all_findings(kshark: Run, tmp_path: Pat
     done = kshark("report", CAPTURES / "adv-epochs.pcap", "-o", tmp_path / "out")
     checked = kshark("check", "-q", CAPTURES / "adv-epochs.pcap")
     assert (done.code, done.lines[-1]) == (1, checked.lines[-1])
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["findings.parquet", "report.html", "report.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "findings.parquet",
+        "report.html",
+        "report.json",
+    ]
     report = json.loads((tmp_path / "out/report.json").read_bytes())
     assert (report["totals"]["violations"], report["totals"]["sessions"]) == (31, 12)
-    assert [(one["broker"], one["releases"]) for one in report["brokers"]] == [("127.0.0.1:20092", ["4.3"]), ("127.0.0.1:20093", ["4.3"])]
+    assert [(one["broker"], one["releases"]) for one in report["brokers"]] == [
+        ("127.0.0.1:20092", ["4.3"]),
+        ("127.0.0.1:20093", ["4.3"]),
+    ]
     table = pq.read_table(tmp_path / "out/findings.parquet")
     described = {field.name: field.metadata[b"comment"].decode() for field in table.schema}
     assert described == {column.name: column.about for column in TABLES["findings"].columns}
-    assert table["code"].to_pylist() == [line["code"] for line in kshark("check", CAPTURES / "adv-epochs.pcap", "-T", "json").json[:-1]]
+    assert table["code"].to_pylist() == [
+        line["code"] for line in kshark("check", CAPTURES / "adv-epochs.pcap", "-T", "json").json[:-1]
+    ]
     assert set(table["capture"].to_pylist()) == {"adv-epochs.pcap"}
     assert None not in table["flow_id"].to_pylist()
 
 
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
-    ("name", "release"), [("adv-races-4.1.2", "4.1"), ("adv-sessions-4.2.1", "4.2"), ("share-java-explicit-4.0.0", "4.0")]
+    ("name", "release"),
+    [("adv-races-4.1.2", "4.1"), ("adv-sessions-4.2.1", "4.2"), ("share-java-explicit-4.0.0", "4.0")],
 )
 def test_the_brokers_release_is_told_by_what_it_offers(kshark: Run, tmp_path: Path, name: str, release: str) -> None:
     kshark("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
@@ -54,7 +64,9 @@ def test_a_clean_capture_answers_0(kshark: Run, tmp_path: Path) -> None:
 def test_select_and_ignore_hold_for_all_three(kshark: Run, tmp_path: Path) -> None:
     done = kshark("report", CAPTURES / "adv-epochs.pcap", "-o", tmp_path, "--select", "TWO_COUNTERS", "-T", "json")
     assert done.json[0]["summary"]["by_code"] == {"TWO_COUNTERS": 1}
-    assert [kind["code"] for kind in json.loads((tmp_path / "report.json").read_bytes())["findings"]] == ["TWO_COUNTERS"]
+    assert [kind["code"] for kind in json.loads((tmp_path / "report.json").read_bytes())["findings"]] == [
+        "TWO_COUNTERS"
+    ]
     assert pq.read_table(tmp_path / "findings.parquet").num_rows == 1
 
 

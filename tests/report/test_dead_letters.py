@@ -12,7 +12,14 @@ from kshark.report.produced import appended_by
 from tests.analysis.talks import accepted, events, produced
 from tests.conversation import Conversation
 
-HEADERS = {"topic": b"orders", "partition": b"2", "offset": b"11", "group": b"g", "delivery.count": b"5", "message": b"too often"}
+HEADERS = {
+    "topic": b"orders",
+    "partition": b"2",
+    "offset": b"11",
+    "group": b"g",
+    "delivery.count": b"5",
+    "message": b"too often",
+}
 
 
 def letters(error: int = 0, **headers: bytes | None) -> list[DeadLetter]:

@@ -48,7 +48,13 @@ def test_any_split_gives_the_same_report(name: str, parts: int) -> None:
 
 def test_what_is_bounded_is_bounded_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits so low that nearly all is cut."""
-    for name, limit in {"STATISTICS_ROWS": 2, "REPORT_TICKS": 8, "REPORT_CELLS": 5, "REPORT_FINDINGS": 1, "REPORT_MEMBERS": 2}.items():
+    for name, limit in {
+        "STATISTICS_ROWS": 2,
+        "REPORT_TICKS": 8,
+        "REPORT_CELLS": 5,
+        "REPORT_FINDINGS": 1,
+        "REPORT_MEMBERS": 2,
+    }.items():
         monkeypatch.setattr(limits, name, limit)
     whole, joined = shared_out("adv-epochs", 5, seed=1)
     assert joined == whole
@@ -56,9 +62,16 @@ def test_what_is_bounded_is_bounded_alike(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 62), st.sampled_from("abcdefgh"))), st.randoms())
-def test_counts_bins_samples_and_firsts_do_not_depend_on_order(items: list[tuple[int, str]], dice: random.Random) -> None:
+def test_counts_bins_samples_and_firsts_do_not_depend_on_order(
+    items: list[tuple[int, str]], dice: random.Random
+) -> None:
     def made(some: list[tuple[int, str]]) -> tuple[Counts[str], Bins, Sample[str, int], Smallest[int]]:
-        counts, bins, sample, first = Counts[str](3), Bins(4), Sample[str, int](5), Smallest[int](3, lambda number: number)
+        counts, bins, sample, first = (
+            Counts[str](3),
+            Bins(4),
+            Sample[str, int](5),
+            Smallest[int](3, lambda number: number),
+        )
         for number, name in some:
             counts.add(name)
             bins.add(number, name)

@@ -61,7 +61,10 @@ def broken(count: int = 1, **given: object) -> facts.Report:
     [
         (broken(1), "Client billing-3 broke the protocol once."),
         (broken(28), "Client billing-3 broke the protocol 28 times."),
-        (broken(2, code="HEARTBEAT_LATE", cause="expired", blame="unknown"), "The protocol was broken twice, by client or network."),
+        (
+            broken(2, code="HEARTBEAT_LATE", cause="expired", blame="unknown"),
+            "The protocol was broken twice, by client or network.",
+        ),
         (
             report(totals=totals(unknown=6, unknown_because={"gap": 6}, sessions=2)),
             "No rule is proved broken, but 6 findings look like it: the capture cannot prove them either way.",
@@ -70,8 +73,14 @@ def broken(count: int = 1, **given: object) -> facts.Report:
             report(totals=totals(notes=3, sessions=8, exchanges={"answered": 389})),
             "No rule was broken in 8 share sessions and 389 exchanges; 3 notes to read.",
         ),
-        (report(totals=totals(sessions=1, exchanges={"answered": 4})), "No rule was broken in 1 share session and 4 exchanges."),
-        (report(totals=totals(exchanges={"answered": 4})), "No rule was broken in 4 exchanges; no share session was seen."),
+        (
+            report(totals=totals(sessions=1, exchanges={"answered": 4})),
+            "No rule was broken in 1 share session and 4 exchanges.",
+        ),
+        (
+            report(totals=totals(exchanges={"answered": 4})),
+            "No rule was broken in 4 exchanges; no share session was seen.",
+        ),
         (report(), "There was nothing to judge: the capture holds no Kafka."),
     ],
 )
@@ -86,7 +95,10 @@ def test_what_could_not_be_read_stands_beside_any_verdict() -> None:
     for given in (report(totals=totals(exchanges={"answered": 1})), broken()):
         given.connections, given.gaps = services, [facts.Gaps("missing", 2, 96)]
         page = html(given)
-        assert "Not judged, since it could not be read: 2 gaps (96 B) and 28 TLS connections (297 kB)." in Text(page).words["header"]
+        assert (
+            "Not judged, since it could not be read: 2 gaps (96 B) and 28 TLS connections (297 kB)."
+            in Text(page).words["header"]
+        )
         assert '<header class="good">' not in page
 
 
@@ -100,7 +112,10 @@ def test_a_finding_names_its_packets_and_how_to_find_them() -> None:
 
 def test_filters_are_wiresharks() -> None:
     assert of_frames([7]) == "frame.number == 7"
-    assert of_connection("[fe80::1]:5000", "[fe80::2]:9092") == "ipv6.addr == fe80::1 && tcp.port == 5000 && tcp.port == 9092"
+    assert (
+        of_connection("[fe80::1]:5000", "[fe80::2]:9092")
+        == "ipv6.addr == fe80::1 && tcp.port == 5000 && tcp.port == 9092"
+    )
 
 
 def test_what_is_too_much_is_counted() -> None:
@@ -149,7 +164,10 @@ def test_data_quality_says_what_is_missing() -> None:
 
 
 def test_a_request_without_an_answer_is_not_drawn_as_accepted() -> None:
-    steps = [facts.Step(at, at, "ShareFetch", epoch, error) for at, epoch, error in ((1, 0, 0), (2, 1, 0), (3, 0, None), (4, -1, None))]
+    steps = [
+        facts.Step(at, at, "ShareFetch", epoch, error)
+        for at, epoch, error in ((1, 0, 0), (2, 1, 0), (3, 0, None), (4, -1, None))
+    ]
     line = facts.MemberLine(NAME, "b:9092", "g", "m", "c", "", 0, 0, 0, 4, {}, [], steps, 1, 1)
     drawn = drawing(line, Window(0, 10), [])
     assert re.findall(r'class="tick (\w+)"', drawn) == ["open", "step", "silent", "silent"]

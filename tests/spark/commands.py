@@ -1,4 +1,5 @@
-"""`kshark-spark` as a process of its own, with Pythons that lack something, and with processes that are killed while they read."""
+"""`kshark-spark` as a process of its own, with Pythons that lack something, and with processes that are killed while
+they read."""
 
 from __future__ import annotations
 
@@ -20,14 +21,18 @@ from spark_analysis.java import MISSING, find_java
 from tests.shared import ROOT
 
 needs_java = pytest.mark.skipif(find_java() is None, reason=MISSING)
-needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc here: nobody tells which process has a file open")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="no /proc here: nobody tells which process has a file open"
+)
 
 #: kshark's packages, as they are named where it is installed.
 KSHARK = "kshark", "dissectors", "spark_analysis"
 _PATIENCE_S = 120.0
 
 
-def kshark_spark(*words: str, python: Path | str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
+def kshark_spark(
+    *words: str, python: Path | str = sys.executable, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Runs the command in the project's folder: only its own process finds kshark there."""
     command = [str(python), "-m", "spark_analysis", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=outside(**environment), cwd=ROOT)
@@ -46,7 +51,8 @@ def java_home() -> str:
 
 
 def python_without(folder: Path, *missing: str) -> Path:
-    """A Python with all that is installed here, but for distributions and packages with one of these words in their name."""
+    """A Python with all that is installed here, but for distributions and packages with one of these words in their
+    name."""
     venv.create(folder, symlinks=True)
     target = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
@@ -66,9 +72,15 @@ def killed_while_reading(
     python: Path | str = sys.executable,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command; as soon as a worker, its own or the server's, has `path` open, the process that `victim` names for it is killed."""
+    """Runs the command; as soon as a worker, its own or the server's, has `path` open, the process that `victim` names
+    for it is killed."""
     command = [str(python), "-m", "spark_analysis", *words]
-    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    piped: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "start_new_session": True,
+    }
     with subprocess.Popen(command, env=outside(**environment), cwd=ROOT, **piped) as process:
         os.kill(victim(_reader(path, process, server or process.pid)), signal.SIGKILL)
         stdout, stderr = process.communicate()
@@ -119,7 +131,9 @@ def _open_files(process: int) -> set[Path]:
 def running(command: Sequence[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A server in a session of its own that runs in `folder` and is stopped in the end."""
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=outside(**environment), cwd=folder, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, env=outside(**environment), cwd=folder, start_new_session=True
+        )
     try:
         yield process
     finally:

@@ -1,8 +1,7 @@
 """Runs a notebook's code as Jupyter does, without Jupyter, which is 70 MB.
 
-`python -m tests.spark.notebook NOTEBOOK [TARGET]` writes it with its outputs. The format is nbformat 4: what is printed is a
-stream, the value of a cell's last expression a result in each form that it offers.
-"""
+`python -m tests.spark.notebook NOTEBOOK [TARGET]` writes it with its outputs. The format is nbformat 4: what is printed
+is a stream, the value of a cell's last expression a result in each form that it offers."""
 
 from __future__ import annotations
 

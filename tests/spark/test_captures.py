@@ -22,13 +22,21 @@ def path_of(name: str) -> str:
     return str(CAPTURES / name)
 
 
-def in_parts(spark: Any, captures: list[list[str]], range_bytes: int, buckets: int, options: Options = OPTIONS) -> list[Any]:
+def in_parts(
+    spark: Any, captures: list[list[str]], range_bytes: int, buckets: int, options: Options = OPTIONS
+) -> list[Any]:
     """Of captures of any size, as if they were large."""
     from spark_analysis.captures import checked
     from spark_analysis.plan import Sizes
 
     return told(
-        checked(spark, captures, options, Sizes(whole=-1, dearer=0, range=range_bytes, share=1 << 20, buckets=buckets), coverage=True)
+        checked(
+            spark,
+            captures,
+            options,
+            Sizes(whole=-1, dearer=0, range=range_bytes, share=1 << 20, buckets=buckets),
+            coverage=True,
+        )
     )
 
 
@@ -53,28 +61,44 @@ def told(found: list[Any]) -> list[Any]:
 
 def unplaced(found: list[Any]) -> list[Any]:
     """Without file and frame: of files that overlap, and were shared out, nobody knows them."""
-    for witness in (one for checked in found if not isinstance(checked, str) for finding in checked.findings for one in finding.witness):
+    for witness in (
+        one
+        for checked in found
+        if not isinstance(checked, str)
+        for finding in checked.findings
+        for one in finding.witness
+    ):
         witness.places = []
     return found
 
 
 def test_every_capture_of_its_own(spark: Any) -> None:
     captures = [[path_of(name)] for name in NAMES]
-    assert dict(zip(NAMES, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(zip(NAMES, whole(spark, captures), strict=True))
+    assert dict(zip(NAMES, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(
+        zip(NAMES, whole(spark, captures), strict=True)
+    )
 
 
 def test_one_task_is_two_processes_where_a_core_is_free(spark: Any, tmp_path: Path) -> None:
     """A capture, several as one, one that ends within a packet, one that is gone."""
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((CAPTURES / "share-restart.pcap").read_bytes()[:200_003])
-    captures = [[path_of("share-restart.pcap")], [path_of(name) for name in NAMES], [str(cut)], [str(tmp_path / "gone.pcap")]]
+    captures = [
+        [path_of("share-restart.pcap")],
+        [path_of(name) for name in NAMES],
+        [str(cut)],
+        [str(tmp_path / "gone.pcap")],
+    ]
     assert by_two(spark, captures) == whole(spark, captures)
 
 
 def test_a_connection_with_most_of_the_bytes_is_named(spark: Any) -> None:
     """No number of tasks makes its capture faster."""
     one, other = in_parts(spark, [[path_of("share-locks.pcap")], [path_of("share-restart.pcap")]], 64 << 10, 2)
-    giant = "one connection (127.0.0.1:56810 to 127.0.0.1:43621) has 26.1 kB of 43.2 kB: one task read it while others had little"
+    giant = (
+        "one connection (127.0.0.1:56810 to 127.0.0.1:43621) has 26.1 kB of 43.2 kB: one task read it while others "
+        "had little"
+    )
     assert (one.giant, other.giant) == (giant, None)
 
 
@@ -108,7 +132,9 @@ def test_a_file_that_ends_early_is_read_as_far_as_it_goes(spark: Any, tmp_path: 
     assert unplaced(in_parts(spark, captures, 32 << 10, 3)) == unplaced(whole(spark, captures))
 
 
-def test_a_file_that_is_gone_does_not_take_the_others_with_it(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_gone_does_not_take_the_others_with_it(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before anything is read, and between the search for its ranges and their reading."""
     import spark_analysis.large
 

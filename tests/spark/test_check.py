@@ -44,20 +44,26 @@ def both(capsys: pytest.CaptureFixture[str], given: list[str], to_spark: list[st
     assert said(capsys, spark_analysis.cli.main, "check", *(to_spark or given), "--master", "local[2]") == expected
 
 
-def test_who_reads_tables_has_nothing_to_note_of_packets(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_who_reads_tables_has_nothing_to_note_of_packets(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert said(capsys, kshark.cli.main, "export", str(CAPTURES / "adv-epochs.pcap"), "-o", str(tmp_path))[0] == 0
     spark_analysis.cli.main(["check", str(tmp_path), "--master", "local[2]"])
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_tables_give_the_findings_that_packets_give(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
+def test_tables_give_the_findings_that_packets_give(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
     capture = str(CAPTURES / f"{name}.pcap")
     assert said(capsys, kshark.cli.main, "export", capture, "-o", str(tmp_path))[0] == 0
     both(capsys, [capture, "-T", "json"], [str(tmp_path), "-T", "json"])
 
 
-def test_tables_tell_the_name_that_the_time_line_told_first(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_tables_tell_the_name_that_the_time_line_told_first(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Of two, that of an earlier packet was known late."""
     capture = tmp_path / "late.pcap"
     capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
@@ -79,7 +85,10 @@ def test_a_member_with_most_of_the_exchanges_is_named(
         spark_analysis.cli.main(["check", str(tmp_path / "tables"), "--master", "local[2]"])
         told.append(capsys.readouterr().err)
     who = "member (aAAAAAAAAAAAAAAAAAAAAA of group g)"
-    assert told == ["", f"kshark-spark: one {who} has 3 of 3 exchanges to judge: one task judged them while others had little\n"]
+    assert told == [
+        "",
+        f"kshark-spark: one {who} has 3 of 3 exchanges to judge: one task judged them while others had little\n",
+    ]
 
 
 def test_text_is_the_same_too(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,17 +129,23 @@ def test_the_exit_code_says_whether_a_rule_was_broken(spark: Any, capsys: pytest
     assert said(capsys, spark_analysis.cli.main, "check", clean, "-T", "json", "--master", "local[2]")[0] == 0
 
 
-def test_an_export_from_spark_holds_the_same_rows(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_export_from_spark_holds_the_same_rows(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     import pyarrow.parquet as pq
 
     captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "seed-messy.pcap")]
-    assert said(capsys, kshark.cli.main, "export", *captures, "--each", "--records", "-o", str(tmp_path / "one"))[0] == 0
+    assert (
+        said(capsys, kshark.cli.main, "export", *captures, "--each", "--records", "-o", str(tmp_path / "one"))[0] == 0
+    )
     words = ["export", *captures, "--each", "--records", "-o", str(tmp_path / "two"), "--master", "local[2]"]
     assert said(capsys, spark_analysis.cli.main, *words)[0] == 0
 
     one, two = (read_manifest(tmp_path / folder) for folder in ("one", "two"))
     assert one.captures == two.captures
-    assert {name: table.rows for name, table in one.tables.items()} == {name: table.rows for name, table in two.tables.items()}
+    assert {name: table.rows for name, table in one.tables.items()} == {
+        name: table.rows for name, table in two.tables.items()
+    }
     for name in one.tables:
         rows = [sorted(map(str, pq.read_table(tmp_path / folder / name).to_pylist())) for folder in ("one", "two")]
         assert rows[0] == rows[1], name

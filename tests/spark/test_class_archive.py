@@ -22,24 +22,33 @@ def _prepared(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_sessions_on_this_machine_use_the_archive_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_on_this_machine_use_the_archive_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
     assert java_options() == ""
     path = _prepared(tmp_path / "cache", monkeypatch)
-    assert f"-XX:SharedArchiveFile={path} -Xshare:auto" in all_settings("local[2]", {}, {})["spark.driver.extraJavaOptions"]
+    assert (
+        f"-XX:SharedArchiveFile={path} -Xshare:auto"
+        in all_settings("local[2]", {}, {})["spark.driver.extraJavaOptions"]
+    )
     assert "spark.driver.extraJavaOptions" not in all_settings("spark://h:7077", {}, {})
     own = {"spark.driver.extraJavaOptions": "-Xmx2g"}
     assert all_settings("local[2]", {}, own) | own == all_settings("local[2]", {}, own)
 
 
-def test_a_path_that_java_would_take_for_two_options_is_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_java_would_take_for_two_options_is_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _prepared(tmp_path / "my cache", monkeypatch)
     assert java_options() == ""
 
 
 @pytest.mark.spark
 @needs_java
-def test_an_archive_that_does_not_fit_is_passed_over_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_does_not_fit_is_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _prepared(tmp_path, monkeypatch)
     done = kshark_spark("check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--master", "local[1]")
     assert (done.returncode, done.stderr) == (1, "")
@@ -55,7 +64,9 @@ def test_what_prepare_makes_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (made.returncode, made.stdout) == (0, "")
     assert made.stderr.startswith(f"kshark-spark: {archive()} (")
     strict = java_options().replace("-Xshare:auto", "-Xshare:on")  # a JVM that does not start without it
-    done = kshark_spark("check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--conf", f"spark.driver.extraJavaOptions={strict}")
+    done = kshark_spark(
+        "check", str(CAPTURES / "adv-epochs.pcap"), "-q", "--conf", f"spark.driver.extraJavaOptions={strict}"
+    )
     assert (done.returncode, done.stderr) == (1, "")
 
 

@@ -1,4 +1,5 @@
-"""A condition's SQL says what its Python says, of the same bodies: as JSON read back by from_json, as our tables have them."""
+"""A condition's SQL says what its Python says, of the same bodies: as JSON read back by from_json, as our tables have
+them."""
 
 from __future__ import annotations
 
@@ -55,13 +56,24 @@ def test_sql_is_python(spark: Any, data: st.DataObject, layout: Layout) -> None:
         body = interpret(layout, version, written, 0, len(written)).body
         if "inf" in repr(body):
             continue  # JSON has none
-        rows.append((len(rows), version, msgspec.json.encode(body).decode(), [condition.compiled(version)(body) for condition in some]))
+        rows.append(
+            (
+                len(rows),
+                version,
+                msgspec.json.encode(body).decode(),
+                [condition.compiled(version)(body) for condition in some],
+            )
+        )
     frame = spark.createDataFrame([row[:3] for row in rows], "at int, version int, json string")
     typed = frame.select("at", "version", F.from_json("json", ddl(layout.root)).alias("body"))
-    asked = typed.select("at", *(F.expr(condition.sql("body", "version")).alias(f"c{n}") for n, condition in enumerate(some)))
+    asked = typed.select(
+        "at", *(F.expr(condition.sql("body", "version")).alias(f"c{n}") for n, condition in enumerate(some))
+    )
     found = {at: list(truth) for at, *truth in asked.collect()}
     for at, version, json, truth in rows:
-        wrong = [condition for condition, ours, theirs in zip(some, truth, found[at], strict=True) if ours is not theirs]
+        wrong = [
+            condition for condition, ours, theirs in zip(some, truth, found[at], strict=True) if ours is not theirs
+        ]
         assert not wrong, (wrong[0], wrong[0].sql("body", "version"), version, json)
 
 
@@ -87,7 +99,24 @@ PATTERNS = [
     "[a&&b]",
     "k",
 ]
-TEXTS = ["", "a", "a\n", "a\nb", "a\rb", "\u2028b", "éb", "éa", "É", "\u0663", "a$", "[", "&", "\u212a", "\u017f", "b\n\n"]
+TEXTS = [
+    "",
+    "a",
+    "a\n",
+    "a\nb",
+    "a\rb",
+    "\u2028b",
+    "éb",
+    "éa",
+    "É",
+    "\u0663",
+    "a$",
+    "[",
+    "&",
+    "\u212a",
+    "\u017f",
+    "b\n\n",
+]
 
 
 def test_expressions_are_the_same_to_java(spark: Any) -> None:
@@ -96,8 +125,12 @@ def test_expressions_are_the_same_to_java(spark: Any) -> None:
     some = [F("text").matches(pattern) for pattern in PATTERNS]
     more = [F("data").matches(pattern.encode("latin-1")) for pattern in PATTERNS]
     rows = [(text, b64encode(text.encode()).decode()) for text in TEXTS]
-    typed = spark.createDataFrame(rows, "text string, data string").select(functions.struct("text", "data").alias("body"))
-    found = typed.select(*(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate([*some, *more]))).collect()
+    typed = spark.createDataFrame(rows, "text string, data string").select(
+        functions.struct("text", "data").alias("body")
+    )
+    found = typed.select(
+        *(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate([*some, *more]))
+    ).collect()
     for text, truth in zip(TEXTS, found, strict=True):
         body = SimpleNamespace(text=text, data=text.encode())
         for condition, theirs in zip([*some, *more], truth, strict=True):
@@ -110,7 +143,9 @@ def test_numbers_that_no_field_can_have_are_compared_with_what_is_there(spark: A
     some = [made for number in (1 << 63, -(1 << 63) - 1, (1 << 63) - 1, -(1 << 63)) for made in compared(number)]
     rows = [(json,) for json in ("{}", '{"a": null}', '{"a": 5}')]
     typed = spark.createDataFrame(rows, "json string").select(functions.from_json("json", "a int").alias("body"))
-    found = typed.select(*(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate(some))).collect()
+    found = typed.select(
+        *(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate(some))
+    ).collect()
     for a, truth in zip((UNSET, None, 5), found, strict=True):
         assert [condition.compiled()(SimpleNamespace(a=a)) for condition in some] == [*truth], a
 
@@ -122,10 +157,19 @@ def test_bytes_have_their_own_order_and_not_that_of_their_base64(spark: Any) -> 
     some = [made for constant in data for made in compared(constant)]
     rows = [(b64encode(each).decode(),) for each in data]
     typed = spark.createDataFrame([*rows, (None,)], "a string").select(functions.struct("a").alias("body"))
-    found = typed.select(*(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate(some))).collect()
+    found = typed.select(
+        *(functions.expr(condition.sql("body")).alias(f"c{n}") for n, condition in enumerate(some))
+    ).collect()
     for a, truth in zip([*data, None], found, strict=True):
         assert [condition.compiled()(SimpleNamespace(a=a)) for condition in some] == [*truth], a
 
 
 def compared(constant: int | bytes) -> list[Condition]:
-    return [F("a") < constant, F("a") <= constant, F("a") > constant, F("a") >= constant, F("a") == constant, F("a") != constant]
+    return [
+        F("a") < constant,
+        F("a") <= constant,
+        F("a") > constant,
+        F("a") >= constant,
+        F("a") == constant,
+        F("a") != constant,
+    ]

@@ -42,7 +42,16 @@ def test_secrets_of_tls_are_read_by_the_driver(tmp_path: Path) -> None:
 
 
 def test_options_are_the_words_of_a_command_line() -> None:
-    args = arguments({"path": "a.pcap", "each": "true", "since": "+1s", "decode_as": "9093, 9094", "no_payload": "True", "table": "flows"})
+    args = arguments(
+        {
+            "path": "a.pcap",
+            "each": "true",
+            "since": "+1s",
+            "decode_as": "9093, 9094",
+            "no_payload": "True",
+            "table": "flows",
+        }
+    )
     assert (args.files, args.each, args.since, args.until, args.payload) == (["a.pcap"], True, "+1s", None, False)
     assert args.decode_as == ["tcp.port==9093,kafka", "tcp.port==9094,kafka"]
 
@@ -84,7 +93,9 @@ def test_small_captures_share_a_task_and_one_capture_is_one() -> None:
 @pytest.mark.parametrize("table", ["exchanges", "findings", "share_requests", "flows"])
 def test_spark_finds_it_and_reads_what_an_export_holds(spark: Any, tmp_path: Path, table: str) -> None:
     frame = spark.read.format("kshark").option("table", table).load(str(EPOCHS))
-    assert in_order([row.asDict(recursive=True) for row in frame.collect()]) == in_order(exported(tmp_path, table, str(EPOCHS)))
+    assert in_order([row.asDict(recursive=True) for row in frame.collect()]) == in_order(
+        exported(tmp_path, table, str(EPOCHS))
+    )
 
 
 def test_a_capture_that_cannot_be_read_is_an_error_and_a_row_of_faults(tmp_path: Path) -> None:
@@ -101,9 +112,13 @@ def test_a_capture_that_cannot_be_read_is_an_error_and_a_row_of_faults(tmp_path:
 
 @pytest.mark.spark
 def test_only_the_columns_that_are_asked_for_come(spark: Any) -> None:
-    frame = spark.read.format("kshark").schema("code string, verdict string").option("table", "findings").load(str(EPOCHS))
+    frame = (
+        spark.read.format("kshark").schema("code string, verdict string").option("table", "findings").load(str(EPOCHS))
+    )
     assert frame.columns == ["code", "verdict"]
-    assert frame.where("verdict = 'violation'").count() == sum(one.verdict == "violation" for one in kshark.check(EPOCHS))
+    assert frame.where("verdict = 'violation'").count() == sum(
+        one.verdict == "violation" for one in kshark.check(EPOCHS)
+    )
 
 
 @pytest.mark.spark
@@ -111,4 +126,6 @@ def test_captures_of_their_own_and_a_period(spark: Any, tmp_path: Path) -> None:
     reader = spark.read.format("kshark").option("each", "true").option("since", "+2s")
     rows = [row.asDict(recursive=True) for row in reader.load([str(EPOCHS), str(SESSIONS)]).collect()]
     assert {row["capture"] for row in rows} == {"adv-epochs.pcap", "adv-sessions-4.2.1.pcap"}
-    assert in_order(rows) == in_order(exported(tmp_path, "exchanges", str(EPOCHS), str(SESSIONS), "--each", "--since", "+2s"))
+    assert in_order(rows) == in_order(
+        exported(tmp_path, "exchanges", str(EPOCHS), str(SESSIONS), "--each", "--since", "+2s")
+    )

@@ -48,7 +48,12 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a machine that has everything but kshark."""
     python = python_without(tmp_path_factory.mktemp("elsewhere") / "python", *KSHARK)
     done = subprocess.run(
-        [python, "-c", "import pyspark, pyarrow, kshark"], capture_output=True, text=True, env=outside(), cwd="/", check=False
+        [python, "-c", "import pyspark, pyarrow, kshark"],
+        capture_output=True,
+        text=True,
+        env=outside(),
+        cwd="/",
+        check=False,
     )
     assert "No module named 'kshark'" in done.stderr
     return python
@@ -64,7 +69,15 @@ def test_what_spark_submit_says_counts(tmp_path: Path, of_one_process: str) -> N
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     programs = Path(sys.executable).parent
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "JAVA_HOME": java_home(), "PYTHONPATH": str(ROOT)}
-    command = [str(programs / "spark-submit"), "--master", "local[1]", *confs, "spark_analysis/__main__.py", "check", EPOCHS]
+    command = [
+        str(programs / "spark-submit"),
+        "--master",
+        "local[1]",
+        *confs,
+        "spark_analysis/__main__.py",
+        "check",
+        EPOCHS,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env=outside(**environment), cwd=ROOT, check=False)
     assert (done.returncode, done.stdout) == (1, of_one_process)
     told = used(tmp_path)
@@ -116,7 +129,11 @@ def connect(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Iterat
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    confs = {"spark.connect.grpc.binding.port": str(port), "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    confs = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+    }
     words = ["--master", "local[1]", *(word for name, value in confs.items() for word in ("--conf", f"{name}={value}"))]
     home = spark_home(tmp_path_factory.mktemp("spark"))
     environment = {"PYSPARK_PYTHON": str(elsewhere), "SPARK_HOME": str(home), "JAVA_HOME": java_home()}
@@ -150,7 +167,9 @@ def test_a_server_s_own_settings_stay_its_own(connect: Server) -> None:
     done = kshark_spark("check", EPOCHS, "--master", connect.url, "--conf", "spark.executor.memory=2g")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr == "kshark-spark: spark.executor.memory cannot be changed through Spark Connect; set it where the server is started\n"
+        done.stderr
+        == "kshark-spark: spark.executor.memory cannot be changed through Spark Connect; set it where the server is "
+        "started\n"
     )
 
 

@@ -1,9 +1,10 @@
-"""Captures of the shared folder, laid out as if they were large: findings, notes and the rows of all tables are those of one process.
+"""Captures of the shared folder, laid out as if they were large: findings, notes and the rows of all tables are those
+of one process.
 
-Once by kshark's tasks alone, which shows that they come to the same whatever goes to which of them; once by Spark, which shows that it
-brings them what they need; and once from the tables, by SQL. Takes a sample of captures; KSHARK_SWEEP=2 takes another one,
-KSHARK_SWEEP=all every capture, the large ones too, KSHARK_SWEEP=3/20 the third of twenty portions of all.
-"""
+Once by kshark's tasks alone, which shows that they come to the same whatever goes to which of them; once by Spark,
+which shows that it brings them what they need; and once from the tables, by SQL. Takes a sample of captures;
+KSHARK_SWEEP=2 takes another one, KSHARK_SWEEP=all every capture, the large ones too, KSHARK_SWEEP=3/20 the third of
+twenty portions of all."""
 
 from __future__ import annotations
 
@@ -116,8 +117,13 @@ def shared_out(session: Any, folder: Path, layout: Layout, together: Any) -> Non
     assert [files for files, one, other in zip(captures, found, expected, strict=True) if one != other] == []
 
     sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=others)
-    rows, parts = rows_of(written(captures, folder / "one", {})), rows_of(written(captures, folder / "parts", {}, session, sizes))
-    assert {name: (parts[name] - rows[name], rows[name] - parts[name]) for name in rows if parts[name] != rows[name]} == {}
+    rows, parts = (
+        rows_of(written(captures, folder / "one", {})),
+        rows_of(written(captures, folder / "parts", {}, session, sizes)),
+    )
+    assert {
+        name: (parts[name] - rows[name], rows[name] - parts[name]) for name in rows if parts[name] != rows[name]
+    } == {}
     assert rows["exchanges"] != Counter()
 
 

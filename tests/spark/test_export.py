@@ -42,9 +42,21 @@ def test_small_captures_share_tasks_and_large_ones_have_their_own(tmp_path: Path
 
 
 @pytest.mark.spark
-def test_an_export_from_spark_goes_on_where_it_stopped(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_export_from_spark_goes_on_where_it_stopped(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     def run(*words: object) -> str:
-        said = ["export", *map(str, words), "--each", "-o", str(tmp_path / "tables"), "--master", "local[2]", "--partition-by", "date"]
+        said = [
+            "export",
+            *map(str, words),
+            "--each",
+            "-o",
+            str(tmp_path / "tables"),
+            "--master",
+            "local[2]",
+            "--partition-by",
+            "date",
+        ]
         assert spark_analysis.cli.main(said) == 0
         return capsys.readouterr().err
 
@@ -54,7 +66,9 @@ def test_an_export_from_spark_goes_on_where_it_stopped(spark: Any, capsys: pytes
     assert "2 captures in it already" in told
     manifest = whole_captures(tmp_path / "tables")
     assert [capture.name for capture in manifest.captures] == [capture.name for capture in captures]
-    on_disk = {str(path.relative_to(tmp_path / "tables")) for path in (tmp_path / "tables").rglob("*") if path.is_file()}
+    on_disk = {
+        str(path.relative_to(tmp_path / "tables")) for path in (tmp_path / "tables").rglob("*") if path.is_file()
+    }
     assert on_disk == {*manifest.paths, MANIFEST}
 
     exchanges = spark.read.parquet(str(tmp_path / "tables" / "exchanges"))
@@ -63,7 +77,9 @@ def test_an_export_from_spark_goes_on_where_it_stopped(spark: Any, capsys: pytes
 
 
 @pytest.mark.spark
-def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     vanished = tmp_path / "vanished.pcap"
     words = ["-o", str(tmp_path / "tables"), "--each", "--master", "local[2]"]
     assert spark_analysis.cli.main(["export", str(CAPTURES / "adv-epochs.pcap"), *words]) == 0
@@ -83,15 +99,22 @@ def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(spark: Any, capsys
         manifest.tables["exchanges"].rows
         == rows_of(written([[str(CAPTURES / "adv-acks.pcap")]], tmp_path / "alone", {}))["exchanges"].total()
     )
-    assert faults_of(tmp_path / "tables") == [("vanished.pcap", "vanished", "hash", f"{vanished}: no such file or directory")]
+    assert faults_of(tmp_path / "tables") == [
+        ("vanished.pcap", "vanished", "hash", f"{vanished}: no such file or directory")
+    ]
     assert [path.name for path in (tmp_path / "tables").glob(".*")] == []
 
 
 def faults_of(folder: Path) -> list[tuple[str, ...]]:
-    return [tuple(row.values()) for row in parquet.read_table(folder / "faults").select(["capture", "code", "stage", "detail"]).to_pylist()]
+    return [
+        tuple(row.values())
+        for row in parquet.read_table(folder / "faults").select(["capture", "code", "stage", "detail"]).to_pylist()
+    ]
 
 
-def written(captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None, sizes: Any = None) -> Path:
+def written(
+    captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None, sizes: Any = None
+) -> Path:
     """The folder, with the tables as `kshark export` writes them, or Spark."""
     records: Any = options.get("records", "headers")
     with Export(folder, options) as told:
@@ -112,15 +135,22 @@ def rows_of(folder: Path) -> dict[str, Counter[str]]:
     """The rows of every table."""
     tables = read_manifest(folder).tables
     return {
-        name: Counter(str(row) for file in table.files for row in parquet.read_table(folder / file.path, partitioning=None).to_pylist())
+        name: Counter(
+            str(row)
+            for file in table.files
+            for row in parquet.read_table(folder / file.path, partitioning=None).to_pylist()
+        )
         for name, table in tables.items()
     }
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("records", [False, True])
-def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(spark: Any, tmp_path: Path, records: bool) -> None:
-    """All captures each, and as one, in ranges of 64 kB; with records fewer of them, since they are most of the work."""
+def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(
+    spark: Any, tmp_path: Path, records: bool
+) -> None:
+    """All captures each, and as one, in ranges of 64 kB; with records fewer of them, since they are most of the
+    work."""
     options = {"records": True} if records else {}
     names = sorted(path for path in CAPTURES.glob("small-*.pcap*" if records else "*.pcap*"))
     each = [[str(path)] for path in names]
@@ -128,7 +158,9 @@ def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(spark: Any
     for number, captures in enumerate((each, [[str(path) for path in names]])):
         expected = rows_of(written(captures, tmp_path / f"one-{number}", options))
         found = rows_of(written(captures, tmp_path / f"parts-{number}", options, spark, sizes))
-        assert {name: rows.total() for name, rows in found.items()} == {name: rows.total() for name, rows in expected.items()}
+        assert {name: rows.total() for name, rows in found.items()} == {
+            name: rows.total() for name, rows in expected.items()
+        }
         for name, rows in expected.items():
             assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())
 

@@ -74,7 +74,9 @@ def test_without_java_spark_says_what_is_missing(bare_machine: Path, capsys: pyt
     assert "works without it" in capsys.readouterr().err
 
 
-def test_the_set_up_goes_on_without_java(bare_machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_set_up_goes_on_without_java(
+    bare_machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(java, "install", lambda: None)
     assert java.main(["--install"]) == 0
     assert "Everything but kshark-spark works" in capsys.readouterr().err

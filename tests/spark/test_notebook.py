@@ -45,7 +45,9 @@ def test_the_notebook_shows_what_is_stored_in_it(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     target = tmp_path / NOTEBOOK.name
     command = [sys.executable, "-m", "tests.spark.notebook", str(NOTEBOOK), str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     stored = shown(NOTEBOOK)
     assert shown(target) == stored

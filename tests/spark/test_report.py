@@ -43,7 +43,9 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_report_from_spark_is_the_one_of_one_process(spark: Any, capsys: pytest.CaptureFixture[str], captures: Path) -> None:
+def test_a_report_from_spark_is_the_one_of_one_process(
+    spark: Any, capsys: pytest.CaptureFixture[str], captures: Path
+) -> None:
     names = [f"{name}.pcap" for name in REPORTED]
     expected = made(capsys, kshark.cli.main, captures / "one", *names, "--each")
     assert by_spark(capsys, captures / "two", *names, "--each") == expected
@@ -59,8 +61,14 @@ def test_a_large_capture_is_counted_by_many_tasks(
     monkeypatch.setattr(report, "parts_of_captures", partial(report.parts_of_captures, sizes=sizes))
     names = [f"{name}.pcap" for name in REPORTED]
     packets = incident()
-    rotated = [str(written(captures, part, name)) for part, name in ((packets[:12], "1.pcap"), (packets[12:], "2.pcap"))]
-    for words in ([*names, names[0], "--each"], [*rotated, "--select", "EPOCH_SKIP_AHEAD", "-T", "json"], [*names, *rotated]):
+    rotated = [
+        str(written(captures, part, name)) for part, name in ((packets[:12], "1.pcap"), (packets[12:], "2.pcap"))
+    ]
+    for words in (
+        [*names, names[0], "--each"],
+        [*rotated, "--select", "EPOCH_SKIP_AHEAD", "-T", "json"],
+        [*names, *rotated],
+    ):
         assert by_spark(capsys, captures / "two", *words) == made(capsys, kshark.cli.main, captures / "one", *words)
 
 
@@ -71,7 +79,9 @@ def test_several_files_are_one_capture(spark: Any, capsys: pytest.CaptureFixture
         assert by_spark(capsys, captures / "two", *words) == made(capsys, kshark.cli.main, captures / "one", *words)
 
 
-def test_a_capture_in_which_nothing_happened_is_named(spark: Any, capsys: pytest.CaptureFixture[str], captures: Path) -> None:
+def test_a_capture_in_which_nothing_happened_is_named(
+    spark: Any, capsys: pytest.CaptureFixture[str], captures: Path
+) -> None:
     for name, packets in (("empty.pcap", []), ("full.pcap", incident())):
         written(captures, packets, name)
     expected = made(capsys, kshark.cli.main, captures / "one", "empty.pcap", "full.pcap", "--each")
@@ -79,11 +89,25 @@ def test_a_capture_in_which_nothing_happened_is_named(spark: Any, capsys: pytest
     assert by_spark(capsys, captures / "three", "tables") == expected
 
 
-def test_a_part_of_captures_is_reported_as_by_one_process(spark: Any, capsys: pytest.CaptureFixture[str], captures: Path) -> None:
+def test_a_part_of_captures_is_reported_as_by_one_process(
+    spark: Any, capsys: pytest.CaptureFixture[str], captures: Path
+) -> None:
     packets = incident()
-    rotated = [str(written(captures, part, name)) for part, name in ((packets[:12], "1.pcap"), (packets[12:], "2.pcap"))]
+    rotated = [
+        str(written(captures, part, name)) for part, name in ((packets[:12], "1.pcap"), (packets[12:], "2.pcap"))
+    ]
     for words in (
-        ["adv-epochs.pcap", "share-restart.pcap", "--each", "--since", "+2s", "--until", "+20s", "-d", "tcp.port==9092,kafka"],
+        [
+            "adv-epochs.pcap",
+            "share-restart.pcap",
+            "--each",
+            "--since",
+            "+2s",
+            "--until",
+            "+20s",
+            "-d",
+            "tcp.port==9092,kafka",
+        ],
         [*rotated, "-Y", "kafka.api == ShareFetch && kafka.error_code > 0"],
     ):
         assert by_spark(capsys, captures / "two", *words) == made(capsys, kshark.cli.main, captures / "one", *words)

@@ -1,4 +1,5 @@
-"""What goes wrong when Spark runs: every row of "When it does not work" in spark_analysis/README.md, done to it, with what is said."""
+"""What goes wrong when Spark runs: every row of "When it does not work" in spark_analysis/README.md, done to it, with
+what is said."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ import pytest
 
 import kshark.cli
 from tests.shared import CAPTURES, ROOT
-from tests.spark.commands import java_of, killed_while_reading, kshark_spark, needs_java, needs_proc, outside, python_without
+from tests.spark.commands import (
+    java_of,
+    killed_while_reading,
+    kshark_spark,
+    needs_java,
+    needs_proc,
+    outside,
+    python_without,
+)
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytestmark = [pytest.mark.spark, needs_java]
@@ -24,7 +33,9 @@ HERE = "--master", "local[1]"
 def says(done: subprocess.CompletedProcess[str], sentence: str) -> bool:
     """It ends with 2, and says one sentence, nothing else."""
     told = done.stderr.removesuffix("\n")
-    return (done.returncode, done.stdout) == (2, "") and told.startswith(f"kshark-spark: {sentence}") and "\n" not in told
+    return (
+        (done.returncode, done.stdout) == (2, "") and told.startswith(f"kshark-spark: {sentence}") and "\n" not in told
+    )
 
 
 def test_every_sentence_of_the_table_is_tested() -> None:
@@ -51,7 +62,9 @@ def test_no_grpc(tmp_path: Path) -> None:
 def test_a_worker_s_python_without_pyarrow(tmp_path: Path) -> None:
     python = python_without(tmp_path, "pyarrow")
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={python}")
-    assert says(done, "a worker's Python has no pyarrow; install kshark there, or name a Python that has it"), done.stderr
+    assert says(done, "a worker's Python has no pyarrow; install kshark there, or name a Python that has it"), (
+        done.stderr
+    )
 
 
 def test_a_worker_s_python_that_is_not_there(tmp_path: Path) -> None:
@@ -70,15 +83,19 @@ def test_no_folder_for_the_event_log(tmp_path: Path) -> None:
         f"spark.eventLog.dir={tmp_path}/log",
         TMPDIR=str(tmp_path),
     )
-    assert says(done, f"no Spark session on local[1]: {tmp_path}/log, the folder of Spark's event log, does not exist; make it"), (
-        done.stderr
-    )
+    assert says(
+        done, f"no Spark session on local[1]: {tmp_path}/log, the folder of Spark's event log, does not exist; make it"
+    ), done.stderr
 
 
 def test_no_folder_for_temporary_files(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = kshark_spark("check", EPOCHS, *HERE, SPARK_LOCAL_DIRS=str(tmp_path / "file" / "folder"), TMPDIR=str(tmp_path))
-    assert says(done, "no Spark session on local[1]: no folder for its temporary files can be made; name one"), done.stderr
+    done = kshark_spark(
+        "check", EPOCHS, *HERE, SPARK_LOCAL_DIRS=str(tmp_path / "file" / "folder"), TMPDIR=str(tmp_path)
+    )
+    assert says(done, "no Spark session on local[1]: no folder for its temporary files can be made; name one"), (
+        done.stderr
+    )
 
 
 def test_no_space_for_temporary_files(tmp_path: Path) -> None:
@@ -90,7 +107,9 @@ def test_no_space_for_temporary_files(tmp_path: Path) -> None:
     assert kshark.cli.main(["export", str(CAPTURES / "share-loss.pcap"), "-q", "-o", str(tables)]) == 0
     run = f"{mount} && exec {sys.executable} -m spark_analysis check {tables} --master 'local[1]'"
     environment = outside(SPARK_LOCAL_DIRS=str(disk))
-    done = subprocess.run(["unshare", "-rm", "sh", "-c", run], capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", run], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
+    )
     assert says(done, "no space is left on a worker's disk; name a roomier one"), done.stderr
 
 

@@ -25,7 +25,8 @@ from spark_analysis.shipping import packed
 
 
 @pytest.mark.parametrize(
-    "master", ["local", "local[2]", "local[*]", "local[4, 3]", "local-cluster[2,1,1024]", "yarn", "k8s://https://h:6443"]
+    "master",
+    ["local", "local[2]", "local[*]", "local[4, 3]", "local-cluster[2,1,1024]", "yarn", "k8s://https://h:6443"],
 )
 def test_masters_that_need_no_knock(master: str) -> None:
     check(master)
@@ -63,7 +64,9 @@ def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_what_is_asked_goes_before_the_defaults_file_and_that_before_ours(outside: Path) -> None:
-    outside.write_text("# ours\n\nspark.master  spark://h:7077\nspark.log.level=WARN\nspark.executor.memory\t2g\nalone\n")
+    outside.write_text(
+        "# ours\n\nspark.master  spark://h:7077\nspark.log.level=WARN\nspark.executor.memory\t2g\nalone\n"
+    )
     known = given()
     assert known == {"spark.master": "spark://h:7077", "spark.log.level": "WARN", "spark.executor.memory": "2g"}
     settings = all_settings("spark://h:7077", known, {"spark.executor.memory": "4g"})
@@ -91,16 +94,25 @@ def test_conf_is_pairs() -> None:
 @pytest.mark.parametrize(
     ("said", "told_so"),
     [
-        ("PythonException: ... ModuleNotFoundError: No module named 'pyarrow'", "a worker's Python has no pyarrow; install kshark there"),
+        (
+            "PythonException: ... ModuleNotFoundError: No module named 'pyarrow'",
+            "a worker's Python has no pyarrow; install kshark there",
+        ),
         ("java.io.IOException: No space left on device", "no space is left on a worker's disk"),
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", "a worker was killed"),
         ("SparkException: Python worker exited unexpectedly (crashed)", "a worker was killed"),
         ("Container killed by YARN for exceeding memory limits", "a worker ran out of memory"),
         ('Cannot run program "python3.13": error=2', "a worker could not start python3.13"),
-        ("Python in worker has different version: 3.10 than that in driver: 3.11", "a worker runs another Python (3.10)"),
+        (
+            "Python in worker has different version: 3.10 than that in driver: 3.11",
+            "a worker runs another Python (3.10)",
+        ),
         ("Answer from Java side is empty", "Spark's own process ended"),
         ("java.lang.OutOfMemoryError: Java heap space", "a worker ran out of memory"),
-        ("results of 356 tasks (1024.4 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)", "Spark's driver is told more than"),
+        (
+            "results of 356 tasks (1024.4 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
+            "Spark's driver is told more than",
+        ),
         ("All masters are unresponsive! Giving up.", "the Spark master went away"),
         ("something new\nat org.apache.spark", "Spark stopped: something new"),
     ],
@@ -117,8 +129,12 @@ def test_spark_s_own_words_become_a_sentence_with_the_next_step(said: str, told_
         (1, "Spark's own process ended"),
     ],
 )
-@pytest.mark.parametrize("said", ['Cannot invoke "DAGScheduler.cleanupQueryJobs(long)"', "Answer from Java side is empty"])
-def test_a_java_that_ends_is_told_by_its_exit_code(monkeypatch: pytest.MonkeyPatch, said: str, code: int, told_so: str) -> None:
+@pytest.mark.parametrize(
+    "said", ['Cannot invoke "DAGScheduler.cleanupQueryJobs(long)"', "Answer from Java side is empty"]
+)
+def test_a_java_that_ends_is_told_by_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, said: str, code: int, told_so: str
+) -> None:
     context = pytest.importorskip("pyspark").SparkContext
     with subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(0.1); raise SystemExit({code})"]) as process:
         monkeypatch.setattr(context, "_gateway", SimpleNamespace(proc=process))
@@ -126,14 +142,23 @@ def test_a_java_that_ends_is_told_by_its_exit_code(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_java_throws_is_told_not_what_py4j_says_before_it() -> None:
-    said = "An error occurred while calling o1.start.\n: java.net.BindException: Address in use: 'sparkDriver'\n\tat sun.nio.ch.Net.bind"
+    said = (
+        "An error occurred while calling o1.start.\n: java.net.BindException: Address in use: 'sparkDriver'\n\tat "
+        "sun.nio.ch.Net.bind"
+    )
     assert first_line(RuntimeError(said)) == "Address in use: 'sparkDriver'"
-    cause = "\nCaused by: org.apache.spark.SparkException: Job aborted\n\tat x\nCaused by: java.io.IOException: Too many open files\n\tat y"
+    cause = (
+        "\nCaused by: org.apache.spark.SparkException: Job aborted\n\tat x\nCaused by: java.io.IOException: Too many "
+        "open files\n\tat y"
+    )
     assert first_line(RuntimeError(said + cause)) == "Too many open files"
 
 
-def test_what_libraries_log_goes_where_java_s_words_go(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """As py4j does on the root logger when its connection is reset, which makes one that writes to stderr where there is none."""
+def test_what_libraries_log_goes_where_java_s_words_go(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As py4j does on the root logger when its connection is reset, which makes one that writes to stderr where there
+    is none."""
     monkeypatch.setattr(logging.root, "handlers", [])
     with chatter() as log:
         pass
@@ -144,7 +169,9 @@ def test_what_libraries_log_goes_where_java_s_words_go(monkeypatch: pytest.Monke
     log.unlink()
 
 
-def test_without_pyspark_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_pyspark_it_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert spark_analysis.cli.main(["check", "a.pcap"]) == 2
     assert capsys.readouterr().err == "kshark-spark: pyspark is not installed; pip install 'kshark[spark]'\n"

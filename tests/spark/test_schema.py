@@ -20,7 +20,9 @@ def test_spark_reads_the_schema_that_arrow_writes(spark: Any, name: str, tmp_pat
 
     declared = spark.createDataFrame([], TABLES[name].ddl).schema
     assert from_arrow_schema(arrow_schema(TABLES[name])).simpleString() == declared.simpleString()
-    assert {field.name: field.metadata["comment"] for field in declared} == {column.name: column.about for column in TABLES[name].columns}
+    assert {field.name: field.metadata["comment"] for field in declared} == {
+        column.name: column.about for column in TABLES[name].columns
+    }
 
     empty_file(tmp_path, TABLES[name], ())
     assert spark.read.parquet(str(tmp_path / name)).schema == declared

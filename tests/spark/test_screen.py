@@ -94,7 +94,9 @@ def refuse(dice: random.Random, talk: Conversation) -> None:
 
 def leave(dice: random.Random, member: Member) -> None:
     if dice.random() < 0.3:
-        member.heartbeat(-1).answered(member_id=member.member_id, member_epoch=-1, heartbeat_interval_ms=0, assignment=None)
+        member.heartbeat(-1).answered(
+            member_id=member.member_id, member_epoch=-1, heartbeat_interval_ms=0, assignment=None
+        )
     if dice.random() < 0.4:
         member.connection.close()
     elif dice.random() < 0.2:
@@ -112,7 +114,10 @@ def conversation(seed: int) -> list[Event]:
         if dice.random() < 0.5:
             lives.append(plain_life(dice, member))
         else:
-            others = [member.on(talk.connection(dice.choice(("10.0.0.9:9092", "10.0.0.8:9092")))) for _ in range(dice.randint(0, 2))]
+            others = [
+                member.on(talk.connection(dice.choice(("10.0.0.9:9092", "10.0.0.8:9092"))))
+                for _ in range(dice.randint(0, 2))
+            ]
             lives.append(wild_life(dice, [member, *others]))
     while lives:
         life = dice.choice(lives)

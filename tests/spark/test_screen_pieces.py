@@ -1,4 +1,5 @@
-"""Which partitions are told to be plain by pieces: never one of which its ranges, one after the other, tell something else."""
+"""Which partitions are told to be plain by pieces: never one of which its ranges, one after the other, tell something
+else."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def pieces_of(rows: Sequence[tuple[int, Range]]) -> Pieces:
     """As they are read: what was handed out stands before what was taken."""
     rows = sorted(rows, key=lambda row: row[1][0])
     none = np.zeros(len(rows), np.int64)
-    keys, kinds, members, first, last, packet = np.array([(key, *range_) for key, range_ in rows], np.int64).reshape(-1, 6).T
+    keys, kinds, members, first, last, packet = (
+        np.array([(key, *range_) for key, range_ in rows], np.int64).reshape(-1, 6).T
+    )
     handed, taken = (np.where(kinds == kind, packet, NONE) for kind in (_HANDED, _TAKEN))
     return Pieces(keys, keys, members, first, last, handed, taken, none, none, none != 0)
 
@@ -111,7 +114,9 @@ def test_plain_ranges_become_few() -> None:
     """One for each step of offsets, and those that wait for an answer."""
     ranges = [(0, 1, 1, first, first + 9, packet) for packet, first in enumerate(range(0, 10_050, 10), 1)]
     rows = [
-        (1, (kind, member, first, last, 2 * packet + kind)) for kind in (_HANDED, _TAKEN) for _, _, member, first, last, packet in ranges
+        (1, (kind, member, first, last, 2 * packet + kind))
+        for kind in (_HANDED, _TAKEN)
+        for _, _, member, first, last, packet in ranges
     ]
     found = joined(pieces_of(rows[:-1]), 8)
     assert len(found.key) == 10_050 // 256 + 2
@@ -122,7 +127,9 @@ def test_plain_ranges_become_few() -> None:
 @pytest.mark.parametrize(
     "ranges",
     [
-        pytest.param([(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 5, 14, 2), (_HANDED, 1, 20, 29, 3)], id="an overlap as long as a hole"),
+        pytest.param(
+            [(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 5, 14, 2), (_HANDED, 1, 20, 29, 3)], id="an overlap as long as a hole"
+        ),
         pytest.param([(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 20, 29, 3)], id="a hole"),
         pytest.param([(_TAKEN, 1, 0, 9, 1)], id="never handed out"),
         pytest.param([(_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 1)], id="taken before"),
@@ -133,15 +140,22 @@ def test_plain_ranges_become_few() -> None:
         pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 1, 0, 4, 2), (_TAKEN, 1, 5, 9, 3)], id="taken in parts"),
         pytest.param([(_HANDED, 1, 0, 99, 1)], id="as many in flight as the window has"),
         pytest.param(
-            [(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 10, 99, 2), (_TAKEN, 1, 0, 9, 9), (_HANDED, 1, 100, 109, 3)], id="taken too late"
+            [(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 10, 99, 2), (_TAKEN, 1, 0, 9, 9), (_HANDED, 1, 100, 109, 3)],
+            id="taken too late",
         ),
         pytest.param([(_HANDED, 1, -10, -1, 1)], id="below zero"),
-        pytest.param([(_HANDED, 1, 0, _LAST, 1), (_TAKEN, 1, 0, _LAST, 2), (_HANDED, 1, 7, 9, 3)], id="to the last offset there is"),
+        pytest.param(
+            [(_HANDED, 1, 0, _LAST, 1), (_TAKEN, 1, 0, _LAST, 2), (_HANDED, 1, 7, 9, 3)],
+            id="to the last offset there is",
+        ),
         pytest.param([(_HANDED, 1, 0, 9, 1 << 50)], id="a packet beyond all"),
     ],
 )
 def test_what_is_looked_at(ranges: list[Range]) -> None:
-    other = [(2, (_HANDED, 1, first, first + 9, packet)) for packet, first in enumerate(range(1 << 41, (1 << 41) + 50, 10), 1)]
+    other = [
+        (2, (_HANDED, 1, first, first + 9, packet))
+        for packet, first in enumerate(range(1 << 41, (1 << 41) + 50, 10), 1)
+    ]
     rows = [(1, range_) for range_ in ranges] + other
     assert looked_at([pieces_of(rows)]) == {1}
     assert looked_at([pieces_of([row]) for row in rows]) == {1}
@@ -153,11 +167,17 @@ def test_groups_and_members_have_the_numbers_that_sql_gives_them(spark: Any) -> 
 
     dice = random.Random(2)
     rows = [
-        tuple(None if dice.random() < 0.1 else "".join(dice.choices("ab\u00e9\u20ac\U00010348 ", k=dice.randint(0, 90))) for _ in "abc")
+        tuple(
+            None if dice.random() < 0.1 else "".join(dice.choices("ab\u00e9\u20ac\U00010348 ", k=dice.randint(0, 90)))
+            for _ in "abc"
+        )
         for _ in range(300)
     ]
     rows += rows[:40]
-    expected = [number for (number,) in spark.createDataFrame(rows, "a string, b string, c string").select(F.xxhash64("*")).collect()]
+    expected = [
+        number
+        for (number,) in spark.createDataFrame(rows, "a string, b string, c string").select(F.xxhash64("*")).collect()
+    ]
     assert [xxhash64(*row) for row in rows] == expected
     columns = [pa.chunked_array([pa.array(column).dictionary_encode()]) for column in zip(*rows, strict=True)]
     assert numbers(*columns).tolist() == expected

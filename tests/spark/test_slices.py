@@ -22,7 +22,12 @@ NAME = "acquired"
 
 def rows(begin: int, end: int) -> list[dict[str, Any]]:
     return [
-        {"capture": f"c{at // 40}", "packet": at, "group_id": None if at % 7 == 0 else f"g{at % 3}", "first_offset": at if at % 5 else None}
+        {
+            "capture": f"c{at // 40}",
+            "packet": at,
+            "group_id": None if at % 7 == 0 else f"g{at % 3}",
+            "first_offset": at if at % 5 else None,
+        }
         for at in range(begin, end)
     ]
 
@@ -82,7 +87,13 @@ def test_what_brokers_say_again_is_left_out() -> None:
         ("a", "a:1", 18, "two", False),
     ]
     capture, flow_id, packet, body, stays = zip(*said, strict=True)
-    columns = {"capture": capture, "flow_id": flow_id, "response_packet": packet, "response_json": body, "api_version": [12] * len(said)}
+    columns = {
+        "capture": capture,
+        "flow_id": flow_id,
+        "response_packet": packet,
+        "response_json": body,
+        "api_version": [12] * len(said),
+    }
     table = pa.table(columns)
     for name in ("capture", "flow_id"):
         table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
@@ -96,7 +107,10 @@ def test_rules_of_one_exchange_are_asked_of_columns() -> None:
     from kshark.api_keys import SHARE_FETCH, SHARE_GROUP_HEARTBEAT
     from spark_analysis.screen.single import broken
 
-    asked, ruled = {"group_id": "group_id", "member_id": "member_id"}, {api for rule in BOOK.of_exchanges for api in rule.apis}
+    asked, ruled = (
+        {"group_id": "group_id", "member_id": "member_id"},
+        {api for rule in BOOK.of_exchanges for api in rule.apis},
+    )
     told = [
         (api, version, error_code, group_id, "m")
         for api in sorted({*ruled, 3})
@@ -108,7 +122,11 @@ def test_rules_of_one_exchange_are_asked_of_columns() -> None:
     table = pa.table(dict(zip(names, zip(*told, strict=True), strict=True)))
     found = broken(table, np.array([row[0] for row in told], np.int64), ruled, asked, {})
     suspicious = {row for row, is_broken in zip(told, found, strict=True) if is_broken}
-    assert {(SHARE_FETCH, 1, 42, "", "m"), (SHARE_FETCH, 1, 42, None, "m"), (SHARE_FETCH, None, 42, "g", "m")} <= suspicious
+    assert {
+        (SHARE_FETCH, 1, 42, "", "m"),
+        (SHARE_FETCH, 1, 42, None, "m"),
+        (SHARE_FETCH, None, 42, "g", "m"),
+    } <= suspicious
     assert not any(api == 3 for api, *_ in suspicious)
     assert (SHARE_GROUP_HEARTBEAT, 1, 0, "g", "m") not in suspicious
     assert not broken(table, np.zeros(len(told), np.int64), ruled, asked, {}).any()

@@ -1,4 +1,5 @@
-"""Captures in an S3 bucket, which Spark's workers open by themselves: the same findings, rows and pages as from this machine's files."""
+"""Captures in an S3 bucket, which Spark's workers open by themselves: the same findings, rows and pages as from this
+machine's files."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.spark
 EPOCHS, RESTART = CAPTURES / "adv-epochs.pcap", CAPTURES / "share-restart.pcap"
 
 
-def test_a_folder_is_checked_as_a_local_one(spark: Any, bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_checked_as_a_local_one(
+    spark: Any, bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for file in (EPOCHS, RESTART):
         bucket.put_file(file, "spark")
         (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -40,7 +43,9 @@ def test_in_ranges_shares_and_buckets(spark: Any, bucket: Bucket) -> None:
 @pytest.mark.parametrize("table", ["exchanges", "findings"])
 def test_a_data_frame(spark: Any, bucket: Bucket, tmp_path: Path, table: str) -> None:
     frame = spark.read.format("kshark").option("table", table).load(bucket.put_file(EPOCHS))
-    assert in_order([row.asDict(recursive=True) for row in frame.collect()]) == in_order(exported(tmp_path, table, str(EPOCHS)))
+    assert in_order([row.asDict(recursive=True) for row in frame.collect()]) == in_order(
+        exported(tmp_path, table, str(EPOCHS))
+    )
 
 
 def test_tables_and_a_report(spark: Any, bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,14 +56,20 @@ def test_tables_and_a_report(spark: Any, bucket: Bucket, tmp_path: Path, capsys:
     assert captures[0] == captures[1]
     capsys.readouterr()
     assert spark_analysis.cli.main(["report", path, "-q", "-o", str(tmp_path / "report")]) == 1
-    assert capsys.readouterr().out == said(capsys, kshark.cli.main, "report", str(EPOCHS), "-q", "-o", str(tmp_path / "other"))[1]
+    assert (
+        capsys.readouterr().out
+        == said(capsys, kshark.cli.main, "report", str(EPOCHS), "-q", "-o", str(tmp_path / "other"))[1]
+    )
 
 
 def test_what_is_refused(spark: Any, bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
     bucket.put("tables/exchanges/part-00000.parquet", b"PAR1")
     for path, why in [
         (bucket.path("gone.pcap"), ": no such file"),
-        (bucket.path("tables"), " is a folder of tables, which Spark reads from this machine's folders only; copy or mount it"),
+        (
+            bucket.path("tables"),
+            " is a folder of tables, which Spark reads from this machine's folders only; copy or mount it",
+        ),
     ]:
         assert spark_analysis.cli.main(["check", path]) == 2
         assert capsys.readouterr() == ("", f"kshark-spark: {path}{why}\n")

@@ -1,4 +1,5 @@
-"""`spark.readStream.format("kshark")`: rotated captures as one that goes on. Most tests play Spark's part, which is a few calls."""
+"""`spark.readStream.format("kshark")`: rotated captures as one that goes on. Most tests play Spark's part, which is a
+few calls."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def columns(table: str) -> list[str]:
 
 @dataclass
 class Spark:
-    """Asks a stream as Spark does: what an offset log and a sink would keep is kept, everything else dies with `killed`."""
+    """Asks a stream as Spark does: what an offset log and a sink would keep is kept, everything else dies with
+    `killed`."""
 
     folder: Path
     table: str = "findings"
@@ -89,7 +91,8 @@ class Spark:
         assert not self.batch()
 
     def batch(self, *, dies: bool = False) -> bool:
-        """The next micro-batch, or the last one again if it was not done; whether there was one. `dies`: in the middle of its rows."""
+        """The next micro-batch, or the last one again if it was not done; whether there was one. `dies`: in the middle
+        of its rows."""
         if not self.begun:
             self.reader.commit(self.offsets[-1])
             latest = self.reader.latestOffset()
@@ -117,7 +120,9 @@ class Spark:
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("table", ["findings", "sessions", "steps", "exchanges", "flows", "weirds"])
 @pytest.mark.parametrize("capture", [RESTART, EPOCHS, CAPTURES / "tcp-var-missed.pcap"], ids=lambda path: path.stem)
-def test_file_by_file_with_deaths_between_it_tells_what_is_told_of_all_at_once(tmp_path: Path, capture: Path, table: str) -> None:
+def test_file_by_file_with_deaths_between_it_tells_what_is_told_of_all_at_once(
+    tmp_path: Path, capture: Path, table: str
+) -> None:
     random = Random(capture.name + table)
     packets = packets_of(capture)
     edges = [0, *sorted(random.sample(range(1, len(packets)), 5)), len(packets)]
@@ -204,7 +209,17 @@ def test_tcpdump_rotates_and_all_but_its_last_file_are_complete(tmp_path: Path) 
     (tmp_path / "in").mkdir()
     with (tmp_path / "whole.pcap").open("wb") as out:
         continued(EPOCHS, Wire(out), 2_500_000)
-    command = ["tcpdump", "-Z", getuser(), "-r", str(tmp_path / "whole.pcap"), "-C", "1", "-w", str(tmp_path / "in" / "eth0.pcap")]
+    command = [
+        "tcpdump",
+        "-Z",
+        getuser(),
+        "-r",
+        str(tmp_path / "whole.pcap"),
+        "-C",
+        "1",
+        "-w",
+        str(tmp_path / "in" / "eth0.pcap"),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     stream = Spark(tmp_path / "in", "exchanges", {"settled": "3600"})
     stream.batch()
@@ -289,15 +304,21 @@ def test_a_mistake_is_one_sentence(tmp_path: Path, options: dict[str, str], said
 
 
 def test_a_stream_needs_a_folder_and_a_state_of_its_own(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='a stream keeps its state in a folder of its own; name one with option\\("state", DIR\\)'):
+    with pytest.raises(
+        UsageError, match='a stream keeps its state in a folder of its own; name one with option\\("state", DIR\\)'
+    ):
         RotatedReader({"path": str(tmp_path)}, "findings", [])
     packets = packets_of(EPOCHS)
     (tmp_path / "other").mkdir()
-    with pytest.raises(UsageError, match="in: no folder; a stream reads the captures of a folder, or those of a pattern"):
+    with pytest.raises(
+        UsageError, match="in: no folder; a stream reads the captures of a folder, or those of a pattern"
+    ):
         RotatedReader({"path": str(tmp_path / "in"), "state": str(tmp_path / "other")}, "findings", []).latestOffset()
     rotated(tmp_path / "in", packets, [0, 200, 400])
     Spark(tmp_path / "in", "findings", {"table": "findings", "settled": "0"}).batch()
-    with pytest.raises(UsageError, match=r"the state of another stream \(table findings\); give each a folder of its own"):
+    with pytest.raises(
+        UsageError, match=r"the state of another stream \(table findings\); give each a folder of its own"
+    ):
         Spark(tmp_path / "in", "flows", {"table": "flows", "settled": "0"}).batch()
 
 
@@ -310,7 +331,9 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
         path.unlink()
     (tmp_path / "in" / "trace.pcap").unlink()
     stream.killed()
-    with pytest.raises(UsageError, match="the state of an earlier or another stream than the checkpoint's; begin anew with both"):
+    with pytest.raises(
+        UsageError, match="the state of an earlier or another stream than the checkpoint's; begin anew with both"
+    ):
         stream.batch()
 
 
@@ -323,8 +346,17 @@ def test_spark_goes_on_from_its_checkpoint_and_findings_are_those_of_a_batch(spa
     edges = [0, 400, 900, 1300, len(packets)]
 
     def run(**options: str) -> None:
-        stream = spark.readStream.format("kshark").option("table", "findings").option("state", str(tmp_path / "state")).options(**options)
-        query = stream.load(str(tmp_path / "in")).writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        stream = (
+            spark.readStream.format("kshark")
+            .option("table", "findings")
+            .option("state", str(tmp_path / "state"))
+            .options(**options)
+        )
+        query = (
+            stream.load(str(tmp_path / "in"))
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        )
         query.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
 
     for number in range(4):

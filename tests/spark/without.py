@@ -1,8 +1,8 @@
-"""The few things that kshark's tasks for large captures ask of Spark, in this process: their code runs as it is, only the moving is ours.
+"""The few things that kshark's tasks for large captures ask of Spark, in this process: their code runs as it is, only
+the moving is ours.
 
-What it cannot show is what Spark makes of them: that is for the tests with a session. Tasks are pickled as Spark pickles them, so that none
-knows of another; rows that Spark gives no order come in any; batches end anywhere.
-"""
+What it cannot show is what Spark makes of them: that is for the tests with a session. Tasks are pickled as Spark
+pickles them, so that none knows of another; rows that Spark gives no order come in any; batches end anywhere."""
 
 from __future__ import annotations
 

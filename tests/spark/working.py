@@ -1,6 +1,5 @@
-"""Share groups at work: members join, fetch, accept what they are handed, and leave. Half of the groups do nothing else; in each of the
-others something is not as it should be, once or now and then.
-"""
+"""Share groups at work: members join, fetch, accept what they are handed, and leave. Half of the groups do nothing
+else; in each of the others something is not as it should be, once or now and then."""
 
 from __future__ import annotations
 
@@ -15,9 +14,12 @@ from tests.conversation import TOPIC, Conversation, Member, events
 
 #: What is not as it should be.
 SLIPS = (
-    "accepts twice", "is handed the same", "is handed it again", "releases", "rejects", "is refused", "accepts another's", "jumps",
-    "comes late", "has another epoch", "asks for more", "goes on", "is handed it the wrong way", "accepts too early", "is locked otherwise",
-    "accepts nothing", "is handed much", "leaves a gap", "opens again", "closes without a word", "lists nothing", "is not answered",
+    "accepts twice", "is handed the same", "is handed it "
+        "again", "releases", "rejects", "is refused", "accepts another's", "jumps",
+    "comes late", "has another epoch", "asks for more", "goes "
+        "on", "is handed it the wrong way", "accepts too early", "is locked otherwise",
+    "accepts nothing", "is handed much", "leaves a gap", "opens "
+        "again", "closes without a word", "lists nothing", "is not answered",
     "joins again", "skips some",
 )  # fmt: skip
 PARTITIONS = [0, 1]
@@ -131,10 +133,17 @@ def acknowledging(group: Group, mine: list[tuple[int, int, int]]) -> tuple[int, 
     if first < last and dice.random() < 0.3:  # the first half now
         mine.insert(0, (partition, (first + last) // 2 + 1, last))
         last = (first + last) // 2
-    return partition, first + group.slips("skips some"), max(last, first + 1) if group.slips("skips some") else last, kind
+    return (
+        partition,
+        first + group.slips("skips some"),
+        max(last, first + 1) if group.slips("skips some") else last,
+        kind,
+    )
 
 
-def asks(group: Group, member: Member, epoch: int, told: tuple[int, int, int, int] | None, mine: list[tuple[int, int, int]]) -> int:
+def asks(
+    group: Group, member: Member, epoch: int, told: tuple[int, int, int, int] | None, mine: list[tuple[int, int, int]]
+) -> int:
     """The next request of the session; gives the epoch behind it."""
     dice = group.dice
     if group.slips("jumps"):

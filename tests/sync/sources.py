@@ -10,10 +10,19 @@ MESSAGES = "clients/src/main/resources/common/message"
 RECORDS = "metadata/src/main/resources/common/metadata"
 
 
-def message(name: str, *fields: dict[str, Any], versions: str = "0", flexible: str = "0+", **more: Any) -> dict[str, Any]:
+def message(
+    name: str, *fields: dict[str, Any], versions: str = "0", flexible: str = "0+", **more: Any
+) -> dict[str, Any]:
     """A definition; its kind follows from the name, unless told."""
     kind = next((kind for kind in ("request", "response") if name.lower().endswith(kind)), "data")
-    return {"type": kind, "name": name, "validVersions": versions, "flexibleVersions": flexible, "fields": list(fields), **more}
+    return {
+        "type": kind,
+        "name": name,
+        "validVersions": versions,
+        "flexibleVersions": flexible,
+        "fields": list(fields),
+        **more,
+    }
 
 
 def field(name: str, type: str, versions: str = "0+", **more: Any) -> dict[str, Any]:
@@ -25,6 +34,8 @@ def write(folder: Path, *definitions: dict[str, Any], where: str = MESSAGES) -> 
     there = folder / where
     there.mkdir(parents=True, exist_ok=True)
     for definition in definitions:
-        text = "// Licensed to nobody\n" + json.dumps(definition, indent=2).replace('"fields"', '// what it holds\n  "fields"', 1)
+        text = "// Licensed to nobody\n" + json.dumps(definition, indent=2).replace(
+            '"fields"', '// what it holds\n  "fields"', 1
+        )
         (there / f"{definition['name']}.json").write_text(text)
     return folder

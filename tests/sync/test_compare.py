@@ -19,11 +19,23 @@ def told(ours: Layout, theirs: Layout, **more) -> list[str]:
 @pytest.mark.parametrize(
     ("ours", "theirs", "lines"),
     [
-        ((int32("a"),), (int32("a"), string("b", versions="2+", nullable="2+")), ["+ b: string, versions 2+, nullable 2+"]),
+        (
+            (int32("a"),),
+            (int32("a"), string("b", versions="2+", nullable="2+")),
+            ["+ b: string, versions 2+, nullable 2+"],
+        ),
         ((int32("a"), int16("b", default=-1)), (int32("a"),), ["- b: int16, versions 0+, default -1"]),
         ((int32("a"),), (int64("a"),), ["~ a: int64, versions 0+; here int32, versions 0+"]),
-        ((int32("a", versions="1+"),), (int32("a", versions="2+"),), ["~ a: int32, versions 2+; here int32, versions 1+"]),
-        ((string("a", nullable="1+"),), (string("a"),), ["~ a: string, versions 0+; here string, versions 0+, nullable 1+"]),
+        (
+            (int32("a", versions="1+"),),
+            (int32("a", versions="2+"),),
+            ["~ a: int32, versions 2+; here int32, versions 1+"],
+        ),
+        (
+            (string("a", nullable="1+"),),
+            (string("a"),),
+            ["~ a: string, versions 0+; here string, versions 0+, nullable 1+"],
+        ),
         (
             (boolean("a", versions="1+", tag=0),),
             (boolean("a", versions="1+", tag=1, default=True),),

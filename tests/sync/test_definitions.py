@@ -14,7 +14,11 @@ from tests.sync.sources import field, message, write
 
 
 def test_a_definition_is_read_as_we_would_write_it(tmp_path: Path) -> None:
-    node = {"name": "Node", "versions": "0+", "fields": [field("NodeId", "int32"), field("Rack", "string", nullableVersions="1+")]}
+    node = {
+        "name": "Node",
+        "versions": "0+",
+        "fields": [field("NodeId", "int32"), field("Rack", "string", nullableVersions="1+")],
+    }
     raw = message(
         "PauseGroupRequest",
         field("GroupId", "string", about="see http://x.org//y"),
@@ -62,7 +66,9 @@ def test_a_tagged_field_may_lack_its_versions(tmp_path: Path) -> None:
 
 
 def test_before_4_0_the_version_of_a_stored_key_is_its_record_type(tmp_path: Path) -> None:
-    found = read_folder(write(tmp_path, message("GroupKey", field("group", "string", "2"), versions="2", flexible="none")))["GroupKey"]
+    found = read_folder(
+        write(tmp_path, message("GroupKey", field("group", "string", "2"), versions="2", flexible="none"))
+    )["GroupKey"]
     assert (found.key, str(found.layout.versions)) == (2, "0")
     assert 0 in found.layout.root.fields[0].versions
 

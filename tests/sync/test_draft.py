@@ -32,16 +32,30 @@ def layouts(source: str) -> list[Layout]:
     names: dict[str, object] = {}
     exec(source, names)
     apis = [value for value in names.values() if isinstance(value, Api)]
-    return [layout for api in apis for layout in (api.request, api.response)] + [one for one in names.values() if isinstance(one, Layout)]
+    return [layout for api in apis for layout in (api.request, api.response)] + [
+        one for one in names.values() if isinstance(one, Layout)
+    ]
 
 
 def test_a_draft_reads_like_a_dissector(tmp_path: Path) -> None:
-    partition = [field("Partition", "int32"), field("ErrorCode", "int16"), field("Reason", "string"), field("Offset", "int64")]
+    partition = [
+        field("Partition", "int32"),
+        field("ErrorCode", "int16"),
+        field("Reason", "string"),
+        field("Offset", "int64"),
+    ]
     theirs = read_folder(
         write(
             tmp_path,
-            message("PauseGroupRequest", field("GroupId", "string"), field("Ids", "[]uuid", "1+"), versions="0-1", apiKey=95),
-            message("PauseGroupResponse", field("Partitions", "[]PartitionData", fields=partition), versions="0-1", apiKey=95),
+            message(
+                "PauseGroupRequest", field("GroupId", "string"), field("Ids", "[]uuid", "1+"), versions="0-1", apiKey=95
+            ),
+            message(
+                "PauseGroupResponse",
+                field("Partitions", "[]PartitionData", fields=partition),
+                versions="0-1",
+                apiKey=95,
+            ),
         )
     )
     draft = api_draft("PauseGroup", theirs["PauseGroupRequest"], theirs["PauseGroupResponse"])
@@ -79,4 +93,6 @@ def test_every_draft_says_what_its_definition_says(release: str, tmp_path: Path)
     assert count > 50
     for check, said in ((["format", "--check"], f"{count} files already formatted"), (["check"], "All checks passed!")):
         ruff = [sys.executable, "-m", "ruff", *check, "--config", str(ROOT / "pyproject.toml"), str(tmp_path)]
-        assert subprocess.run(ruff, capture_output=True, text=True, check=False).stdout.strip().splitlines()[-1:] == [said]
+        assert subprocess.run(ruff, capture_output=True, text=True, check=False).stdout.strip().splitlines()[-1:] == [
+            said
+        ]

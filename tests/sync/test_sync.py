@@ -58,7 +58,14 @@ def release(tmp_path: Path) -> Path:
     return write(
         write(
             tmp_path / "kafka",
-            message("HeartbeatRequest", field("GroupId", "int32"), field("Mood", "string", "5+"), versions="0-5", flexible="4+", apiKey=12),
+            message(
+                "HeartbeatRequest",
+                field("GroupId", "int32"),
+                field("Mood", "string", "5+"),
+                versions="0-5",
+                flexible="4+",
+                apiKey=12,
+            ),
             message("PauseGroupRequest", field("GroupId", "string"), versions="0-1", apiKey=95),
             message("PauseGroupResponse", versions="0-1", apiKey=95),
         ),
@@ -88,7 +95,9 @@ def test_a_new_release_is_a_list_of_things_to_do(release: Path, capsys: pytest.C
     assert "- LeaderAndIsrRequest: no such definition" not in lines
 
 
-def test_the_command_it_names_writes_the_draft(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_it_names_writes_the_draft(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = [str(release), "--draft", "PauseGroup", "--into", str(tmp_path)]
     assert main(asked) == 0
     draft = (tmp_path / "pause_group.py").read_text()
@@ -103,7 +112,10 @@ def test_the_command_it_names_writes_the_draft(release: Path, tmp_path: Path, ca
 
 def test_the_draft_of_a_record_is_what_comes_out(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(release), "--draft", "MoodRecord"]) == 0
-    assert 'MOOD_RECORD = layout("MoodRecord", versions="0", flexible="0+", fields=struct(string("mood")))' in capsys.readouterr().out
+    assert (
+        'MOOD_RECORD = layout("MoodRecord", versions="0", flexible="0+", fields=struct(string("mood")))'
+        in capsys.readouterr().out
+    )
 
 
 def test_bad_usage_is_one_sentence(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

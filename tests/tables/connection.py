@@ -38,8 +38,10 @@ def at(packet: int) -> int:
 
 
 FINDING = Finding(
-    code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", time_ns=ns(11), packet=11, flow=0,
-    broker="127.0.0.1:9092", client="10.0.0.1:50000", group_id="g", member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2,
+    code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client", time_ns=ns(11), packet=11,
+    flow=0,
+    broker="127.0.0.1:9092", client="10.0.0.1:50000", group_id="g", member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw",
+    partition=2,
     cause="retry", witness=[Witness(0, 6, 15, None), Witness(2, None, None, None, 12, "closed"), Witness(0, 3, 9, 11)],
     argument="because", unknown_because="gap",
     client_id="c1", software="demo 1.0",
@@ -47,13 +49,26 @@ FINDING = Finding(
 #: Of a connection that these events do not hold.
 ELSEWHERE = Finding(
     code="NO_RECOVERY", rule=None, severity="note", verdict="note", blame="unknown", time_ns=ns(3), packet=3, flow=5,
-    broker="a:1", client="b:2", group_id=None, member_id=None, topic_id=None, partition=None, cause=None, witness=[], argument="",
+    broker="a:1", client="b:2", group_id=None, member_id=None, topic_id=None, partition=None, cause=None, witness=[],
+    argument="",
     unknown_because=None,
 )  # fmt: skip
 SESSION = ShareSession(
-    "127.0.0.1:9093", "g", "m", 2, Moment(5, ns(5)), Closing(11, ns(11), "broker_restart"), 1, 7, 9, 4, {"123": 3, "42": 2}, 6
+    "127.0.0.1:9093",
+    "g",
+    "m",
+    2,
+    Moment(5, ns(5)),
+    Closing(11, ns(11), "broker_restart"),
+    1,
+    7,
+    9,
+    4,
+    {"123": 3, "42": 2},
+    6,
 )
-#: blake2b, 8 bytes, of the session's address (not its requests') or "a:1", "g" and "m", as signed numbers (by hashlib, once).
+#: blake2b, 8 bytes, of the session's address (not its requests') or "a:1", "g" and "m", as signed numbers (by hashlib,
+#: once).
 SESSION_KEY, OTHER_KEY = 5957469872887161615, -5158439837663174099
 STEPS = (
     ListedStep(
@@ -79,7 +94,15 @@ STEPS = (
         SessionStep(15, "ShareFetch", -1, 0, None, "unanswered", None),
     ),
     ListedStep(
-        Witness(5, 7, 3, 4), ns(3), ns(4), "a:1", "b:2", "g", "m", None, SessionStep(3, "ShareAcknowledge", 0, None, 42, "refused", None)
+        Witness(5, 7, 3, 4),
+        ns(3),
+        ns(4),
+        "a:1",
+        "b:2",
+        "g",
+        "m",
+        None,
+        SessionStep(3, "ShareAcknowledge", 0, None, 42, "refused", None),
     ),
 )
 NOWHERE = {"flow_id": None, "broker": None, "client": None, "exchange": None}
@@ -91,16 +114,30 @@ def row(packet: int, **cells: Any) -> Cells:
     return row_at(packet, PAUSE_NS if packet > BEFORE else 0, **cells)
 
 
-def request(packet: int, key: int, api: str, version: int, number: int, size: int, body: str, asked_at: int, **cells: Any) -> Cells:
+def request(
+    packet: int, key: int, api: str, version: int, number: int, size: int, body: str, asked_at: int, **cells: Any
+) -> Cells:
     """The cells of a row of `exchanges` that its request tells."""
-    asked = {"api_key": key, "api": api, "api_version": version, "correlation_id": number, "client_id": "c1", "request_json": body}
+    asked = {
+        "api_key": key,
+        "api": api,
+        "api_version": version,
+        "correlation_id": number,
+        "client_id": "c1",
+        "request_json": body,
+    }
     place = {"request_packet": packet, "request_ts_ns": at(packet), "request_position": asked_at}
     return row(packet, **{**asked, **place, "request_bytes": size, **cells})
 
 
 def answer(packet: int, size: int, body: str, position: int, *, first: int | None = None) -> Cells:
     """Those that the answer tells, which came a step behind the request."""
-    place = {"response_packet": packet, "response_ts_ns": ns(packet), "response_position": position, "position": position + 1}
+    place = {
+        "response_packet": packet,
+        "response_ts_ns": ns(packet),
+        "response_position": position,
+        "position": position + 1,
+    }
     how = {"outcome": "answered", "latency_ns": STEP_NS, "throttle_time_ms": 0, "response_first_packet": first}
     return {**place, **how, "response_bytes": size, "response_json": body}
 
@@ -134,36 +171,43 @@ CHAPTER = Chapter(
                 response_weird=["RESPONSE_UNMATCHED"], response_position=10, position=11, after_request_packet=9,
             ),
             request(
-                14, 0, "Produce", 9, 5, 22, '{"transactional_id":null,"acks":0,"timeout_ms":1,"topic_data":[]}', 13, position=14,
+                14, 0, "Produce", 9, 5, 22, '{"transactional_id":null,"acks":0,"timeout_ms":1,"topic_data":[]}', 13,
+                position=14,
                 outcome="one_way", request_weird=["RESYNC"],
             ),
             request(
-                15, 12, "Heartbeat", 4, 6, 23, EMPTY_HEARTBEAT.format("h", 4, "n"), 15, position=18, outcome="unanswered",
+                15, 12, "Heartbeat", 4, 6, 23, EMPTY_HEARTBEAT.format("h", 4, "n"), 15, position=18,
+                outcome="unanswered",
                 group_id="h", member_id="n", request_weird=["RESYNC"], given_up_packet=17,
             ),
         ],
         "heartbeats": [
             row(
-                9, correlation_id=3, group_type="classic", group_id="g", member_id="m", member_epoch=3, outcome="answered", error_code=27
+                9, correlation_id=3, group_type="classic", group_id="g", member_id="m", member_epoch=3,
+                outcome="answered", error_code=27
             ),
             row(15, correlation_id=6, group_type="classic", group_id="h", member_id="n", member_epoch=4, outcome="unanswered"),
         ],
         "weirds": [
             row(
-                5, exchange=4, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 8, field (none)", kind="message",
+                5, exchange=4, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 8, field "
+                    "(none)", kind="message",
                 times=1,
                 direction="broker", size_bytes=13, correlation_id=1,
             ),
             row(
-                9, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 10, field (none)", kind="message", times=1,
+                9, stage="codec", code="TRAILING_BYTES", detail="TRAILING_BYTES at byte 10, field "
+                    "(none)", kind="message", times=1,
                 direction="client", first_packet=8, size_bytes=24, correlation_id=3,
             ),
             row(
-                13, stage="exchange", code="RESPONSE_UNMATCHED", detail="", kind="message", times=1, direction="broker", size_bytes=12,
+                13, stage="exchange", code="RESPONSE_UNMATCHED", detail="", kind="message", times=1, direction="broker",
+                size_bytes=12,
                 correlation_id=4,
             ),
             row(
-                14, exchange=None, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1, direction="client",
+                14, exchange=None, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1,
+                direction="client",
                 first_packet=9,
                 last_packet=14, size_bytes=27, position=12,
             ),
@@ -172,7 +216,8 @@ CHAPTER = Chapter(
                 direction="client", size_bytes=22, correlation_id=5,
             ),
             row(
-                17, exchange=15, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 in packet 15",
+                17, exchange=15, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 "
+                    "in packet 15",
                 kind="event", times=1,
                 direction="client", first_packet=15, size_bytes=0, correlation_id=6, position=17,
             ),
@@ -180,48 +225,60 @@ CHAPTER = Chapter(
                 15, stage="framing", code="RESYNC", detail="", kind="message", times=1,
                 direction="client", size_bytes=23, correlation_id=6,
             ),
-            row(18, **NOWHERE, stage="capture", code="CAPTURE_CUT", detail="inside a packet", kind="event", times=1, size_bytes=4),
+            row(18, **NOWHERE, stage="capture", code="CAPTURE_CUT", detail="inside a "
+                "packet", kind="event", times=1, size_bytes=4),
         ],
         "flows": [
             row(
-                1, exchange=None, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka",
+                1, exchange=None, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0",
+                service="kafka",
                 told=True,
-                opened_by="client", half_closed_packet=16, half_closed_ts_ns=at(16), half_closed_by="client", half_closed_position=16,
-                first_request_packet=4, last_request_packet=15, first_response_packet=5, closed_packet=17, closed_ts_ns=at(17),
-                closed_by="client", ended="fin", last_packet=17, last_ts_ns=at(17), client_bytes=129, broker_bytes=90, gaps=1,
+                opened_by="client", half_closed_packet=16, half_closed_ts_ns=at(16), half_closed_by="client",
+                half_closed_position=16,
+                first_request_packet=4, last_request_packet=15, first_response_packet=5, closed_packet=17,
+                closed_ts_ns=at(17),
+                closed_by="client", ended="fin", last_packet=17, last_ts_ns=at(17), client_bytes=129, broker_bytes=90,
+                gaps=1,
             ),
         ],
         "steps": [
             row(
-                9, correlation_id=3, api="ShareFetch", group_id="g", member_id="m", session_key=SESSION_KEY, session=2, epoch=7,
+                9, correlation_id=3, api="ShareFetch", group_id="g", member_id="m", session_key=SESSION_KEY, session=2,
+                epoch=7,
                 expected=[2, 3], error_code=123, outcome="wrong epoch", cause="stale",
             ),
             row(
-                15, correlation_id=6, api="ShareFetch", group_id="g", member_id="m", session_key=SESSION_KEY, session=2, epoch=-1,
+                15, correlation_id=6, api="ShareFetch", group_id="g", member_id="m", session_key=SESSION_KEY, session=2,
+                epoch=-1,
                 expected=[0], outcome="unanswered",
             ),
             row(
-                3, flow_id=None, broker="a:1", client="b:2", correlation_id=7, api="ShareAcknowledge", group_id="g", member_id="m",
+                3, flow_id=None, broker="a:1", client="b:2", correlation_id=7, api="ShareAcknowledge", group_id="g",
+                member_id="m",
                 session_key=OTHER_KEY, epoch=0, error_code=42, outcome="refused",
             ),
         ],
         "sessions": [
             row(
-                4, broker="127.0.0.1:9093", group_id="g", member_id="m", session_key=SESSION_KEY, session=2, opened_packet=5,
-                opened_ts_ns=ns(5), closed_packet=11, closed_ts_ns=ns(11), ended="broker_restart", first_epoch=1, last_epoch=7, requests=9,
+                4, broker="127.0.0.1:9093", group_id="g", member_id="m", session_key=SESSION_KEY, session=2,
+                opened_packet=5,
+                opened_ts_ns=ns(5), closed_packet=11, closed_ts_ns=ns(11), ended="broker_restart", first_epoch=1,
+                last_epoch=7, requests=9,
                 accepted=4, rejected=[(123, 3), (42, 2)], connections=6,
             ),
         ],
         "findings": [
             row(
-                11, exchange=9, correlation_id=3, code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation", blame="client",
+                11, exchange=9, correlation_id=3, code="EPOCH_REPLAY", rule=18, severity="error", verdict="violation",
+                blame="client",
                 flow=0, group_id="g",
                 member_id="m", topic_id="AAAAAAAAAAAAAAAAAAAABw", partition=2, cause="retry",
                 witness=[(0, 6, 15, None, None, None), (2, None, None, None, 12, "closed"), (0, 3, 9, 11, None, None)],
                 argument="because", unknown_because="gap", client_id="c1", software="demo 1.0",
             ),
             row(
-                3, flow_id=None, exchange=None, broker="a:1", client="b:2", code="NO_RECOVERY", severity="note", verdict="note",
+                3, flow_id=None, exchange=None, broker="a:1", client="b:2", code="NO_RECOVERY", severity="note",
+                verdict="note",
                 blame="unknown", flow=5,
                 witness=[], argument="",
             ),

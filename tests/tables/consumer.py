@@ -7,7 +7,8 @@ from typing import Any
 from tests.tables.story import OTHER, STEP_NS, TOPIC, Cells, Chapter, Story, ns, row
 
 MEMBER = "JUkzQ2dCQUFBQUFBQUFBQQ"
-#: blake2b, 8 bytes, of "127.0.0.1:9092", "g" and MEMBER with zero bytes between them, as a signed number (by hashlib, once).
+#: blake2b, 8 bytes, of "127.0.0.1:9092", "g" and MEMBER with zero bytes between them, as a signed number (by hashlib,
+#: once).
 SESSION_KEY = -3101500443821523467
 
 
@@ -18,7 +19,9 @@ def told() -> Story:
     story.answer(18, 3)
     story.ask(3, 12, topics=None)
     brokers = [{"node_id": 7, "host": "localhost", "port": 9092, "rack": None}]
-    story.answer(3, 12, throttle_time_ms=5, brokers=brokers, topics=[{"name": "orders", "topic_id": TOPIC, "partitions": []}])
+    story.answer(
+        3, 12, throttle_time_ms=5, brokers=brokers, topics=[{"name": "orders", "topic_id": TOPIC, "partitions": []}]
+    )
     story.ask(76, 1, group_id="g", member_id=MEMBER, member_epoch=0, subscribed_topic_names=["orders"])
     assigned = {"topic_partitions": [{"topic_id": TOPIC, "partitions": [0, 1]}]}
     story.answer(76, 1, member_id=MEMBER, member_epoch=1, heartbeat_interval_ms=5000, assignment=assigned)
@@ -26,11 +29,21 @@ def told() -> Story:
     story.answer(76, 1, error_code=25, member_id=MEMBER, assignment=None)
     session = {"group_id": "g", "member_id": MEMBER}
     listed = [{"topic_id": TOPIC, "partitions": [{"partition_index": 0}, {"partition_index": 1}]}]
-    story.ask(78, 2, **session, share_session_epoch=0, max_wait_ms=500, max_records=100, share_acquire_mode=1, topics=listed)
+    story.ask(
+        78, 2, **session, share_session_epoch=0, max_wait_ms=500, max_records=100, share_acquire_mode=1, topics=listed
+    )
     back = {"first_offset": 2, "last_offset": 3, "delivery_count": 1}
     acquired = [
-        {"partition_index": 0, "records": b"", "acquired_records": [{"first_offset": 100, "last_offset": 104, "delivery_count": 1}]},
-        {"partition_index": 1, "records": b"", "acquired_records": [{"first_offset": 7, "last_offset": 7, "delivery_count": 3}, back]},
+        {
+            "partition_index": 0,
+            "records": b"",
+            "acquired_records": [{"first_offset": 100, "last_offset": 104, "delivery_count": 1}],
+        },
+        {
+            "partition_index": 1,
+            "records": b"",
+            "acquired_records": [{"first_offset": 7, "last_offset": 7, "delivery_count": 3}, back],
+        },
     ]
     story.answer(78, 2, acquisition_lock_timeout_ms=15000, responses=[{"topic_id": TOPIC, "partitions": acquired}])
     batches = [
@@ -40,7 +53,10 @@ def told() -> Story:
     one = [{"first_offset": 7, "last_offset": 7, "acknowledge_types": [4]}]
     topics = [
         {"topic_id": TOPIC, "partitions": [{"partition_index": 0, "acknowledgement_batches": batches}]},
-        {"topic_id": OTHER, "partitions": [{"partition_index": 0, "acknowledgement_batches": one}, *[{"partition_index": 5}] * 2]},
+        {
+            "topic_id": OTHER,
+            "partitions": [{"partition_index": 0, "acknowledgement_batches": one}, *[{"partition_index": 5}] * 2],
+        },
     ]
     gone = [{"topic_id": TOPIC, "partitions": [1]}]
     story.ask(78, 2, **session, share_session_epoch=1, is_renew_ack=True, topics=topics, forgotten_topics_data=gone)
@@ -48,7 +64,9 @@ def told() -> Story:
     story.answer(78, 2, throttle_time_ms=9, responses=[{"topic_id": TOPIC, "partitions": results}])
     topics = [{"topic_id": TOPIC, "partitions": [{"partition_index": 1, "acknowledgement_batches": one}]}]
     story.ask(79, 2, **session, share_session_epoch=2, topics=topics)
-    story.answer(79, 2, error_code=122, responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": 1, "error_code": 3}]}])
+    story.answer(
+        79, 2, error_code=122, responses=[{"topic_id": TOPIC, "partitions": [{"partition_index": 1, "error_code": 3}]}]
+    )
     story.ask(79, 2, **session, share_session_epoch=-1)
     story.close()
     return story
@@ -66,7 +84,9 @@ def request(packet: int, correlation_id: int, api: str, epoch: int, **cells: Any
 
 
 def acknowledged(packet: int, correlation_id: int, topic_id: str, partition: int, **cells: Any) -> Cells:
-    return of_member(packet, correlation_id, topic_id=topic_id, topic={TOPIC: "orders"}.get(topic_id), partition=partition, **cells)
+    return of_member(
+        packet, correlation_id, topic_id=topic_id, topic={TOPIC: "orders"}.get(topic_id), partition=partition, **cells
+    )
 
 
 ANSWERED = {"outcome": "answered", "latency_ns": STEP_NS}
@@ -109,17 +129,22 @@ CHAPTER = Chapter(
         ],
         "weirds": [
             row(
-                20, exchange=18, stage="exchange", code="REQUEST_UNANSWERED", detail="ShareAcknowledge with correlation id 8 in packet 18",
+                20, exchange=18, stage="exchange", code="REQUEST_UNANSWERED", detail="ShareAcknowledge with "
+                    "correlation id 8 in packet 18",
                 kind="event", times=1, direction="client", first_packet=18, size_bytes=0, correlation_id=8, position=24,
             ),
         ],
         "flows": [
             row(
-                1, exchange=None, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0", service="kafka",
+                1, exchange=None, node_id=7, listener="localhost:9092", software_name="demo", software_version="1.0",
+                service="kafka",
                 told=True,
-                opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client", half_closed_position=23,
-                first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20, closed_ts_ns=ns(20),
-                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=478, gaps=0,
+                opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client",
+                half_closed_position=23,
+                first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20,
+                closed_ts_ns=ns(20),
+                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=478,
+                gaps=0,
             ),
         ],
         "share_state": [],

@@ -13,7 +13,12 @@ def told() -> Story:
     group = {"group_id": "g"}
     mine = {"partition": 3, "leader_epoch": 6}
     ok = [{"topic_id": TOPIC, "partitions": [{"partition": 3}]}]
-    story.ask(83, 0, **group, topics=[{"topic_id": TOPIC, "partitions": [{"partition": 3, "state_epoch": 1, "start_offset": 40}]}])
+    story.ask(
+        83,
+        0,
+        **group,
+        topics=[{"topic_id": TOPIC, "partitions": [{"partition": 3, "state_epoch": 1, "start_offset": 40}]}],
+    )
     story.answer(83, 0, results=ok)
     written = {
         **mine,
@@ -23,7 +28,12 @@ def told() -> Story:
         "state_batches": [{"first_offset": 50, "last_offset": 59, "delivery_state": 2, "delivery_count": 1}],
     }
     other = {"partition": 4, "leader_epoch": 9, "state_epoch": 5, "start_offset": 70}
-    story.ask(85, 1, **group, topics=[{"topic_id": TOPIC, "partitions": [written]}, {"topic_id": OTHER, "partitions": [other]}])
+    story.ask(
+        85,
+        1,
+        **group,
+        topics=[{"topic_id": TOPIC, "partitions": [written]}, {"topic_id": OTHER, "partitions": [other]}],
+    )
     story.answer(85, 1, results=[{"topic_id": OTHER, "partitions": [{"partition": 4, "error_code": 94}]}, *ok])
     story.ask(84, 0, **group, topics=[{"topic_id": TOPIC, "partitions": [mine]}])
     batches = [
@@ -42,7 +52,9 @@ def told() -> Story:
     return story
 
 
-def state(packet: int, correlation_id: int, operation: str, topic_id: str = TOPIC, partition: int = 3, **cells: Any) -> Cells:
+def state(
+    packet: int, correlation_id: int, operation: str, topic_id: str = TOPIC, partition: int = 3, **cells: Any
+) -> Cells:
     place = {"group_id": "g", "topic_id": topic_id, "partition": partition}
     return row(packet, correlation_id=correlation_id, operation=operation, **place, **cells)
 
@@ -66,7 +78,8 @@ CHAPTER = Chapter(
         ],
         "heartbeats": [
             row(
-                13, correlation_id=6, group_type="consumer", group_id="h", member_id="given", member_epoch=0, response_member_epoch=4,
+                13, correlation_id=6, group_type="consumer", group_id="h", member_id="given", member_epoch=0,
+                response_member_epoch=4,
                 outcome="answered", error_code=0, interval_ms=3000,
             ),
         ],

@@ -1,4 +1,5 @@
-"""A hole that is decided a second later: what came behind it stands in the time line with the packet that decided it."""
+"""A hole that is decided a second later: what came behind it stands in the time line with the packet that decided
+it."""
 
 from __future__ import annotations
 
@@ -27,20 +28,25 @@ CHAPTER = Chapter(
     {
         "weirds": [
             row_at(
-                7, exchange=None, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1, direction="client",
+                7, exchange=None, stage="reassembly", code="STREAM_GAP", detail="missing", kind="gap", times=1,
+                direction="client",
                 first_packet=4, last_packet=7, size_bytes=26, position=4,
             ),
             row_at(
-                7, stage="framing", code="RESYNC", detail="", kind="message", times=1, direction="client", size_bytes=22,
+                7, stage="framing", code="RESYNC", detail="", kind="message", times=1, direction="client",
+                size_bytes=22,
                 correlation_id=3,
             ),
         ],
         "flows": [
             row_at(
-                1, exchange=None, software_name="demo", software_version="1.0", service="kafka", told=True, opened_by="client",
-                half_closed_packet=9, half_closed_ts_ns=ns(9) + PAUSES_NS, half_closed_by="client", half_closed_position=8,
+                1, exchange=None, software_name="demo", software_version="1.0", service="kafka", told=True,
+                opened_by="client",
+                half_closed_packet=9, half_closed_ts_ns=ns(9) + PAUSES_NS, half_closed_by="client",
+                half_closed_position=8,
                 first_request_packet=4, last_request_packet=7, first_response_packet=5, closed_packet=10,
-                closed_ts_ns=ns(10) + PAUSES_NS, closed_by="client", ended="fin", last_packet=10, last_ts_ns=ns(10) + PAUSES_NS,
+                closed_ts_ns=ns(10) + PAUSES_NS, closed_by="client", ended="fin", last_packet=10,
+                last_ts_ns=ns(10) + PAUSES_NS,
                 client_bytes=53, broker_bytes=32, gaps=1, late_positions=[4], late_packets=[8],
             ),
         ],

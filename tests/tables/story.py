@@ -54,7 +54,9 @@ class Story:
 
     def events(self) -> list[Event]:
         """What the engine makes of the packets that the sniffer did not miss."""
-        rows: list[tuple[int, Packet]] = [each for each in enumerate(self.wire.packets, 1) if each[0] not in self.missed]
+        rows: list[tuple[int, Packet]] = [
+            each for each in enumerate(self.wire.packets, 1) if each[0] not in self.missed
+        ]
         packets = batch([packet for _, packet in rows])
         packets.number[:] = [number for number, _ in rows]
         engine = Engine(Options(embedded=True))
@@ -63,7 +65,8 @@ class Story:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A story, what came beside it, why it could not be read on, and all rows that these make in the tables named here."""
+    """A story, what came beside it, why it could not be read on, and all rows that these make in the tables named
+    here."""
 
     told: Callable[[], Story]
     rows: dict[str, list[Cells]]
@@ -77,7 +80,8 @@ def ns(packet: int) -> int:
 
 
 def row(packet: int, paused_ns: int = 0, **cells: Any) -> Cells:
-    """A row at that packet, of an exchange whose request it carried: common columns, these cells, null where no cell is named."""
+    """A row at that packet, of an exchange whose request it carried: common columns, these cells, null where no cell is
+    named."""
     time_ns = ns(packet) + paused_ns
     common = {"capture": CAPTURE, "flow_id": "talk:1", "packet": packet, "broker": BROKER, "client": CLIENT}
     return {**common, "ts": time_ns // 1000, "ts_ns": time_ns, "exchange": packet, **cells}

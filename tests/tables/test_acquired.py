@@ -1,4 +1,5 @@
-"""What a row of `acquired` says of its range: how many of its offsets have no record, and whether it stands where it may."""
+"""What a row of `acquired` says of its range: how many of its offsets have no record, and whether it stands where it
+may."""
 
 from __future__ import annotations
 

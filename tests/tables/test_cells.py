@@ -15,11 +15,18 @@ from tests.output.exporting import exported
 from tests.tables import batches, connection, consumer, coordinator, faults, late
 from tests.tables.story import CAPTURE, Cells, Chapter, whole
 
-CHAPTERS = {module.__name__.rpartition(".")[2]: module.CHAPTER for module in (batches, connection, consumer, coordinator, faults, late)}
+CHAPTERS = {
+    module.__name__.rpartition(".")[2]: module.CHAPTER
+    for module in (batches, connection, consumer, coordinator, faults, late)
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Columns in which nothing can stand: a connection is of no exchange, a capture that cannot be read of no packet; or nothing stands in a
-#: chapter without records (test_acquired.py).
-SILENT = {"flows": ["exchange"], "acquired": ["lacking"], "faults": [column.name for column in COMMON if column.name != "capture"]}
+#: Columns in which nothing can stand: a connection is of no exchange, a capture that cannot be read of no packet; or
+#: nothing stands in a chapter without records (test_acquired.py).
+SILENT = {
+    "flows": ["exchange"],
+    "acquired": ["lacking"],
+    "faults": [column.name for column in COMMON if column.name != "capture"],
+}
 
 
 def expected(chapter: Chapter) -> dict[str, list[Cells]]:

@@ -1,4 +1,5 @@
-"""What few captures show in the tables: answers of requests unseen, limits, several captures, blocks, signs of what was not given."""
+"""What few captures show in the tables: answers of requests unseen, limits, several captures, blocks, signs of what was
+not given."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from kshark import limits
 from kshark.model import Closed, Exchange, Finding, HalfClosed, Message, Opened, Weird
 from kshark.tables import TABLES, Rows, exchanges, held
 from kshark.tables.bodies import Bodies
-from kshark.tables.events import course_of, flow_of, messages_of, of_exchange, of_flow, sign_before_orphan, signs_of_flow
+from kshark.tables.events import (
+    course_of,
+    flow_of,
+    messages_of,
+    of_exchange,
+    of_flow,
+    sign_before_orphan,
+    signs_of_flow,
+)
 from kshark.tables.names import Names
 from tests.embedding import exchange, messages
 from tests.packets import Tcp, Wire
@@ -98,7 +107,12 @@ def test_findings_and_oddities_of_connections_that_are_over_still_name_them(flow
 
 @pytest.mark.parametrize(
     ("host", "address"),
-    [("10.0.0.9", "10.0.0.9:9092"), ("localhost", "127.0.0.1:9092"), ("fd00::9", "[fd00::9]:9092"), ("b.example", "b.example:9092")],
+    [
+        ("10.0.0.9", "10.0.0.9:9092"),
+        ("localhost", "127.0.0.1:9092"),
+        ("fd00::9", "[fd00::9]:9092"),
+        ("b.example", "b.example:9092"),
+    ],
 )
 def test_a_broker_is_known_by_the_address_that_metadata_names(host: str, address: str) -> None:
     names = told_by_metadata(brokers=[{"node_id": 7, "host": host, "port": 9092}])
@@ -114,7 +128,12 @@ def test_brokers_beyond_the_limit_stay_unknown(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_topic_has_no_name_before_it_is_told() -> None:
     names = told_by_metadata(topics=[{"name": "orders", "topic_id": TOPIC, "partitions": []}])
-    assert [names.topic(topic_id) for topic_id in (TOPIC, "AAAAAAAAAAAAAAAAAAAACA", "", None)] == ["orders", None, None, None]
+    assert [names.topic(topic_id) for topic_id in (TOPIC, "AAAAAAAAAAAAAAAAAAAACA", "", None)] == [
+        "orders",
+        None,
+        None,
+        None,
+    ]
     assert Names().topic(TOPIC) is None
 
 
@@ -153,7 +172,8 @@ def blocks(story: Story) -> list[list[int]]:
 
 
 def test_long_messages_fill_a_block_and_each_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request and its answer have 16 bytes each, without their lengths: the fourth exchange makes it more than a hundred."""
+    """A request and its answer have 16 bytes each, without their lengths: the fourth exchange makes it more than a
+    hundred."""
     monkeypatch.setattr(held, "BYTES", 100)
     assert [event.size for event in many(1).events() if isinstance(event, Message)] == [16, 16]
     assert [len(packets) for packets in blocks(many(9))] == [4, 4, 1]
@@ -173,7 +193,8 @@ def test_exchanges_too_long_for_one_block_stay_in_order(monkeypatch: pytest.Monk
 
 
 def test_of_a_connection_without_its_exchanges_the_signs_of_life_remain() -> None:
-    """The orphan is given, the others are not: first and last request, first answer, and the last request before the orphan."""
+    """The orphan is given, the others are not: first and last request, first answer, and the last request before the
+    orphan."""
     found = of_story(connection.told())
     bodies = Bodies()
     (row,) = found["flows"]

@@ -1,4 +1,5 @@
-"""Share sessions and their requests in the tables: as `kshark sessions` lists them, joined to the rest, every refusal with its cause."""
+"""Share sessions and their requests in the tables: as `kshark sessions` lists them, joined to the rest, every refusal
+with its cause."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from kshark.pipeline import Options
 from tests.shared import CAPTURES, shared
 from tests.tables.test_tables import Tables, key, tables
 
-SHARING = ["adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap", "share-loss.pcap", "java-limit.pcap"]
+SHARING = [
+    "adv-epochs.pcap",
+    "adv-sessions-4.2.1.pcap",
+    "adv-races-4.1.2.pcap",
+    "share-restart.pcap",
+    "share-loss.pcap",
+    "java-limit.pcap",
+]
 WALKS = ["aimed.pcap", "aimed-4.1.2.pcap", "walk-412-1.pcap", "walk-wild-1.pcap"]
 
 
@@ -40,7 +48,17 @@ def moment(packet: int | None, time_ns: int | None, **more: Any) -> dict[str, An
 
 def session_of(row: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, Any]:
     """A row of `sessions`, and those of its `steps`, as the JSON line."""
-    same = ("broker", "group_id", "member_id", "session", "first_epoch", "last_epoch", "requests", "accepted", "connections")
+    same = (
+        "broker",
+        "group_id",
+        "member_id",
+        "session",
+        "first_epoch",
+        "last_epoch",
+        "requests",
+        "accepted",
+        "connections",
+    )
     return {
         **{name: row[name] for name in same},
         "opened": moment(row["opened_packet"], row["opened_ts_ns"]),
@@ -53,7 +71,10 @@ def session_of(row: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, An
 def step_of(row: dict[str, Any]) -> dict[str, Any]:
     expected = row["expected"]
     same = ("packet", "api", "epoch", "error_code", "outcome", "cause")
-    return {**{name: row[name] for name in same}, "expected": expected[0] if expected and len(expected) == 1 else expected}
+    return {
+        **{name: row[name] for name in same},
+        "expected": expected[0] if expected and len(expected) == 1 else expected,
+    }
 
 
 @pytest.mark.sweep(quick=2)
@@ -73,9 +94,23 @@ def test_they_are_those_of_kshark_sessions(name: str) -> None:
 @pytest.mark.parametrize("name", SHARING)
 def test_every_share_request_is_a_step_and_stands_where_it_does(name: str) -> None:
     found = judged(CAPTURES / name)
-    same = ("flow_id", "exchange", "correlation_id", "broker", "client", "ts_ns", "api", "group_id", "member_id", "epoch", "error_code")
+    same = (
+        "flow_id",
+        "exchange",
+        "correlation_id",
+        "broker",
+        "client",
+        "ts_ns",
+        "api",
+        "group_id",
+        "member_id",
+        "epoch",
+        "error_code",
+    )
     steps = Counter(tuple(row[column] for column in same) for row in found["steps"])
-    assert steps == Counter(tuple(row[column] for column in same) for row in found["share_requests"] if row["epoch"] is not None)
+    assert steps == Counter(
+        tuple(row[column] for column in same) for row in found["share_requests"] if row["epoch"] is not None
+    )
     firsts = Counter((*key(row), row["client"]) for row in found["share_requests"])
     assert {firsts[*key(row), row["client"]] for row in found["sessions"]} == {1}
 

@@ -69,7 +69,9 @@ def consumed() -> Conversation:
     }
     answer = {"acquisition_lock_timeout_ms": 30000, "responses": [{"topic_id": TOPIC, "partitions": [partition]}]}
     a.share_fetch(epoch=0, partitions=[3]).answered()
-    a.share_fetch(epoch=1).answered(**{**answer, "responses": [{"topic_id": TOPIC, "partitions": [{**partition, "records": b""}]}]})
+    a.share_fetch(epoch=1).answered(
+        **{**answer, "responses": [{"topic_id": TOPIC, "partitions": [{**partition, "records": b""}]}]}
+    )
     a.share_fetch(epoch=2, partitions=[3], acks=[(100, 104, 1), (105, 109, 2)], forget=[7]).answered()
     a.share_acknowledge(epoch=3, acks=[(110, 110, 3)], partition=3)
     a.connection.close()
@@ -101,7 +103,9 @@ def test_a_share_consumer_fills_the_tables() -> None:
         (105, 109, [2], True, 0),
         (110, 110, [3], False, None),
     ]
-    assert only(found["heartbeats"], "group_type", "member_epoch", "response_member_epoch", "subscribed") == [("share", 0, 1, ["t"])]
+    assert only(found["heartbeats"], "group_type", "member_epoch", "response_member_epoch", "subscribed") == [
+        ("share", 0, 1, ["t"])
+    ]
     (flow,) = found["flows"]
     assert (flow["software_name"], flow["opened_by"], flow["half_closed_by"], flow["ended"]) == (
         "apache-kafka-java",
@@ -182,7 +186,12 @@ def test_a_topic_has_its_name_once_the_capture_told_it() -> None:
 
 def judged(name: str) -> Tables:
     """The rows of a capture with its findings."""
-    told = [event for page in analysed(pages((CAPTURES / name,), Options(records="headers"))) for events in page for event in events]
+    told = [
+        event
+        for page in analysed(pages((CAPTURES / name,), Options(records="headers")))
+        for events in page
+        for event in events
+    ]
     return tables(told)
 
 
@@ -191,7 +200,9 @@ def key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.sweep(quick=1)
-@pytest.mark.parametrize("name", ["adv-epochs.pcap", "share-loss.pcap", "share-restart.pcap", "produce-mix.pcap", "share-java-renew.pcap"])
+@pytest.mark.parametrize(
+    "name", ["adv-epochs.pcap", "share-loss.pcap", "share-restart.pcap", "produce-mix.pcap", "share-java-renew.pcap"]
+)
 def test_one_key_joins_every_row_of_an_exchange_to_it(name: str) -> None:
     found = judged(name)
     exchanges = Counter(map(key, found["exchanges"]))
@@ -207,10 +218,16 @@ def test_requests_that_came_in_one_packet_are_told_apart_by_their_correlation_id
     exchanges = Counter((*key(row), row["correlation_id"]) for row in found["exchanges"])
     assert set(exchanges.values()) == {1}
     assert len(set(map(key, found["exchanges"]))) < len(exchanges)
-    assert {exchanges[*key(row), row["correlation_id"]] for row in found["weirds"] if row["kind"] == "message" and row["exchange"]} == {1}
+    assert {
+        exchanges[*key(row), row["correlation_id"]]
+        for row in found["weirds"]
+        if row["kind"] == "message" and row["exchange"]
+    } == {1}
 
 
-@pytest.mark.parametrize("name", ["adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap"])
+@pytest.mark.parametrize(
+    "name", ["adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap"]
+)
 def test_a_finding_joins_the_share_request_that_it_is_about(name: str) -> None:
     found = judged(name)
     requests = Counter(map(key, found["share_requests"]))
@@ -235,18 +252,43 @@ def plainly(happened: Iterable[Event]) -> Iterator[tuple[Any, ...]]:
             case Message() if event.correlation_id is msgspec.UNSET:
                 continue
             case Message():
-                fields = [(name, getattr(event, name)) for name in event.__struct_fields__ if name not in ("body", "detail", "client_id")]
+                fields = [
+                    (name, getattr(event, name))
+                    for name in event.__struct_fields__
+                    if name not in ("body", "detail", "client_id")
+                ]
                 yield "message", fields, plain_body(event.body)
             case Exchange():
-                yield "exchange", event.outcome, event.request and event.request.packet, event.response and event.response.packet
+                yield (
+                    "exchange",
+                    event.outcome,
+                    event.request and event.request.packet,
+                    event.response and event.response.packet,
+                )
             case Gap():
-                yield "gap", event.flow.id, event.flow.ends[event.side], event.packet, event.first_packet, event.last_packet, event.reason
+                yield (
+                    "gap",
+                    event.flow.id,
+                    event.flow.ends[event.side],
+                    event.packet,
+                    event.first_packet,
+                    event.last_packet,
+                    event.reason,
+                )
             case Weird():
                 yield "weird", event.code, event.packet, event.flow, event.detail, event.times
             case Opened() | HalfClosed() | Closed():
                 side = getattr(event, "side", None)
                 end = None if side is None else event.flow.ends[side]
-                yield type(event).__name__, event.flow.id, event.packet, event.time_ns, event.flow.client, end, getattr(event, "how", None)
+                yield (
+                    type(event).__name__,
+                    event.flow.id,
+                    event.packet,
+                    event.time_ns,
+                    event.flow.client,
+                    end,
+                    getattr(event, "how", None),
+                )
 
 
 def plain_body(body: Any) -> Any:
@@ -301,7 +343,14 @@ def test_also_where_rows_name_the_ends_as_they_seemed_to_be() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-frames.pcap", "share-loss.pcap", "share-restart.pcap", "tcp-var-missed.pcap"],
+    [
+        "adv-epochs.pcap",
+        "adv-sessions-4.2.1.pcap",
+        "adv-frames.pcap",
+        "share-loss.pcap",
+        "share-restart.pcap",
+        "tcp-var-missed.pcap",
+    ],
 )
 def test_also_of_real_captures(name: str) -> None:
     assert_same_events(from_capture(name, records=False))
@@ -317,7 +366,9 @@ def test_what_the_capture_says_of_itself_comes_back_in_its_place() -> None:
     found = tables(happened)
     back = [*events_from_tables(found["exchanges"], found["flows"], found["weirds"])]
     for events_told in (happened, back):
-        told = [disorder_ns(event) for event in events_told if isinstance(event, Weird) and event.code == "TIME_DISORDER"]
+        told = [
+            disorder_ns(event) for event in events_told if isinstance(event, Weird) and event.code == "TIME_DISORDER"
+        ]
         assert len(told) > 3
         assert told == sorted(told)
     (copies,) = [row for row in found["weirds"] if row["code"] == "DUPLICATE_PACKETS"]
@@ -333,13 +384,32 @@ def test_the_tables_alone_give_the_same_findings() -> None:
         found = [finding for event in happened for finding in analyzer.feed(event)]
         return sorted(map(str, in_packet_order([*found, *analyzer.close()])))
 
-    sessions = ("adv-epochs.pcap", "adv-sessions-4.2.1.pcap", "adv-races-4.1.2.pcap", "share-restart.pcap", "share-loss.pcap")
-    odd = ("adv-frames.pcap", "hostile-records.pcap", "nano-sll2.pcap", "security-sasl.pcap", "tcp-hostile.pcap", "tcp-var-missed.pcap")
+    sessions = (
+        "adv-epochs.pcap",
+        "adv-sessions-4.2.1.pcap",
+        "adv-races-4.1.2.pcap",
+        "share-restart.pcap",
+        "share-loss.pcap",
+    )
+    odd = (
+        "adv-frames.pcap",
+        "hostile-records.pcap",
+        "nano-sll2.pcap",
+        "security-sasl.pcap",
+        "tcp-hostile.pcap",
+        "tcp-var-missed.pcap",
+    )
     for capture in (*sessions, *odd, "adv-acks.pcap"):
         happened = from_capture(capture, records="checked")
         rows = tables(happened)
-        assert findings(happened) == findings(events_from_tables(rows["exchanges"], rows["flows"], rows["weirds"])), capture
-    for promise in (a_record_is_passed_over, a_marker_is_accepted, records_are_handed_out_that_an_answer_before_did_not_reach):
+        assert findings(happened) == findings(events_from_tables(rows["exchanges"], rows["flows"], rows["weirds"])), (
+            capture
+        )
+    for promise in (
+        a_record_is_passed_over,
+        a_marker_is_accepted,
+        records_are_handed_out_that_an_answer_before_did_not_reach,
+    ):
         for opened in ("checked", "headers", True):
             happened = events(promise()[0], Options(records=opened))  # type: ignore[arg-type]
             rows = tables(happened)
@@ -376,7 +446,9 @@ def test_a_session_has_one_key_everywhere() -> None:
 def test_types_are_read_as_spark_writes_them() -> None:
     assert parse_type("bigint") == "bigint"
     assert parse_type("array<string>") == Array("string")
-    assert parse_type("struct<a: int, b: array<struct<c: string>>>") == Struct((("a", "int"), ("b", Array(Struct((("c", "string"),))))))
+    assert parse_type("struct<a: int, b: array<struct<c: string>>>") == Struct(
+        (("a", "int"), ("b", Array(Struct((("c", "string"),)))))
+    )
 
 
 def test_every_table_begins_with_the_common_columns_and_names_none_twice() -> None:
@@ -387,4 +459,6 @@ def test_every_table_begins_with_the_common_columns_and_names_none_twice() -> No
 
 
 def test_every_column_says_what_it_is() -> None:
-    assert [f"{table.name}.{column.name}" for table in TABLES.values() for column in table.columns if len(column.about) < 5] == []
+    assert [
+        f"{table.name}.{column.name}" for table in TABLES.values() for column in table.columns if len(column.about) < 5
+    ] == []

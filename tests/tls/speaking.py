@@ -40,10 +40,14 @@ def certificate(kind: str) -> Path:
     key: Any = ec.generate_private_key(ec.SECP256R1()) if kind == "ec" else rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, BROKER_NAME)])
     now = datetime.now(UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+    made = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1)
+    )
     made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     path = Path(folder().name) / f"{kind}.pem"
-    text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path.write_bytes(text + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
     return path
 
@@ -61,11 +65,12 @@ class Secrets:
 
 
 class Speaking:
-    """A TCP connection whose payload goes through TLS. `mutual`: the client shows a certificate too; `curve`: the only one of the server,
-    of which the client guesses another (HelloRetryRequest)."""
+    """A TCP connection whose payload goes through TLS. `mutual`: the client shows a certificate too; `curve`: the only
+    one of the server, of which the client guesses another (HelloRetryRequest)."""
 
     def __init__(
-        self, tcp: Tcp, secrets: Secrets, version: ssl.TLSVersion = TLS_13, ciphers: str | None = None, *, key: str = "ec",
+        self, tcp: Tcp, secrets: Secrets, version: ssl.TLSVersion = TLS_13, ciphers: str | None = None, *,
+        key: str = "ec",
         mac_last: bool = True, mutual: bool = False, curve: str | None = None, resumed: Speaking | None = None,
     ) -> None:  # fmt: skip
         self.tcp = tcp

@@ -1,4 +1,5 @@
-"""A broker's SSL listeners, captured with the secrets of some clients: equal to the broker's request log, and to what tshark reads."""
+"""A broker's SSL listeners, captured with the secrets of some clients: equal to the broker's request log, and to what
+tshark reads."""
 
 from __future__ import annotations
 
@@ -77,6 +78,10 @@ def test_tshark_reads_the_same_messages_in_the_same_packets() -> None:
         *fields,
     ]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    theirs = sorted((int(frame), int(one)) for frame, ids in (line.split("\t") for line in lines) for one in ids.split(","))
-    ours = sorted((it.packet, it.correlation_id) for it in messages_of("pcap") if isinstance(it, Message) and it.packet != 460)
+    theirs = sorted(
+        (int(frame), int(one)) for frame, ids in (line.split("\t") for line in lines) for one in ids.split(",")
+    )
+    ours = sorted(
+        (it.packet, it.correlation_id) for it in messages_of("pcap") if isinstance(it, Message) and it.packet != 460
+    )
     assert ours == theirs  # 460 is a request in clear to a listener of TLS

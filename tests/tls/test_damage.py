@@ -1,4 +1,5 @@
-"""Holes, damage, any batches and hostile bytes under TLS: what is read was said, what is not read is counted, nothing is made up."""
+"""Holes, damage, any batches and hostile bytes under TLS: what is read was said, what is not read is counted, nothing
+is made up."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def plain(found: list[Event]) -> list[Any]:
         (
             type(event).__name__,
             repr(asdict(event)) if isinstance(event, Message | Weird) else None,
-            (event.packet, event.flow.id, event.flow.tls) if isinstance(event, Gap | Opened | HalfClosed | Closed) else None,
+            (event.packet, event.flow.id, event.flow.tls)
+            if isinstance(event, Gap | Opened | HalfClosed | Closed)
+            else None,
         )
         for event in found
     ]
@@ -74,13 +77,17 @@ def test_segments_make_no_difference(mss: int, monkeypatch: pytest.MonkeyPatch) 
     connection(talk, secrets).close()
     for size in (1, 5, 1_000_000):
         found = told(talk, secrets, size)
-        assert [it.packet for it in messages(found)] == [talk.exchanges[0].packets[-1], talk.exchanges[0].answer_packets[-1]]
+        assert [it.packet for it in messages(found)] == [
+            talk.exchanges[0].packets[-1],
+            talk.exchanges[0].answer_packets[-1],
+        ]
         assert weirds(found) == []
 
 
 @pytest.mark.sweep(quick=1)
 def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None:
-    """What is read is a part of what was said; behind the handshake it is all but what the hole hit, and nobody is accused."""
+    """What is read is a part of what was said; behind the handshake it is all but what the hole hit, and nobody is
+    accused."""
     talk, secrets = talked
     whole, behind = said(told(talk, secrets)), talk.exchanges[0].packets[0]
     for number, _ in talk.packets():
@@ -95,7 +102,9 @@ def test_any_packet_may_be_missing(talked: tuple[Conversation, Secrets]) -> None
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize("mss", [200, 1460])
 @pytest.mark.parametrize("way", WAYS)
-def test_batches_make_no_difference_to_holes_in_what_is_not_read(way: str, mss: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_make_no_difference_to_holes_in_what_is_not_read(
+    way: str, mss: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small_segments(mss, monkeypatch)
     talk, secrets = Conversation(), Secrets()
     made = connection(talk, secrets, **WAYS[way])
@@ -144,7 +153,9 @@ def test_any_run_of_packets_may_be_missing(talked: tuple[Conversation, Secrets])
 def accounted(found: list[Event]) -> None:
     """What was inside and what was not decrypted are no more than what was sent."""
     for flow in flows(found):
-        assert flow.tls is None or all(a + b <= c for a, b, c in zip(flow.tls.content, flow.tls.unread, flow.stream_bytes, strict=True))
+        assert flow.tls is None or all(
+            a + b <= c for a, b, c in zip(flow.tls.content, flow.tls.unread, flow.stream_bytes, strict=True)
+        )
 
 
 def test_a_hole_of_many_records_is_passed_by_their_numbers() -> None:
@@ -167,7 +178,9 @@ def test_more_records_than_are_tried_end_the_reading(monkeypatch: pytest.MonkeyP
     a.connection.close()
     found = told(talk.without_packets([number for each in asked[5:20] for number in each.all_packets]), secrets)
     assert len(messages(found)) == 12
-    assert [detail.partition(":")[0] for code, detail in weirds(found) if code == "TLS_UNREAD"] == ["no record was found again after a gap"]
+    assert [detail.partition(":")[0] for code, detail in weirds(found) if code == "TLS_UNREAD"] == [
+        "no record was found again after a gap"
+    ]
     (flow,) = flows(found)
     assert flow.tls is not None
     assert min(flow.tls.unread) > 1000
@@ -180,7 +193,9 @@ def test_a_damaged_record_costs_what_was_in_it(talked: tuple[Conversation, Secre
     for asked in talk.exchanges[1:]:
         ((number, packet),) = [(n, p) for n, p in rows if n == asked.packets[0]]
         data = packet.data[:-1] + bytes((packet.data[-1] ^ 1,))
-        found = told(Thinned([(n, Packet(p.time_ns, data, p.wire_length) if n == number else p) for n, p in rows]), secrets)
+        found = told(
+            Thinned([(n, Packet(p.time_ns, data, p.wire_length) if n == number else p) for n, p in rows]), secrets
+        )
         missing = said(whole) - said(found)
         assert 1 <= missing.total() <= 3
         assert any(isinstance(event, Gap) and event.reason == "undecrypted" for event in found)
@@ -190,14 +205,18 @@ def test_a_damaged_record_costs_what_was_in_it(talked: tuple[Conversation, Secre
 
 @pytest.mark.parametrize("late", [5, 9, 20, 60])
 def test_secrets_may_come_behind_what_they_open(talked: tuple[Conversation, Secrets], late: int) -> None:
-    """Who catches secrets while a capture is written is a moment late; what waited counts as complete when they came."""
+    """Who catches secrets while a capture is written is a moment late; what waited counts as complete when they
+    came."""
     talk, secrets = talked
     rows = talk.packets()
     parts = [batch([p for _, p in rows[:late]]), batch([p for _, p in rows[late:]], late + 1)]
     parts[1].secrets = secrets.text
     found = [event for page in Engine(Options(records=False), registry()).pages(parts) for event in page]
     assert said(found) == said(told(talk, secrets))
-    assert all(it.packet > late or it.packet == one.packet for it, one in zip(messages(found), messages(told(talk, secrets)), strict=True))
+    assert all(
+        it.packet > late or it.packet == one.packet
+        for it, one in zip(messages(found), messages(told(talk, secrets)), strict=True)
+    )
     assert weirds(found) == []
 
 
@@ -213,7 +232,11 @@ def test_hostile_bytes_end_in_no_traceback() -> None:
             number = random.choice(rows)[0]
             data = bytearray(changed[number].data)
             if len(data) > 54:
-                at = random.randrange(54, len(data)) if random.random() < 0.5 else min(54 + random.randrange(60), len(data) - 1)
+                at = (
+                    random.randrange(54, len(data))
+                    if random.random() < 0.5
+                    else min(54 + random.randrange(60), len(data) - 1)
+                )
                 data[at] = random.randrange(256)
                 changed[number] = Packet(changed[number].time_ns, bytes(data), len(data))
         found = told(Thinned([*changed.items()]), secrets)

@@ -1,4 +1,5 @@
-"""What Kafka says under TLS is read as if it were in clear: every version and way of protection that Python's ssl speaks."""
+"""What Kafka says under TLS is read as if it were in clear: every version and way of protection that Python's ssl
+speaks."""
 
 from __future__ import annotations
 
@@ -69,8 +70,15 @@ def test_what_is_said_under_tls_is_read_with_its_packets(way: str) -> None:
     talk, secrets = Conversation(), Secrets()
     asked = session(talk, secrets, **WAYS[way])
     found = told(talk, secrets)
-    said = [one for each in asked for one in ((each.api, "request", each.packets), (each.api, "response", each.answer_packets))]
-    read = [(it.api, it.kind, [*range(it.packets[0], it.packets[1] + 1)] if it.packets else [it.packet]) for it in messages(found)]
+    said = [
+        one
+        for each in asked
+        for one in ((each.api, "request", each.packets), (each.api, "response", each.answer_packets))
+    ]
+    read = [
+        (it.api, it.kind, [*range(it.packets[0], it.packets[1] + 1)] if it.packets else [it.packet])
+        for it in messages(found)
+    ]
     assert read == said
     assert weirds(found) == []
     (flow,) = flows(found)
@@ -125,7 +133,9 @@ def test_a_hello_that_nobody_answers() -> None:
     with pytest.raises(ssl.SSLWantReadError):
         speaking.sides[0].do_handshake()
     speaking._flush(0)
-    assert weirds(told(talk, secrets)) == [("TLS_UNREAD", f"its ClientHello was not answered: 10.0.0.9:9092 ({BROKER_NAME})")]
+    assert weirds(told(talk, secrets)) == [
+        ("TLS_UNREAD", f"its ClientHello was not answered: 10.0.0.9:9092 ({BROKER_NAME})")
+    ]
 
 
 def test_what_is_begun_in_the_middle_is_tls_all_the_same() -> None:

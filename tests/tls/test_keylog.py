@@ -12,8 +12,14 @@ MASTER = "fe" * 48
 
 
 def test_secrets_are_found_by_the_client_random() -> None:
-    log = KeyLog(f"# a comment\nCLIENT_RANDOM {RANDOM} {MASTER}\r\nSERVER_TRAFFIC_SECRET_0 {RANDOM.upper()} {'AB' * 32}\n".encode())
-    assert log.of(bytes.fromhex(RANDOM)) == {"CLIENT_RANDOM": bytes.fromhex(MASTER), "SERVER_TRAFFIC_SECRET_0": b"\xab" * 32}
+    log = KeyLog(
+        f"# a comment\nCLIENT_RANDOM {RANDOM} {MASTER}\r\nSERVER_TRAFFIC_SECRET_0 {RANDOM.upper()} "
+        f"{'AB' * 32}\n".encode()
+    )
+    assert log.of(bytes.fromhex(RANDOM)) == {
+        "CLIENT_RANDOM": bytes.fromhex(MASTER),
+        "SERVER_TRAFFIC_SECRET_0": b"\xab" * 32,
+    }
     assert log.of(bytes(32)) == {}
     assert len(log) == 1
 

@@ -1,4 +1,5 @@
-"""What Python's ssl does not do: TLS 1.3 by hand, with KeyUpdates, padding, 0-RTT data, and keys of which some are missing."""
+"""What Python's ssl does not do: TLS 1.3 by hand, with KeyUpdates, padding, 0-RTT data, and keys of which some are
+missing."""
 
 from __future__ import annotations
 
@@ -113,10 +114,14 @@ class ByHand:
 
     def read(self, keys: bytes) -> tuple[list[int], list[str]]:
         found: list[Event] = [
-            event for page in Engine(Options(tls_keys=keys), registry()).pages([batch(self.wire.packets)]) for event in page
+            event
+            for page in Engine(Options(tls_keys=keys), registry()).pages([batch(self.wire.packets)])
+            for event in page
         ]
         asked = [
-            it.correlation_id for it in found if isinstance(it, Message) and it.kind == "request" and isinstance(it.correlation_id, int)
+            it.correlation_id
+            for it in found
+            if isinstance(it, Message) and it.kind == "request" and isinstance(it.correlation_id, int)
         ]
         assert all(isinstance(it, Closed) is False or it.flow.tls is not None for it in found)
         return asked, [it.detail.partition(":")[0] for it in found if isinstance(it, Weird) and it.code == "TLS_UNREAD"]
@@ -156,7 +161,9 @@ def test_a_connection_some_of_whose_secrets_are_missing_is_not_read(missing: str
 
 def test_early_data_are_read_with_their_secret() -> None:
     early = Sealer(secret("early"))
-    talk = ByHand(early=(early.seal(DATA, request(1)), early.seal(DATA, request(2)), early.seal(HANDSHAKE, END_OF_EARLY_DATA)))
+    talk = ByHand(
+        early=(early.seal(DATA, request(1)), early.seal(DATA, request(2)), early.seal(HANDSHAKE, END_OF_EARLY_DATA))
+    )
     talk.tcp.broker(talk.server.seal(DATA, answer(1) + answer(2)))
     talk.exchange(3)
     assert talk.read(key_log(*LABELS)) == ([1, 2, 3], [])
@@ -204,7 +211,9 @@ def test_a_server_that_answers_something_else_is_named(hello: bytes, why: str) -
     assert talk.read(key_log(*ALL)) == ([], [why])
 
 
-@pytest.mark.parametrize("begins", [b"\3\1\0", b"\x16", b"\x16\3\1\0\0\x99\7"], ids=["not TLS", "too short to tell", "no hello"])
+@pytest.mark.parametrize(
+    "begins", [b"\3\1\0", b"\x16", b"\x16\3\1\0\0\x99\7"], ids=["not TLS", "too short to tell", "no hello"]
+)
 def test_what_comes_first_tells_however_many_packets_come_at_once(begins: bytes) -> None:
     """A ServerHello behind a client's bytes that are not TLS makes none of them."""
     wire = Wire()
@@ -218,6 +227,9 @@ def test_what_comes_first_tells_however_many_packets_come_at_once(begins: bytes)
         parts = batches(wire.packets, [size] * len(wire.packets))
         events = [event for page in Engine(None, registry()).pages(parts) for event in page]
         services = [event.flow.service for event in events if isinstance(event, Closed)]
-        return [*((event.code, event.detail) for event in events if isinstance(event, Weird)), *(("", service) for service in services)]
+        return [
+            *((event.code, event.detail) for event in events if isinstance(event, Weird)),
+            *(("", service) for service in services),
+        ]
 
     assert told(1) == told(2) == told(len(wire.packets))

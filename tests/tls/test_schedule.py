@@ -1,4 +1,5 @@
-"""From secrets to keys, as RFC 8448 shows it ("Example Handshake Traces for TLS 1.3", section 3), and from keys to content."""
+"""From secrets to keys, as RFC 8448 shows it ("Example Handshake Traces for TLS 1.3", section 3), and from keys to
+content."""
 
 from __future__ import annotations
 
@@ -12,16 +13,20 @@ AES_128_GCM = SUITES_13[0x1301]
 #: A traffic secret, with the key and the IV that come of it.
 RFC_8448 = {
     "client, handshake": (
-        "b3eddb126e067f35a780b3abf45e2d8f3b1a950738f52e9600746a0e27a55a21", "dbfaa693d1762c5b666af5d950258d01", "5bd3c71b836e0b76bb73265f",
+        "b3eddb126e067f35a780b3abf45e2d8f3b1a950738f52e9600746a0e27a55a21", "dbfaa693d1762c5b666af5d950258d01",
+        "5bd3c71b836e0b76bb73265f",
     ),
     "server, handshake": (
-        "b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59d391ad38", "3fce516009c21727d0f2e4e86ee403bc", "5d313eb2671276ee13000b30",
+        "b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59d391ad38", "3fce516009c21727d0f2e4e86ee403bc",
+        "5d313eb2671276ee13000b30",
     ),
     "client, application": (
-        "9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5", "17422dda596ed5d9acd890e3c63f5051", "5b78923dee08579033e523d9",
+        "9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5", "17422dda596ed5d9acd890e3c63f5051",
+        "5b78923dee08579033e523d9",
     ),
     "server, application": (
-        "a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643", "9f02283b6c9c07efc26bb9f2ac92e356", "cf782b88dd83549aadf1e984",
+        "a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643", "9f02283b6c9c07efc26bb9f2ac92e356",
+        "cf782b88dd83549aadf1e984",
     ),
 }  # fmt: skip
 #: The client's record of application data there, with 50 bytes from 0 on inside.

@@ -1,8 +1,8 @@
-"""`python -m tests.trouble --release 4.3.1 --seed 7 --seconds 150 -o DIR`: captures, and every violation that kshark finds in them.
+"""`python -m tests.trouble --release 4.3.1 --seed 7 --seconds 150 -o DIR`: captures, and every violation that kshark
+finds in them.
 
-Exit code 1 where a Java client is said to have broken a rule that it keeps; what brokers do wrong, and librdkafka, they really may, and is
-only listed.
-"""
+Exit code 1 where a Java client is said to have broken a rule that it keeps; what brokers do wrong, and librdkafka, they
+really may, and is only listed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ async def go_through(there: Cluster, clients: Clients, folder: Path, random: Ran
     loop = asyncio.get_running_loop()
     for proxy in there.proxies:
         await proxy.start()
-    trouble, administrators = Trouble(there, clients, random), Administrators(clients, len(there.brokers), folder, random)
+    trouble, administrators = (
+        Trouble(there, clients, random),
+        Administrators(clients, len(there.brokers), folder, random),
+    )
     tasks = TASKS | (WITH_SECURITY if there.security.knows_clients else {})
     happenings = {partial(what, trouble): weight for what, weight in TROUBLES.items()}
     happenings |= {partial(what, administrators): weight for what, weight in tasks.items()}
@@ -79,7 +82,10 @@ def report(capture: Path) -> int:
     """Says what was found in a capture; how often a Java client is accused of what it is not known for."""
     found = [finding for finding in kshark.check(capture) if finding.verdict == "violation"]
     codes = Counter(f"{finding.code} by {finding.blame}" for finding in found)
-    print(f"{capture.name}: {', '.join(f'{count} {code}' for code, count in sorted(codes.items())) or 'no violations'}", flush=True)
+    print(
+        f"{capture.name}: {', '.join(f'{count} {code}' for code, count in sorted(codes.items())) or 'no violations'}",
+        flush=True,
+    )
     accused = [finding for finding in found if is_of_a_client(finding)]
     first = {(finding.client_id, finding.code): finding for finding in reversed(accused)}
     times = Counter((finding.client_id, finding.code) for finding in accused)
@@ -91,10 +97,14 @@ def report(capture: Path) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trouble", description="Real Java clients in trouble.")
-    parser.add_argument("--release", choices=RELEASES, default=[*RELEASES][-1], help="the brokers' and clients' release (the newest)")
+    parser.add_argument(
+        "--release", choices=RELEASES, default=[*RELEASES][-1], help="the brokers' and clients' release (the newest)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="what happens is chosen by it (1)")
     parser.add_argument("--seconds", type=float, default=150, help="for how long (150)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/trouble"), help="the folder for captures and logs")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("out/trouble"), help="the folder for captures and logs"
+    )
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # processes are stopped on the way out
     folder = (given.output / f"{given.release}-{given.seed}").absolute()
@@ -114,7 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     sasl = " with SASL and ACLs" if there.security.knows_clients else ""
     happened = ", ".join(f"{name} {count}" for name, count in came.most_common())
-    print(f"Kafka {release.version}{sasl}, clients of {clients.release.version}, seed {given.seed}: {happened}", flush=True)
+    print(
+        f"Kafka {release.version}{sasl}, clients of {clients.release.version}, seed {given.seed}: {happened}",
+        flush=True,
+    )
     return int(sum(map(report, there.captures)) > 0)
 
 

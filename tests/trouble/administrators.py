@@ -71,11 +71,17 @@ class Administrators:
 
     async def delete_records(self) -> None:
         """All that a partition has."""
-        await self._tool(_RECORDS, "--offset-json-file", self._json({"partitions": [{**self._partition(), "offset": -1}], "version": 1}))
+        await self._tool(
+            _RECORDS,
+            "--offset-json-file",
+            self._json({"partitions": [{**self._partition(), "offset": -1}], "version": 1}),
+        )
 
     async def move_partition(self) -> None:
         moved = {**self._partition(), "replicas": [self._random.randint(1, self._brokers)]}
-        await self._tool(_PLACES, "--execute", "--reassignment-json-file", self._json({"version": 1, "partitions": [moved]}))
+        await self._tool(
+            _PLACES, "--execute", "--reassignment-json-file", self._json({"version": 1, "partitions": [moved]})
+        )
 
     async def elect_leaders(self) -> None:
         await self._tool(_LEADERS, "--election-type", "preferred", "--all-topic-partitions")
@@ -96,7 +102,9 @@ class Administrators:
 
     async def deny(self) -> None:
         """For a while: to read or write or see a topic, or to be a member."""
-        kind, name = self._random.choice((("--topic", self._random.choice(TOPICS)), ("--group", self._random.choice(GROUPS))))
+        kind, name = self._random.choice(
+            (("--topic", self._random.choice(TOPICS)), ("--group", self._random.choice(GROUPS)))
+        )
         operation = self._random.choice(("Read", "Write", "Describe") if kind == "--topic" else ("Read", "Describe"))
         what = ("--deny-principal", f"User:{CLIENT}", "--operation", operation, kind, name, "--force")
         await self._tool(_ACCESS, "--add", *what)
@@ -108,7 +116,11 @@ class Administrators:
         self._clients.end(consumers_only=True)
         await asyncio.sleep(3)
         offsets = ("--topic", self._random.choice(TOPICS))
-        how = ((*offsets, "--reset-offsets", "--to-earliest", "--execute"), (*offsets, "--delete-offsets"), ("--delete",))
+        how = (
+            (*offsets, "--reset-offsets", "--to-earliest", "--execute"),
+            (*offsets, "--delete-offsets"),
+            ("--delete",),
+        )
         await self._tool(_SHARE_GROUPS, "--group", self._random.choice(GROUPS), *self._random.choice(how))
 
     async def _configure(self, kind: str, name: str | None, settings: Mapping[str, tuple[object, ...]]) -> None:

@@ -30,7 +30,10 @@ GROUPS: Final = ("ga", "gb")
 #: The first has more members than the second.
 _SHARE_GROUPS: Final = ("ga", "ga", "gb")
 #: The group of other consumers, by the protocol that they speak; one in a while asks for a share group's.
-_OTHER_GROUPS: Final[dict[str, tuple[str, ...]]] = {"classic": ("gc", "gc", "gc", "ga"), "consumer": ("gd", "gd", "gd", "gb")}
+_OTHER_GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "classic": ("gc", "gc", "gc", "ga"),
+    "consumer": ("gd", "gd", "gd", "gb"),
+}
 _JVM: Final = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _PRODUCER: Final = Tool("org.apache.kafka.tools.VerifiableProducer", "--producer.config")
 _SHARE_CONSUMER: Final = Tool("org.apache.kafka.tools.VerifiableShareConsumer")
@@ -39,13 +42,14 @@ _CONSUMER: Final = Tool("org.apache.kafka.tools.VerifiableConsumer", "--consumer
 _CONSUMERS: Final = 8
 #: Seconds that a tool may take which does one thing.
 _ONCE_SECONDS: Final = 90
-#: How consumers acknowledge: implicitly, or explicitly in one of several ways; those of the console release or reject everything.
+#: How consumers acknowledge: implicitly, or explicitly in one of several ways; those of the console release or reject
+#: everything.
 _MODES: Final = (
     *("auto", "own explicit", "implicit", "sync", "own implicit", "classic", "async", "explicit", "own explicit"),
     *("consumer", "--release", "--reject"),
 )
-#: How much a share consumer asks for and how patient it is; how many records it acquires is in its hands since 4.2 (KIP-1206). Some give
-#: up a request before the broker would answer it.
+#: How much a share consumer asks for and how patient it is; how many records it acquires is in its hands since 4.2
+#: (KIP-1206). Some give up a request before the broker would answer it.
 _ACQUIRES: Final[dict[str, tuple[object, ...]]] = {
     "max.poll.records": (5, 50, 500),
     "share.acquire.mode": ("batch_optimized", "record_limit"),
@@ -62,12 +66,15 @@ _OWN: Final = Path(__file__).parent / "Consumer.java"
 
 
 class Clients:
-    """Two producers, one with transactions, consumers of two share groups and of others; everything they write goes into `folder`.
+    """Two producers, one with transactions, consumers of two share groups and of others; everything they write goes
+    into `folder`.
 
     `release`: that of the tools, which need not be the brokers'.
     """
 
-    def __init__(self, java: Path, release: Release, bootstrap: str, security: Security, folder: Path, random: Random) -> None:
+    def __init__(
+        self, java: Path, release: Release, bootstrap: str, security: Security, folder: Path, random: Random
+    ) -> None:
         self.release: Final = release
         self._java = (str(java), *_JVM, "-cp", f"{jars(release)}/*")
         self._bootstrap, self._security, self._folder, self._random = bootstrap, security, folder, random
@@ -77,7 +84,9 @@ class Clients:
         self._of_librdkafka = folder / "librdkafka.json"
 
     def start(self) -> None:
-        self._of_librdkafka.write_text(json.dumps({"bootstrap.servers": self._bootstrap, **self._security.of_librdkafka}))
+        self._of_librdkafka.write_text(
+            json.dumps({"bootstrap.servers": self._bootstrap, **self._security.of_librdkafka})
+        )
         keys = ("--throughput", "60", "--repeating-keys", "20")
         self._producers = [self._start("producer", _PRODUCER, *keys), self._python("transactions", "transactions")]
         self.fill()
@@ -126,8 +135,14 @@ class Clients:
         elif mode in _OF_LIBRDKAFKA:
             process = self._python(name, "librdkafka", group, name, mode)
         elif mode.startswith("own "):
-            settings = {"bootstrap.servers": self._bootstrap, "group.id": group, "share.acknowledgement.mode": mode.removeprefix("own ")}
-            process = self._run(name, *self._java, str(_OWN), str(self._settings(name, {**settings, **self._acquires()})), *TOPICS)
+            settings = {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": group,
+                "share.acknowledgement.mode": mode.removeprefix("own "),
+            }
+            process = self._run(
+                name, *self._java, str(_OWN), str(self._settings(name, {**settings, **self._acquires()})), *TOPICS
+            )
         elif mode.startswith("--"):
             process = self._start(name, _CONSOLE, "--group", group, mode, settings=self._acquires())
         else:
@@ -139,7 +154,9 @@ class Clients:
         """Settings of a share consumer."""
         return {name: self._random.choice(values) for name, values in _ACQUIRES.items()}
 
-    def _start(self, name: str, tool: Tool, *arguments: str, settings: Mapping[str, object] | None = None) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, tool: Tool, *arguments: str, settings: Mapping[str, object] | None = None
+    ) -> subprocess.Popen[bytes]:
         file = self._settings(name, settings or {})
         where = ("--bootstrap-server", self._bootstrap, "--topic", TOPICS[0], tool.settings, str(file))
         return self._run(name, *self._java, tool.name, *where, *arguments)
@@ -154,7 +171,9 @@ class Clients:
 
     def _python(self, name: str, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         """A client of librdkafka."""
-        return self._run(name, sys.executable, "-m", f"tests.trouble.{program}", str(self._of_librdkafka), *arguments, *TOPICS)
+        return self._run(
+            name, sys.executable, "-m", f"tests.trouble.{program}", str(self._of_librdkafka), *arguments, *TOPICS
+        )
 
     def _run(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as log:

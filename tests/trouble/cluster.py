@@ -31,8 +31,8 @@ _SETTINGS: Final = {
 }
 #: How many sessions a broker holds; a group may have no more members than that.
 _ROOM: Final = "group.share.max.share.sessions"
-#: Chosen for each cluster: how often a record is delivered at most, how much there is room for, how seldom all of a state is written, and
-#: whether another broker coordinates while one is down.
+#: Chosen for each cluster: how often a record is delivered at most, how much there is room for, how seldom all of a
+#: state is written, and whether another broker coordinates while one is down.
 _CHOSEN: Final[dict[str, tuple[int, ...]]] = {
     "group.share.delivery.count.limit": (2, 5, 10),
     "group.share.partition.max.record.locks": (100, 2000),
@@ -71,7 +71,10 @@ def cluster(release: Release, folder: Path, random: Random) -> Iterator[Cluster]
         for number, port in enumerate(ports, 1):
             home = folder / f"broker-{number}"
             home.mkdir(parents=True, exist_ok=True)
-            own = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}", "connections.max.idle.ms": random.choice(_IDLE_MS)}
+            own = {
+                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+                "connections.max.idle.ms": random.choice(_IDLE_MS),
+            }
             broker = Broker(release, home, {**settings, **own}, of=brokers[0] if brokers else None, node_id=number)
             brokers.append(stack.enter_context(broker))
         sides = {"clients": ports, "brokers": [broker.port for broker in brokers]}

@@ -1,4 +1,5 @@
-"""A share consumer of librdkafka as a process: `python -m tests.trouble.librdkafka SETTINGS GROUP NAME implicit|explicit TOPIC...`.
+"""A share consumer of librdkafka as a process: `python -m tests.trouble.librdkafka SETTINGS GROUP NAME
+implicit|explicit TOPIC...`.
 
 Explicitly it accepts most records, and gives back or rejects others.
 """
@@ -23,7 +24,12 @@ _MOST_SECONDS: Final = 0.005
 def main(common: str, group: str, name: str, mode: str, *topics: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the consumer is closed on the way out
     random = Random(name)
-    settings = {**json.loads(Path(common).read_text()), "group.id": group, "client.id": name, "share.acknowledgement.mode": mode}
+    settings = {
+        **json.loads(Path(common).read_text()),
+        "group.id": group,
+        "client.id": name,
+        "share.acknowledgement.mode": mode,
+    }
     consumer: Any = ShareConsumer(settings)
     try:
         consumer.subscribe([*topics])

@@ -14,9 +14,8 @@ _LOOKS_AGAIN_SECONDS: Final = 0.05
 class Proxy:
     """Listens on `port` for the broker behind `to`, both on loopback.
 
-    `delay`: the most seconds by which a piece of bytes is late, each by another time. Until `stalled_until` (of the loop's clock)
-    nothing goes through.
-    """
+    `delay`: the most seconds by which a piece of bytes is late, each by another time. Until `stalled_until` (of the
+    loop's clock) nothing goes through."""
 
     def __init__(self, port: int, to: int, random: Random) -> None:
         self.port, self._to, self._random = port, to, random

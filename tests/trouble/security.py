@@ -34,7 +34,9 @@ def any_security(random: Random) -> Security:
     if random.random() < 0.5:
         return Security()
     users = (ADMINISTRATOR, CLIENT)
-    own = f'{_LOGIN} username="{ADMINISTRATOR}" password="{_PASSWORD}" ' + " ".join(f'user_{user}="{_PASSWORD}"' for user in users)
+    own = f'{_LOGIN} username="{ADMINISTRATOR}" password="{_PASSWORD}" ' + " ".join(
+        f'user_{user}="{_PASSWORD}"' for user in users
+    )
     brokers = {
         "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
@@ -46,5 +48,7 @@ def any_security(random: Random) -> Security:
         "super.users": f"User:{ADMINISTRATOR};User:ANONYMOUS",  # the controllers' listener knows nobody
     }
     how = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-    of_java = {user: {**how, "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{_PASSWORD}";'} for user in users}
+    of_java = {
+        user: {**how, "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{_PASSWORD}";'} for user in users
+    }
     return Security(brokers, of_java, {**how, "sasl.username": CLIENT, "sasl.password": _PASSWORD})

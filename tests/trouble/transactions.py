@@ -1,4 +1,5 @@
-"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions SETTINGS TOPIC...`."""
+"""A producer of librdkafka with transactions, some of them aborted: `python -m tests.trouble.transactions SETTINGS
+TOPIC...`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What happens to clients and brokers: to connections and to processes; what administrators do is in administrators.py."""
+"""What happens to clients and brokers: to connections and to processes; what administrators do is in
+administrators.py."""
 
 from __future__ import annotations
 

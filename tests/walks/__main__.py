@@ -1,10 +1,10 @@
-"""Prints how right kshark is on each walk: `python -m tests.walks [-v] [PCAP...]`; without names, all walks of the shared folder.
+"""Prints how right kshark is on each walk: `python -m tests.walks [-v] [PCAP...]`; without names, all walks of the
+shared folder.
 
-right: provable refusals whose one finding with a cause says a cause that the walker allows; first: the likeliest one; viol.: as a
-violation, the others are notes. unknown: of provable refusals and, after the `+`, of the others. wrong likewise. beyond: a cause where the
-walker knew none. clean: violations at requests with which nothing was wrong. causes: refusals without exactly one finding that has a cause.
-Below each row: what lies behind its figures.
-"""
+right: provable refusals whose one finding with a cause says a cause that the walker allows; first: the likeliest one;
+viol.: as a violation, the others are notes. unknown: of provable refusals and, after the `+`, of the others. wrong
+likewise. beyond: a cause where the walker knew none. clean: violations at requests with which nothing was wrong.
+causes: refusals without exactly one finding that has a cause. Below each row: what lies behind its figures."""
 
 from __future__ import annotations
 
@@ -70,14 +70,30 @@ def arguments(marks: Marks) -> Iterable[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.walks", description="how right kshark is on random walks against real brokers")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.walks", description="how right kshark is on random walks against real brokers"
+    )
     parser.add_argument("captures", nargs="*", type=Path, metavar="PCAP")
     parser.add_argument("-v", "--verbose", action="store_true", help="every wrong word with its argument")
     asked = parser.parse_args()
     captures: list[Path] = asked.captures or sorted(WALKS.glob("*.pcap"))
     if not captures:
         parser.error(f"no captures in {WALKS}; name some, or set KSHARK_SHARED")
-    head = ("capture", "steps", "refused", "provable", "right", "%", "first", "viol.", "unknown", "wrong", "beyond", "clean", "causes")
+    head = (
+        "capture",
+        "steps",
+        "refused",
+        "provable",
+        "right",
+        "%",
+        "first",
+        "viol.",
+        "unknown",
+        "wrong",
+        "beyond",
+        "clean",
+        "causes",
+    )
     print(_COLUMNS.format(*head))
     for path in captures:
         marks = mark(path)

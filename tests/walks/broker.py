@@ -1,7 +1,8 @@
-"""Brokers' share sessions written a second time, from the KIP and from what real brokers did, not from kshark: what they answer, and why.
+"""Brokers' share sessions written a second time, from the KIP and from what real brokers did, not from kshark: what
+they answer, and why.
 
-A broker knows what no capture tells; kshark has to come to the same conclusions from the packets, or say that it cannot.
-"""
+A broker knows what no capture tells; kshark has to come to the same conclusions from the packets, or say that it
+cannot."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Session:
 
 @dataclass(frozen=True)
 class Answer:
-    """`causes` are the names that a refusal may be given, by the order in which they are looked for (KIP-932's session table)."""
+    """`causes` are the names that a refusal may be given, by the order in which they are looked for (KIP-932's session
+    table)."""
 
     error: int
     causes: frozenset[str] = frozenset()
@@ -46,7 +48,8 @@ class Answer:
 
 @dataclass
 class Broker:
-    """`room`: how many sessions it holds. `gone`: what took each session, or would have; `openers`: open connections that opened it."""
+    """`room`: how many sessions it holds. `gone`: what took each session, or would have; `openers`: open connections
+    that opened it."""
 
     release: str = "4.2"
     room: int = 2000
@@ -71,7 +74,10 @@ class Broker:
             return self._open(key, request) if request.fetch else Answer(WRONG_EPOCH, frozenset({"ack_epoch_zero"}))
         session = self.sessions.get(key)
         if session is None:
-            return Answer(NOT_FOUND, frozenset({"negative"}) if request.epoch < -1 else self.gone.get(key, frozenset({"never_opened"})))
+            return Answer(
+                NOT_FOUND,
+                frozenset({"negative"}) if request.epoch < -1 else self.gone.get(key, frozenset({"never_opened"})),
+            )
         if request.epoch == -1:
             self._drop(key, "final_epoch")
             return Answer(NONE)
@@ -100,7 +106,11 @@ class Broker:
         epoch, before = request.epoch, self.before.get((key, request.connection))
         if epoch < -1:
             return frozenset({"negative"})
-        causes = {"skip_ahead", "skip_after_timeout"} if epoch > session.due else {"replay" if epoch == session.due - 1 else "stale"}
+        causes = (
+            {"skip_ahead", "skip_after_timeout"}
+            if epoch > session.due
+            else {"replay" if epoch == session.due - 1 else "stale"}
+        )
         if session.last.connection != request.connection:
             causes |= {"two_writers", "reopened_elsewhere"}
         if session.last.fetch is not request.fetch and session.own.get(request.fetch) == epoch - 1:
@@ -116,7 +126,8 @@ class Broker:
             self.orphaned[key] = session.opening.connection
 
     def end(self, connection: int) -> None:
-        """The broker notices the end of a connection; up to 4.1 an older one takes the new session away as well (KAFKA-19950)."""
+        """The broker notices the end of a connection; up to 4.1 an older one takes the new session away as well
+        (KAFKA-19950)."""
         for key, openers in self.openers.items():
             session = self.sessions.get(key)
             if connection in openers and session is not None:

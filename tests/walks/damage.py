@@ -1,4 +1,5 @@
-"""What may become of packets between the wire and the file, beside missing some: out of order, repeated, seen from two places, cut."""
+"""What may become of packets between the wire and the file, beside missing some: out of order, repeated, seen from two
+places, cut."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def joined(batches: Sequence[PacketBatch]) -> PacketBatch:
     """Several batches as one."""
     before = np.cumsum([0, *(len(it.buffer) for it in batches)])
     columns = [
-        np.concatenate([getattr(it, name) for it in batches]) for name in ("number", "time_ns", "link_type", "length", "wire_length")
+        np.concatenate([getattr(it, name) for it in batches])
+        for name in ("number", "time_ns", "link_type", "length", "wire_length")
     ]
     number, time_ns, link_type, length, wire_length = columns
     offset = np.concatenate([it.offset + at for it, at in zip(batches, before, strict=False)])
@@ -70,7 +72,9 @@ def repeated(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:
     (batch,) = whole.batches
     rows = range(len(batch.number))
     twice = set(random.sample(rows, random.randint(1, len(rows))))
-    return f"packets {sorted(at + 1 for at in twice)} twice", [arranged(batch, [row for row in rows for _ in range(1 + (row in twice))])]
+    return f"packets {sorted(at + 1 for at in twice)} twice", [
+        arranged(batch, [row for row in rows for _ in range(1 + (row in twice))])
+    ]
 
 
 def merged(whole: Whole, random: Random) -> tuple[str, list[PacketBatch]]:

@@ -1,8 +1,9 @@
-"""Conversations of several members with two brokers, made of arbitrary acts: real packets, and what the brokers know of each request.
+"""Conversations of several members with two brokers, made of arbitrary acts: real packets, and what the brokers know of
+each request.
 
-One act is a letter of the script; whatever the letters are, the conversation is one that could have happened: clients do as they like,
-brokers answer as tests.walks.broker says, in the order in which requests come, one at a time on each connection.
-"""
+One act is a letter of the script; whatever the letters are, the conversation is one that could have happened: clients
+do as they like, brokers answer as tests.walks.broker says, in the order in which requests come, one at a time on each
+connection."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ CROSSED: Final = frozenset({"concurrent_requests", "overtaken", "two_writers", "
 
 #: What a fetch is answered with that got records.
 _ACQUIRED: Final = [{"first_offset": 0, "last_offset": 9, "delivery_count": 1}]
-RECORDS: Final = {"responses": [{"topic_id": TOPIC, "partitions": [{"partition_index": 0, "acquired_records": _ACQUIRED, "records": b""}]}]}
+RECORDS: Final = {
+    "responses": [
+        {"topic_id": TOPIC, "partitions": [{"partition_index": 0, "acquired_records": _ACQUIRED, "records": b""}]}
+    ]
+}
 
 
 class Act(NamedTuple):
@@ -40,14 +45,16 @@ class Act(NamedTuple):
 
 @dataclass
 class Step:
-    """A request, and what its broker knows of it. `causes` None: the packets cannot tell all of it, a finding may say anything."""
+    """A request, and what its broker knows of it. `causes` None: the packets cannot tell all of it, a finding may say
+    anything."""
 
     asked: Asked
     key: Key
     request: Request
     answer: Answer | None = None
     causes: frozenset[str] | None = frozenset()
-    #: The member's request before it, at this broker or on this connection, was refused: going on is a mistake of its own.
+    #: The member's request before it, at this broker or on this connection, was refused: going on is a mistake of its
+    #: own.
     after_refusal: bool = False
     crossed: bool = False
     #: The session that took it; a fetch that waits is compared with it again.
@@ -65,7 +72,8 @@ class Step:
 
 @dataclass
 class Line:
-    """A connection of a member; `waiting` are its requests without an answer, the first of which the broker has taken."""
+    """A connection of a member; `waiting` are its requests without an answer, the first of which the broker has
+    taken."""
 
     number: int
     connection: Connection
@@ -76,8 +84,11 @@ class Line:
 class Talk:
     """The conversation that a script makes."""
 
-    def __init__(self, script: list[Act], *, release: str = "4.2", room: int = 2000, joined: int = 3, lenient: bool = False) -> None:
-        """The first `joined` members join their groups where the capture shows it. `lenient`: overtaken fetches get their records (4.3)."""
+    def __init__(
+        self, script: list[Act], *, release: str = "4.2", room: int = 2000, joined: int = 3, lenient: bool = False
+    ) -> None:
+        """The first `joined` members join their groups where the capture shows it. `lenient`: overtaken fetches get
+        their records (4.3)."""
         self.wire = Conversation(release=release)
         self.steps: list[Step] = []
         self._joined, self._lenient = joined, lenient
@@ -138,7 +149,11 @@ class Talk:
         early = GROUP_AUTHORIZATION_FAILED if act.what == "early" else None
         request = Request(line.number, act.what != "acknowledge", epoch, early, act.what == "twice" and epoch == 0)
         member = self._member(act, line.connection)
-        asked = member.share_fetch(epoch, [0, 0] if request.twice else ()) if request.fetch else member.share_acknowledge(epoch)
+        asked = (
+            member.share_fetch(epoch, [0, 0] if request.twice else ())
+            if request.fetch
+            else member.share_acknowledge(epoch)
+        )
         step = Step(asked, key, request)
         self.steps.append(step)
         line.waiting.append(step)
@@ -160,7 +175,9 @@ class Talk:
         line = step.request.connection
         for before in (self._last.get((step.key, act.broker)), self._last_here.get((step.key, line))):
             step.after_refusal |= (
-                before is not None and before.answer is not None and before.answer.error in (NOT_FOUND, WRONG_EPOCH, NO_ROOM)
+                before is not None
+                and before.answer is not None
+                and before.answer.error in (NOT_FOUND, WRONG_EPOCH, NO_ROOM)
             )
         step.answer = broker.take(step.key, step.request)
         step.session = broker.sessions.get(step.key)
@@ -194,7 +211,11 @@ class Talk:
             step.causes |= {"connection_closed"}  # where it had one connection the packets say no more
         if "old_connection_closed" in step.causes:
             step.causes |= {"unknown"}  # a reset may come from a socket that was closed before
-        if step.refused and (place in self._murky or step.crossed) and not step.answer.causes & {"negative", "ack_epoch_zero"}:
+        if (
+            step.refused
+            and (place in self._murky or step.crossed)
+            and not step.answer.causes & {"negative", "ack_epoch_zero"}
+        ):
             step.causes = None
         if step.answer.error == NONE and not step.crossed:
             self._murky.discard(place)

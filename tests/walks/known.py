@@ -1,5 +1,5 @@
-"""What is known to be said wrongly, by the tests of this folder that show it. Whoever mends it deletes its line: while that stands here, a
-test that passes counts as failed, so the list shrinks."""
+"""What is known to be said wrongly, by the tests of this folder that show it. Whoever mends it deletes its line: while
+that stands here, a test that passes counts as failed, so the list shrinks."""
 
 from __future__ import annotations
 

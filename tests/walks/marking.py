@@ -25,8 +25,8 @@ CODES = {
     "member_id": "MEMBER_ID_INVALID",
 }
 
-#: Violations at a request by what came before it, or beside it; and what all walkers do all the time: they fetch what they like, whatever
-#: was assigned to them, in their group or not.
+#: Violations at a request by what came before it, or beside it; and what all walkers do all the time: they fetch what
+#: they like, whatever was assigned to them, in their group or not.
 ELSEWHERE = {"NO_RECOVERY", "FETCH_OVERTAKEN", "FETCH_UNASSIGNED_PARTITION", "FETCH_BY_DEPARTED_MEMBER"}
 
 #: A request: the packet with which it was complete, and its correlation id (ports come again).

@@ -1,4 +1,5 @@
-"""Captures that hold both sides of what stands between clients and brokers: a NAT, or a proxy with connections of its own."""
+"""Captures that hold both sides of what stands between clients and brokers: a NAT, or a proxy with connections of its
+own."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ _IPV4: Final = 4
 
 @dataclass(frozen=True)
 class Passing:
-    """How packets are seen a second time: their clients have another address, or their brokers (`of_brokers`), `renumbered` bytes further
-    in the stream (a proxy's own numbers), so much later on their way to the broker and earlier on the way back, all of them by a clock
-    that is ahead."""
+    """How packets are seen a second time: their clients have another address, or their brokers (`of_brokers`),
+    `renumbered` bytes further in the stream (a proxy's own numbers), so much later on their way to the broker and
+    earlier on the way back, all of them by a clock that is ahead."""
 
     way_ns: int = 1_000
     clock_ns: int = 0

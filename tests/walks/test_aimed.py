@@ -1,4 +1,5 @@
-"""Eight scenarios, each turning on one answer: what is said of it, and that no missing connection, answer or FIN makes it worse."""
+"""Eight scenarios, each turning on one answer: what is said of it, and that no missing connection, answer or FIN makes
+it worse."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ MISTAKES = {("DUPLICATE_PARTITION_ENTRY", "S3"), ("EPOCH_SKIP_AHEAD", "S4")}
 
 @dataclass(frozen=True)
 class Scenario:
-    """`keep` is the port where the answer is, with that correlation id; `others` are the ports of connections that may be missed."""
+    """`keep` is the port where the answer is, with that correlation id; `others` are the ports of connections that may
+    be missed."""
 
     name: str
     keep: int
@@ -119,5 +121,7 @@ def test_no_missing_connection_answer_or_end_accuses_anybody(aimed: tuple[str, s
 @pytest.mark.parametrize("name", NAMES)
 def test_no_missing_packet_accuses_anybody(name: str) -> None:
     whole, found, _ = loaded(name)
-    more = [f"{words}: {it.code}" for words, keep in single_packets(whole) for it in added(found, findings_of(whole, keep))]
+    more = [
+        f"{words}: {it.code}" for words, keep in single_packets(whole) for it in added(found, findings_of(whole, keep))
+    ]
     assert more == []

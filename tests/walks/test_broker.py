@@ -1,4 +1,5 @@
-"""The broker written a second time and the product's table: two accounts of the KIP, which agree on every request in every state."""
+"""The broker written a second time and the product's table: two accounts of the KIP, which agree on every request in
+every state."""
 
 from __future__ import annotations
 

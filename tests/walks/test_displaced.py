@@ -1,5 +1,5 @@
-"""Packets stamped late, and put into the order of their times: two directions recorded by two clocks, queues that wait. Nobody is accused
-of what only the recording did."""
+"""Packets stamped late, and put into the order of their times: two directions recorded by two clocks, queues that wait.
+Nobody is accused of what only the recording did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from tests.thinning import Whole, added, findings_in
 
 #: Captures in which requests follow answers at once, on several connections.
 BUSY = (
-    "share-java-explicit", "share-java-explicit-4.1.2", "share-java-renew", "share-java-implicit-4.2.1", "share-librdkafka", "adv-acks",
+    "share-java-explicit", "share-java-explicit-4.1.2", "share-java-renew", "share-java-implicit-4.2.1",
+    "share-librdkafka", "adv-acks",
     "adv-sessions-4.2.1", "adv-races-4.1.2", "adv-frames", "share-restart", "share-leaders", "share-loss",
 )  # fmt: skip
 MS = 1_000_000
@@ -127,7 +128,8 @@ def test_it_is_told_the_same_however_packets_are_fed(by_s: float) -> None:
 
 
 def test_what_stands_before_the_handshake_is_not_what_was_sent_last() -> None:
-    """A stray segment far ahead, then the answer to a SYN that was missed, and an acknowledgement of what comes behind it."""
+    """A stray segment far ahead, then the answer to a SYN that was missed, and an acknowledgement of what comes behind
+    it."""
     wire = Wire()
     tcp = Tcp(wire)
     tcp.seq[0] += 1_000_000

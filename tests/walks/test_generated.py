@@ -1,4 +1,5 @@
-"""Arbitrary conversations: kshark says of each request what its broker knows; whatever becomes of the packets, it accuses nobody else."""
+"""Arbitrary conversations: kshark says of each request what its broker knows; whatever becomes of the packets, it
+accuses nobody else."""
 
 from __future__ import annotations
 
@@ -23,7 +24,21 @@ CALM: tuple[list[str], list[int | str]] = (
     [*["+0"] * 9, "+1", "-1", 0],
 )
 WILD: tuple[list[str], list[int | str]] = (
-    ["pause", *["fetch"] * 6, *["acknowledge"] * 3, "wait", "wait", "answer", "notice", "fin", "fin", "rst", "restart", "twice", "early"],
+    [
+        "pause",
+        *["fetch"] * 6,
+        *["acknowledge"] * 3,
+        "wait",
+        "wait",
+        "answer",
+        "notice",
+        "fin",
+        "fin",
+        "rst",
+        "restart",
+        "twice",
+        "early",
+    ],
     [*["+0"] * 4, "+1", "+3", "-1", "-2", 0, 0, -1, -3],
 )
 #: The slow forms make an example small before they show it; to explain what it depends on would take still longer.
@@ -62,7 +77,9 @@ def conversations(draw: st.DrawFn) -> Setting:
 
 def examples(count: int) -> settings:
     phases = QUICK if count < 1000 else SLOW
-    return settings(max_examples=count, deadline=None, derandomize=True, phases=phases, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=count, deadline=None, derandomize=True, phases=phases, suppress_health_check=list(HealthCheck)
+    )
 
 
 def whole_of(talk: Talk) -> Whole:
@@ -81,7 +98,11 @@ def _wrong_at(step: Step, here: list[Finding]) -> list[str]:
     caused = [finding for finding in here if finding.cause is not None]
     if len(caused) != step.refused:
         return [f"{len(caused)} causes of {step.answer}"]
-    words = [f"{it.code} of {step.answer}" for it in here if it.cause is None and it.verdict == "violation" and not _due(step, it)]
+    words = [
+        f"{it.code} of {step.answer}"
+        for it in here
+        if it.cause is None and it.verdict == "violation" and not _due(step, it)
+    ]
     if step.refused and step.causes is not None:
         (said,) = caused
         if said.cause not in step.causes and said.verdict != "unknown":
@@ -140,13 +161,19 @@ def check_damaged(damage: str, setting: Setting, seed: int) -> None:
         assert untouched(talk, whole, left, found) == untouched(talk, whole, left, before), words
 
 
-def untouched(talk: Talk, whole: Whole, left: list[PacketBatch], found: list[Finding]) -> list[tuple[str, str, str | None, Place]]:
+def untouched(
+    talk: Talk, whole: Whole, left: list[PacketBatch], found: list[Finding]
+) -> list[tuple[str, str, str | None, Place]]:
     """What is said of sessions of whose member and broker no packet is missing."""
     kept = {number for item in left for number in item.number.tolist()}
     gone = [at for at, number in enumerate(whole.number.tolist()) if number not in kept]
     ends = {end for at in gone for end in whole.ends[int(whole.path[at]) >> 1]}
     members = {name.ljust(22, "A") for end, (_, name) in talk.owners.items() if end in ends}
-    return sorted((it.code, it.verdict, it.cause, place_of(it)) for it in found if it.broker not in ends and it.member_id not in members)
+    return sorted(
+        (it.code, it.verdict, it.cause, place_of(it))
+        for it in found
+        if it.broker not in ends and it.member_id not in members
+    )
 
 
 def check_many(damage: str, count: int) -> None:

@@ -1,4 +1,5 @@
-"""Random walks against real brokers, marked by what the walker knew; and captures of correct clients, of which nothing is to be said."""
+"""Random walks against real brokers, marked by what the walker knew; and captures of correct clients, of which nothing
+is to be said."""
 
 from __future__ import annotations
 

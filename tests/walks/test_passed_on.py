@@ -1,4 +1,5 @@
-"""The same requests on two connections: a capture that holds both sides of a NAT or a proxy accuses nobody of using one session twice."""
+"""The same requests on two connections: a capture that holds both sides of a NAT or a proxy accuses nobody of using one
+session twice."""
 
 from __future__ import annotations
 
@@ -30,10 +31,19 @@ from tests.thinning import Whole, added, findings_in, findings_of, single_packet
 from tests.walks.passing import Passing, ends_in
 
 CORRECT: Final = (
-    "share-java-explicit", "share-java-explicit-4.0.0", "share-java-renew", "share-java-implicit-4.2.1", "share-librdkafka",
+    "share-java-explicit", "share-java-explicit-4.0.0", "share-java-renew", "share-java-implicit-4.2.1",
+    "share-librdkafka",
     "share-restart", "share-loss", "seed-messy",
 )  # fmt: skip
-WRONG: Final = ("share-leaders", "adv-acks", "adv-epochs", "adv-sessions-4.2.1", "adv-races-4.1.2", "aimed", "java-limit")
+WRONG: Final = (
+    "share-leaders",
+    "adv-acks",
+    "adv-epochs",
+    "adv-sessions-4.2.1",
+    "adv-races-4.1.2",
+    "aimed",
+    "java-limit",
+)
 WAYS: Final = {
     "a NAT": Passing(),
     "a proxy": Passing(renumbered=123_456_789),
@@ -67,7 +77,11 @@ def test_who_is_right_is_right_on_both_sides(name: str, passing: Passing) -> Non
     found = of_both_sides(packets, passing)
     assert [one.code for one in found if one.verdict == "violation"] == []
     if not passing.clock_ns:
-        assert {one.code for one in found} <= {*OPENED_TWICE, "SEEN_TWICE", *(one.code for one in findings_in([batch(packets)]))}
+        assert {one.code for one in found} <= {
+            *OPENED_TWICE,
+            "SEEN_TWICE",
+            *(one.code for one in findings_in([batch(packets)])),
+        }
 
 
 @pytest.mark.sweep(quick=3)
@@ -122,7 +136,9 @@ def refused_late() -> Conversation:
 
 @pytest.mark.parametrize("passing", CLOCKS.values(), ids=CLOCKS)
 @pytest.mark.parametrize("talk", [waits_at_once, refused_late])
-def test_a_clock_that_is_behind_by_more_than_an_answer_takes(talk: Callable[[], Conversation], passing: Passing) -> None:
+def test_a_clock_that_is_behind_by_more_than_an_answer_takes(
+    talk: Callable[[], Conversation], passing: Passing
+) -> None:
     packets = [packet for _, packet in talk().packets()]
     found = of_both_sides(packets, passing, frozenset([BROKER]))
     assert [(one.code, one.blame) for one in found if one.verdict == "violation"] == []
@@ -160,7 +176,8 @@ def test_who_is_right_and_is_held_up_is_right_on_both_sides(talk: Callable[[], C
 
 @pytest.mark.parametrize("passing", [None, *WAYS.values(), *CLOCKS.values()], ids=["one side", *WAYS, *CLOCKS])
 def test_clients_whose_requests_brokers_took_seconds_to_take(passing: Passing | None) -> None:
-    """Java consumers 4.2.1 and two brokers 4.3.1 behind proxies that hold bytes up: fetches are given up, and refused when they come."""
+    """Java consumers 4.2.1 and two brokers 4.3.1 behind proxies that hold bytes up: fetches are given up, and refused
+    when they come."""
     packets = packets_of(Path(__file__).with_name("held-up.pcap"))
     brokers = frozenset(["127.0.0.1:39081", "127.0.0.1:45513"])
     found = findings_in([batch(packets)]) if passing is None else of_both_sides(packets, passing, brokers)
@@ -228,7 +245,8 @@ def test_a_refusal_is_passed_on_too() -> None:
 
 @pytest.mark.parametrize(("numbered_apart", "told"), [(0, []), (3, [25, 27])])
 def test_one_side_may_be_recorded_by_a_clock_that_is_behind(numbered_apart: int, told: list[int]) -> None:
-    """Its copy of a request that was answered comes while the next one is open; a request with a number of its own is none."""
+    """Its copy of a request that was answered comes while the next one is open; a request with a number of its own is
+    none."""
     talk = Conversation()
     a = opened(talk, 1)
     outer, inner = a.on(talk.connection()), a.on(talk.connection(host="10.0.0.2"))

@@ -1,4 +1,5 @@
-"""Conversations that were judged wrongly, as small as they can be: found by arbitrary ones (test_generated) or in a recorded walk."""
+"""Conversations that were judged wrongly, as small as they can be: found by arbitrary ones (test_generated) or in a
+recorded walk."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ def test_a_fetch_that_was_overtaken_and_got_its_records_all_the_same() -> None:
     overtaken = talk.steps[2].asked
     for exact in (False, True):
         found = findings_in([batch(talk.wire.wire.packets)], exact=exact)
-        assert [(it.code, it.packet) for it in found if it.verdict == "violation"] == [("FETCH_OVERTAKEN", overtaken.packet)], exact
+        assert [(it.code, it.packet) for it in found if it.verdict == "violation"] == [
+            ("FETCH_OVERTAKEN", overtaken.packet)
+        ], exact
 
 
 def test_an_answer_that_the_capture_does_not_hold_is_not_lost_by_the_network() -> None:
@@ -90,7 +93,9 @@ def test_an_answer_that_the_capture_does_not_hold_is_not_lost_by_the_network() -
     b = a.on(talk.connection())
     b.share_fetch(2).answered()
     a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
-    ports = (9092).to_bytes(2) + int(b.connection.tcp.source.rpartition(":")[2]).to_bytes(2)  # of what the broker sends there
+    ports = (9092).to_bytes(2) + int(b.connection.tcp.source.rpartition(":")[2]).to_bytes(
+        2
+    )  # of what the broker sends there
     unseen = [number for number, packet in talk.packets() if packet.data[34:38] == ports]
     assert added(findings(talk), findings(talk.without_packets(unseen))) == []
 
@@ -117,7 +122,9 @@ def test_a_connection_seen_from_two_places_is_one() -> None:
     a.share_fetch(-1).answered()
     assert accused(talk) == []
     for skew_ms in (0.05, 3, 40, 20_000):
-        assert violations(findings_in([merged_with_a_copy(batch(talk.wire.packets), int(skew_ms * 1e6))])) == [], skew_ms
+        assert violations(findings_in([merged_with_a_copy(batch(talk.wire.packets), int(skew_ms * 1e6))])) == [], (
+            skew_ms
+        )
 
 
 @pytest.mark.parametrize("skew_s", [0.2, 15, 45])

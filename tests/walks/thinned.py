@@ -1,10 +1,9 @@
 """Prints what missing packets add: `python -m tests.walks.thinned [--variants N] [--seed N] [-v] [PCAP...]`.
 
-Of each capture, N variants that miss something (tests.thinning says in which ways), each with the violations that the whole does not have.
-proved: of the added ones, those whose cause the walker knows to be right; what is missing took a doubt along. misnamed: violations at
-refusals that the whole explains as the same one's fault, with a cause that the walker knows to be none. Without names: every recorded
-variant of the shared folder, then all its walks.
-"""
+Of each capture, N variants that miss something (tests.thinning says in which ways), each with the violations that the
+whole does not have. proved: of the added ones, those whose cause the walker knows to be right; what is missing took a
+doubt along. misnamed: violations at refusals that the whole explains as the same one's fault, with a cause that the
+walker knows to be none. Without names: every recorded variant of the shared folder, then all its walks."""
 
 from __future__ import annotations
 
@@ -32,17 +31,20 @@ _COLUMNS = "{:<36}{:>9}{:>10}{:>7}{:>8}{:>10}  {}"
 
 #: A walker that acknowledges records on purpose that it does not hold writes down only that it did.
 _NOT_ITS_OWN: Final = frozenset({"not_owner", "not_acquired", "twice", "beyond_end", "after_lock"})
-_OF_MISTAKES: Final = dict.fromkeys(("ack_foreign", "ack_late", "ack_too_far", "ack_twice", "renew_not_held"), _NOT_ITS_OWN)
+_OF_MISTAKES: Final = dict.fromkeys(
+    ("ack_foreign", "ack_late", "ack_too_far", "ack_twice", "renew_not_held"), _NOT_ITS_OWN
+)
 #: What is right of any walker: each offset of a walk has a record, and now and then one is passed over.
 _ALWAYS_RIGHT: Final = frozenset({"GAP_ON_REAL_RECORD"})
-#: What a walker does with a partition all the time: said of another of its requests, where an opening is missing that was told of it.
+#: What a walker does with a partition all the time: said of another of its requests, where an opening is missing that
+#: was told of it.
 _OF_A_PARTITION: Final = frozenset({"FETCH_UNASSIGNED_PARTITION"})
 
 
 @dataclass(frozen=True)
 class Added:
-    """A variant of a capture, the violations that it has and the whole has not (those that are `proved` by the walker apart), and those
-    whose cause is none."""
+    """A variant of a capture, the violations that it has and the whole has not (those that are `proved` by the walker
+    apart), and those whose cause is none."""
 
     index: int
     words: str
@@ -84,7 +86,8 @@ def losses(whole: Whole, seed: int, count: int) -> Iterator[Loss]:
 
 @dataclass(frozen=True)
 class Known:
-    """A capture, what is found in it, and where a walker stood by, which causes it allows, and which codes tell of its mistakes."""
+    """A capture, what is found in it, and where a walker stood by, which causes it allows, and which codes tell of its
+    mistakes."""
 
     whole: Whole
     found: list[Finding]
@@ -166,7 +169,10 @@ def report(capture: Path, seed: int, count: int) -> Report:
 
 def whole_of(variant: Path) -> Path:
     """The walk that a recorded variant was made of: the longest name that its own begins with."""
-    return max((path for path in WALKS.glob("*.pcap") if variant.stem.startswith(f"{path.stem}-")), key=lambda path: len(path.stem))
+    return max(
+        (path for path in WALKS.glob("*.pcap") if variant.stem.startswith(f"{path.stem}-")),
+        key=lambda path: len(path.stem),
+    )
 
 
 def recorded(variant: Path) -> list[Finding]:
@@ -191,8 +197,12 @@ def main() -> None:
     parser.add_argument("captures", nargs="*", type=Path, metavar="PCAP")
     parser.add_argument("--variants", type=int, default=500, help="so many of each capture")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("-v", "--verbose", action="store_true", help="the first ten variants of each that add something")
-    parser.add_argument("-w", "--write", type=Path, metavar="DIR", help="those ten as captures, their packets numbered anew")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="the first ten variants of each that add something"
+    )
+    parser.add_argument(
+        "-w", "--write", type=Path, metavar="DIR", help="those ten as captures, their packets numbered anew"
+    )
     asked = parser.parse_args()
     if not asked.captures and not WALKS.exists():
         parser.error(f"no captures in {WALKS}; name some, or set KSHARK_SHARED")
@@ -224,7 +234,11 @@ def _print_recorded(verbose: bool) -> None:
     for variant in sorted(THINNED.glob("*.pcap")):
         more = recorded(variant)
         codes = Counter(finding.code for finding in more)
-        print(_COLUMNS.format(variant.stem, "", "", len(more), "", "", _told(codes)), *(map(_line, more) if verbose else ()), sep="\n")
+        print(
+            _COLUMNS.format(variant.stem, "", "", len(more), "", "", _told(codes)),
+            *(map(_line, more) if verbose else ()),
+            sep="\n",
+        )
 
 
 def _told(codes: Counter[str]) -> str:

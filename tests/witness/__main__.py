@@ -18,7 +18,11 @@ def main(paths: list[str]) -> None:
         )
         for line in result.different[:5]:
             print("   differs:", line[:200])
-        for where, counts in (("log only", result.only_logged), ("wire only", result.only_wire), ("equal, but odd", result.weird)):
+        for where, counts in (
+            ("log only", result.only_logged),
+            ("wire only", result.only_wire),
+            ("equal, but odd", result.weird),
+        ):
             for (api, reason), count in sorted(counts.items()):
                 print(f"   {where}: {count} {api}: {reason}")
 

@@ -78,7 +78,9 @@ def _hold_together(seen: Seen, line: dict[str, Any], wire: Wire, result: Compari
                 result.proved.add((seen.api_key, seen.version, direction))
     client_id = line["requestHeader"].get("clientId") or ""
     if client_id != as_java_reads(seen.client_id):
-        wrong.append(f"{seen.api} v{seen.version} packet {seen.packet} client id {client_id!r} logged, {seen.client_id!r} read")
+        wrong.append(
+            f"{seen.api} v{seen.version} packet {seen.packet} client id {client_id!r} logged, {seen.client_id!r} read"
+        )
     for code in seen.weird:
         if code == "RESYNC" and (seen.flow.opened_by is None or seen.flow.id in wire.damaged):
             continue  # a connection begun before the capture, or with a hole: its boundaries are found, not known

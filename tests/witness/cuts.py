@@ -1,8 +1,8 @@
-"""Captures begun in the middle, beside the brokers' request logs: what was asked behind the cut, and what is read of it.
+"""Captures begun in the middle, beside the brokers' request logs: what was asked behind the cut, and what is read of
+it.
 
-Where a logged request lies in the capture is told by its bytes alone: its header, made of what the broker logged, is looked for in what the
-client sent. `python -m tests.witness.cuts [--places N] CAPTURE...` prints the table.
-"""
+Where a logged request lies in the capture is told by its bytes alone: its header, made of what the broker logged, is
+looked for in what the client sent. `python -m tests.witness.cuts [--places N] CAPTURE...` prints the table."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Cut:
 class Logged:
     """A capture and the places of its logged requests: the first packets with bytes of them, from 0.
 
-    `again`: numbers of the packets that were sent again; a request in one of them is read there when the first one is cut off.
-    """
+    `again`: numbers of the packets that were sent again; a request in one of them is read there when the first one is
+    cut off."""
 
     def __init__(self, capture: Path) -> None:
         self.whole = Whole.load(capture)
@@ -77,7 +77,8 @@ class Logged:
         for asked, count in wanted.items():
             if asked[:2] in sent:
                 self.places[asked] = [
-                    place for place, _ in zip(sent[asked[:2]].places(asked[2:], names[asked]), range(count), strict=False)
+                    place
+                    for place, _ in zip(sent[asked[:2]].places(asked[2:], names[asked]), range(count), strict=False)
                 ]
         events = [*events_of(iter(self.whole.batches))]
         self.read = Counter(map(_known_by, _requests(events)))
@@ -97,7 +98,9 @@ class Logged:
             if behind > found[asked]:
                 result.lost[_why_lost(asked, events)] += behind - found[asked]
         known = Counter(map(_known_by, requests))
-        result.invented = [str(each) for each in known - self.read if not (each[:5] in self.logged and each[5] in self.again)]
+        result.invented = [
+            str(each) for each in known - self.read if not (each[:5] in self.logged and each[5] in self.again)
+        ]
         result.unanswered = len((known.keys() & self.answered) - _answered(events))
         return result
 
@@ -149,7 +152,11 @@ class _Sent:
             named = (b"",)  # ControlledShutdown v0 names no client
         at = self._data.find(header)
         while at >= 0:
-            if at >= 4 and (length := _INT32(self._data, at - 4)[0]) >= len(header) and self._data.startswith(named, at + len(header)):
+            if (
+                at >= 4
+                and (length := _INT32(self._data, at - 4)[0]) >= len(header)
+                and self._data.startswith(named, at + len(header))
+            ):
                 first, behind = bisect_right(self._edges, at - 4) - 1, bisect_right(self._edges, at + length - 1)
                 yield min(self._packets[first:behind])
             at = self._data.find(header, at + 1)
@@ -212,11 +219,15 @@ def _why_lost(asked: Asked, events: list[Event]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.witness.cuts", description="Captures begun in the middle beside request logs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.witness.cuts", description="Captures begun in the middle beside request logs."
+    )
     parser.add_argument("captures", nargs="+", type=Path, metavar="CAPTURE")
     parser.add_argument("--places", type=int, default=50, help="at so many places (default %(default)s)")
     asked = parser.parse_args()
-    print(f"{'capture':<32}{'packets':>8}{'logged':>8}{'placed':>8}{'expected':>10}{'lost':>6}{'unanswered':>11}{'invented':>9}")
+    print(
+        f"{'capture':<32}{'packets':>8}{'logged':>8}{'placed':>8}{'expected':>10}{'lost':>6}{'unanswered':>11}{'invented':>9}"
+    )
     for path in asked.captures:
         logged = Logged(path)
         cut = logged.begun_anywhere(asked.places, seed=len(path.name))

@@ -1,4 +1,5 @@
-"""Why a request is in the log and not on the wire, or the other way round: each reason with the facts of the capture that it needs."""
+"""Why a request is in the log and not on the wire, or the other way round: each reason with the facts of the capture
+that it needs."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def why_not_logged(seen: Seen, wire: Wire) -> str:
 
 
 def why_an_orphan(exchange: Exchange, wire: Wire) -> str:
-    """Why an answer has no request: that came before the capture where the answer is one of the first found in its connection."""
+    """Why an answer has no request: that came before the capture where the answer is one of the first found in its
+    connection."""
     flow, answer = exchange.flow, exchange.response
     if flow.id in wire.damaged:
         return MISSED

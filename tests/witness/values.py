@@ -18,7 +18,11 @@ NAMES: Final = {
     "enable2Pc": "enable2_pc",
 }
 #: Names that a release's log still has for what is called otherwise today.
-RENAMED: Final = {"generation_id": "generation_id_or_member_epoch", "candidate_id": "replica_id", "candidate_epoch": "replica_epoch"}
+RENAMED: Final = {
+    "generation_id": "generation_id_or_member_epoch",
+    "candidate_id": "replica_id",
+    "candidate_epoch": "replica_epoch",
+}
 #: What a log writes in place of a value that may be a secret.
 HIDDEN: Final = "[hidden]"
 #: Values a log leaves out when a field is ignorable or tagged.

@@ -1,4 +1,5 @@
-"""What kshark read from a capture, in the form of a broker's log: requests with their answers, those inside Envelopes as well."""
+"""What kshark read from a capture, in the form of a broker's log: requests with their answers, those inside Envelopes
+as well."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def wire_of(capture: Path, tls_keys: bytes = b"") -> Wire:
         if isinstance(item, PacketBatch):
             wire.first_ms = min(wire.first_ms, int(item.time_ns.min()) / 1e6)
             wire.last_ms = max(wire.last_ms, int(item.time_ns.max()) / 1e6)
-    for event in (event for page in Engine(Options(records=False, tls_keys=tls_keys, secrets=True)).pages(items) for event in page):
+    for event in (
+        event for page in Engine(Options(records=False, tls_keys=tls_keys, secrets=True)).pages(items) for event in page
+    ):
         match event:
             case Closed():
                 wire.closed[event.flow.id] = event
@@ -92,7 +95,14 @@ def requests_of(exchange: Exchange) -> Iterator[Seen]:
     if request.api_key == ENVELOPE and (inside := _forwarded(request, response, exchange.flow)):
         yield inside
         return
-    what = (request.api_key, str(request.api), request.version, request.correlation_id, request.client_id, request.packet)
+    what = (
+        request.api_key,
+        str(request.api),
+        request.version,
+        request.correlation_id,
+        request.client_id,
+        request.packet,
+    )
     bodies = (jsonable(request.body), None if response is None else jsonable(response.body))
     yield Seen(*ends, *what, *bodies, exchange.outcome, weird, False, exchange.flow)
 
@@ -102,7 +112,8 @@ def _weirds(message: Message) -> list[str]:
 
 
 def _forwarded(request: Message, response: Message | None, flow: Flow) -> Seen | None:
-    """The request inside an Envelope, header and all, with the answer inside its answer (KIP-590); None where nothing is inside."""
+    """The request inside an Envelope, header and all, with the answer inside its answer (KIP-590); None where nothing
+    is inside."""
     data = request.body.request_data
     key, version = int.from_bytes(data[:2], "big"), int.from_bytes(data[2:4], "big")
     api = REGISTRY.api(key)

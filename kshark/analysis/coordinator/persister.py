@@ -1,4 +1,5 @@
-"""Moves the persister machines: each exchange with a share coordinator is judged by the rules, then taken into the stored state."""
+"""Moves the persister machines: each exchange with a share coordinator is judged by the rules, then taken into the
+stored state."""
 
 from __future__ import annotations
 
@@ -32,13 +33,19 @@ _Key = tuple[int, str | None, Partition]
 
 
 class Persister:
-    """Looks at the exchanges between brokers and share coordinators. Beyond the limits the longest unused states are forgotten.
+    """Looks at the exchanges between brokers and share coordinators. Beyond the limits the longest unused states are
+    forgotten.
 
-    `tell` is told every step. `exact`: the rules look at those, too, of which none has anything to say; the findings are the same.
-    """
+    `tell` is told every step. `exact`: the rules look at those, too, of which none has anything to say; the findings
+    are the same."""
 
     def __init__(
-        self, book: RuleBook, tell: Callable[[StateStep], object], covering: Covering | None = None, *, exact: bool = False
+        self,
+        book: RuleBook,
+        tell: Callable[[StateStep], object],
+        covering: Covering | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self._tell = tell
         self._covering = covering
@@ -47,7 +54,11 @@ class Persister:
         self.apis: Final = PERSISTER.apis if rules else frozenset()
         #: By API the rules that look at it, each with those of its checks that do.
         self._checks: Final = {
-            api: [(rule, mine) for rule in rules if (mine := [check for check in rule.checks if not check.apis or api in check.apis])]
+            api: [
+                (rule, mine)
+                for rule in rules
+                if (mine := [check for check in rule.checks if not check.apis or api in check.apis])
+            ]
             for api in self.apis
         }
         self._stored: OrderedDict[_Key, StoredState] = OrderedDict()
@@ -97,7 +108,9 @@ class Persister:
     def _forget(self, step: StateStep) -> Sequence[Verdict]:
         """Lets go of the states that were not used for longest; that is said once."""
         forgot = self._forgot
-        while len(self._stored) > 1 and (len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES):
+        while len(self._stored) > 1 and (
+            len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES
+        ):
             _, oldest = self._stored.popitem(last=False)
             self._ranges -= oldest.batches.size
             self._forgot = True
@@ -105,7 +118,8 @@ class Persister:
 
 
 def _is_plain(step: StateStep, stored: StoredState) -> bool:
-    """Whether it is a Write that was accepted, as the one before it on its connection, of the same epochs, with sound batches.
+    """Whether it is a Write that was accepted, as the one before it on its connection, of the same epochs, with sound
+    batches.
 
     No rule has anything to say of such a step.
     """

@@ -31,22 +31,24 @@ STORED_AS: Final[dict[int, frozenset[Stage]]] = {
     RELEASE: frozenset({AVAILABLE, ARCHIVING, ARCHIVED}),
     REJECT: frozenset({ARCHIVING, ARCHIVED}),
 }
-#: So many acknowledgements one behind the other were stored before they were answered: from there on that is to be expected.
+#: So many acknowledgements one behind the other were stored before they were answered: from there on that is to be
+#: expected.
 ORDERLY: Final = 3
 #: Acknowledgements that take longer are slow, where more than half of the time goes into storing them.
 SLOW_NS: Final = 100_000_000
 HALF: Final = 0.5
-#: Writes that are remembered while acknowledgements wait for their answer, and acknowledgements that should have been stored.
+#: Writes that are remembered while acknowledgements wait for their answer, and acknowledgements that should have been
+#: stored.
 _WRITES: Final = 32
 _UNSTORED: Final = 16
 
 
 class Persistence:
-    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered` acknowledgements.
+    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered`
+    acknowledgements.
 
-    `writes` came while acknowledgements wait for their answer; `rest` says that none does: of what was written before, none that come
-    later will be about.
-    """
+    `writes` came while acknowledgements wait for their answer; `rest` says that none does: of what was written before,
+    none that come later will be about."""
 
     __slots__ = ("_orderly", "_unstored", "writes")
 
@@ -73,7 +75,8 @@ class Persistence:
         return (one for write, stored in self.writes if write.packet >= step.packet for one in stored)
 
     def is_as_said(self, step: Step, runs: Sequence[Run]) -> bool:
-        """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say of that."""
+        """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say
+        of that."""
         found = False
         for write, stored in self.writes:
             if write.packet < step.packet:
@@ -100,10 +103,10 @@ class Persistence:
 class Persisting:
     """What was stored of one request's acknowledgements, once they were answered; `meets` takes what is stored later.
 
-    `before` is the last exchange by which their leader had read or stored its state when the request came, `writes` are the batches with
-    records of the request, each with the Write that stored them. `left` are offsets that none has stored, `later` is the first Write that
-    was sent behind the answer; `is_due`: the leader was seen to store those before.
-    """
+    `before` is the last exchange by which their leader had read or stored its state when the request came, `writes` are
+    the batches with records of the request, each with the Write that stored them. `left` are offsets that none has
+    stored, `later` is the first Write that was sent behind the answer; `is_due`: the leader was seen to store those
+    before."""
 
     __slots__ = ("before", "is_due", "later", "left", "runs", "step", "writes")
 
@@ -132,7 +135,11 @@ class Persisting:
         if answer is not None and write.packet > answer.packet:
             self.later = self.later or write
         if self.later is None:
-            self.writes += [(write, one) for one, is_concerned in zip(stored, concern(stored, self.runs), strict=True) if is_concerned]
+            self.writes += [
+                (write, one)
+                for one, is_concerned in zip(stored, concern(stored, self.runs), strict=True)
+                if is_concerned
+            ]
         for one in stored:
             self.left.drop(one.first, one.last)
         if write.start_offset is not None:
@@ -140,7 +147,8 @@ class Persisting:
 
 
 def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]:
-    """Of each of these ranges whether any of its offsets are acknowledged; they mostly stand in their order, and are gone through once."""
+    """Of each of these ranges whether any of its offsets are acknowledged; they mostly stand in their order, and are
+    gone through once."""
     asked = sorted(runs)
     concerned: list[bool] = []
     at, count, reach, before = 0, len(asked), -1, -1

@@ -1,4 +1,5 @@
-"""State steps: what brokers ask a share coordinator of a share partition, one partition of a request each, with its answer."""
+"""State steps: what brokers ask a share coordinator of a share partition, one partition of a request each, with its
+answer."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ _TOLD: Final = ("state_epoch", "leader_epoch", "start_offset")
 class Reply(StrEnum):
     """Answers by what they say about the stored state. Kafka: ShareCoordinatorShard, ShareCoordinatorService.
 
-    INVALID: a number below zero, or nothing was ever stored (both are INVALID_REQUEST). ELSEWHERE: another broker coordinates it.
-    """
+    INVALID: a number below zero, or nothing was ever stored (both are INVALID_REQUEST). ELSEWHERE: another broker
+    coordinates it."""
 
     TAKEN = "was accepted"
     INVALID = "was refused with INVALID_REQUEST"
@@ -111,7 +112,8 @@ class StateStep(Struct, eq=False):
 
     @property
     def story(self) -> str:
-        """`exchange 17 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 100 was accepted (packets 88, 89)`."""
+        """`exchange 17 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 100 was accepted
+        (packets 88, 89)`."""
         asked = f"{self.call.here} with {self.numbers}" if self.numbers else self.call.here
         came = f"failed with {_NAMES.get(self.error or 0, self.error)}" if self.reply is FAILED else self.reply.value
         if self.given is not None:

@@ -1,4 +1,5 @@
-"""The batches that a share coordinator has stored of a share partition, put together as it does (Kafka: PersisterStateBatchCombiner)."""
+"""The batches that a share coordinator has stored of a share partition, put together as it does (Kafka:
+PersisterStateBatchCombiner)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Final, NamedTuple
 from kshark.analysis.coordinator.state_steps import StateBatch, StateStep
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 
-#: So many Writes are kept as they came: most are done with, as the start offset passes them, before anybody asks what they come to.
+#: So many Writes are kept as they came: most are done with, as the start offset passes them, before anybody asks what
+#: they come to.
 _AS_WRITTEN: Final = 32
 #: Offsets are signed 64-bit numbers on the wire.
 _LOWEST: Final = -(1 << 63)
@@ -36,7 +38,8 @@ _Written = tuple[Sequence[StateBatch], int, StateStep, int]
 
 
 class StoredBatches:
-    """`add` takes what was written; `over` and iteration tell what that comes to. `size` is what it holds, ranges and batches."""
+    """`add` takes what was written; `over` and iteration tell what that comes to. `size` is what it holds, ranges and
+    batches."""
 
     __slots__ = ("_ranges", "_written", "highest", "size")
 

@@ -19,7 +19,8 @@ NO_EPOCH: Final = -1
 
 
 class Sender(Struct, eq=False):
-    """What came of a share partition on one connection: the last Read with an answer, the last Initialize and Write that were accepted."""
+    """What came of a share partition on one connection: the last Read with an answer, the last Initialize and Write
+    that were accepted."""
 
     read: StateStep | None = None
     initialize: StateStep | None = None
@@ -30,9 +31,9 @@ class Sender(Struct, eq=False):
 class StoredState:
     """The stored state of one share partition.
 
-    What is known is certain to have been stored: epochs and start offset are None where they are not known, and what `batches` has was
-    written. That nothing more was written is known where `doubt` is None. `exists` None: whether anything is stored is not known.
-    """
+    What is known is certain to have been stored: epochs and start offset are None where they are not known, and what
+    `batches` has was written. That nothing more was written is known where `doubt` is None. `exists` None: whether
+    anything is stored is not known."""
 
     exists: bool | None = None
     doubt: str | None = "beginning_not_seen"
@@ -59,7 +60,11 @@ class StoredState:
         """What the request met; None where that is not known."""
         if not self.exists:
             return None if self.exists is None else NOTHING
-        if self.leader_epoch is not None and step.leader_epoch is not None and NO_EPOCH != step.leader_epoch < self.leader_epoch:
+        if (
+            self.leader_epoch is not None
+            and step.leader_epoch is not None
+            and NO_EPOCH != step.leader_epoch < self.leader_epoch
+        ):
             return NEWER_LEADER
         if self.state_epoch is not None and step.state_epoch is not None and step.state_epoch < self.state_epoch:
             return NEWER_STATE
@@ -145,7 +150,11 @@ class StoredState:
         self.complete_count = step.complete_count
         self.batches.add(step.batches, step, step.start_offset)
         start, known = step.start_offset, self.start_offset
-        if start is None or start < 0 or (known is not None and start < known and step.coordinator_says("keeps_highest_start")):
+        if (
+            start is None
+            or start < 0
+            or (known is not None and start < known and step.coordinator_says("keeps_highest_start"))
+        ):
             return
         self.start_offset, self.start_offset_by = start, step
 
@@ -174,7 +183,8 @@ class Storing(NamedTuple):
 
     @property
     def own_before(self) -> StateStep | None:
-        """The last such request that was accepted on the same connection, if nothing was seen since with which all begins anew."""
+        """The last such request that was accepted on the same connection, if nothing was seen since with which all
+        begins anew."""
         step, sender, reset = self.step, self.stored.sender(self.step), self.stored.reset
         before = sender.write if step.is_write else sender.initialize
         if before is None or before.call.api_key != step.call.api_key:

@@ -1,9 +1,8 @@
 """The fast path of most records: handed out as they were due, and acknowledged by a member that surely had them.
 
-What is odd about a situation has a sign, a bit for each trigger of the rules' rows (kshark.analysis.rules.triggers): only the rules are
-looked at whose trigger's bit is there, and where there is none the situation need not be drawn up. The exact path looks at all of them
-and comes to the same (`Analyzer(exact=True)`; tests hold the two together).
-"""
+What is odd about a situation has a sign, a bit for each trigger of the rules' rows (kshark.analysis.rules.triggers):
+only the rules are looked at whose trigger's bit is there, and where there is none the situation need not be drawn up.
+The exact path looks at all of them and comes to the same (`Analyzer(exact=True)`; tests hold the two together)."""
 
 from __future__ import annotations
 
@@ -64,7 +63,8 @@ def acknowledged(asked: Acknowledging) -> int:
 def handed_out(
     partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, step: Step, until_ns: int
 ) -> tuple[list[Handed], int]:
-    """The ranges that the answer to a request hands out of a partition, with what was known of them since, and what is odd about them."""
+    """The ranges that the answer to a request hands out of a partition, with what was known of them since, and what is
+    odd about them."""
     records, stored, signs = partition.records, partition.stored, 0
     handed: list[Handed] = []
     before = -1 if stored is None else stored[0] - 1
@@ -108,4 +108,6 @@ def _again(number: int, pieces: Sequence[Piece]) -> int:
 
 
 #: A NamedTuple made in C; see offset_ranges.
-_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], Handed]] = partial(tuple.__new__, Handed)
+_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], Handed]] = partial(
+    tuple.__new__, Handed
+)

@@ -1,4 +1,5 @@
-"""Records that nobody gets any more: given back after the last delivery that they may have (Kafka: InFlightState.tryUpdateState)."""
+"""Records that nobody gets any more: given back after the last delivery that they may have (Kafka:
+InFlightState.tryUpdateState)."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from kshark.analysis.machines.in_flight import ACQUIRED, ARCHIVED, GIVEN_BACK, L
 
 
 def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece]:
-    """Those of which one knows when records from `first` on are handed out to a fetch sent at `since_ns`; each is told once.
+    """Those of which one knows when records from `first` on are handed out to a fetch sent at `since_ns`; each is told
+    once.
 
-    Either their share coordinator has them stored as archived, or the start offset is behind them. Or they come before `first`, though
-    brokers hand out what is first, and have been free for longer than anybody could have held them unseen. Of a partition that members
-    outside the capture fetch from, offsets would be missing here.
-    """
+    Either their share coordinator has them stored as archived, or the start offset is behind them. Or they come before
+    `first`, though brokers hand out what is first, and have been free for longer than anybody could have held them
+    unseen. Of a partition that members outside the capture fetch from, offsets would be missing here."""
     pieces: list[Piece] = []
     found, waiting, looked = [], [], -1
     for one in sorted(partition.worn.ranges, key=itemgetter(0)):

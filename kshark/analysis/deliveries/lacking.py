@@ -1,7 +1,7 @@
 """What a range that is handed out lacks: its offsets without a record in the same answer, as far as its spans tell.
 
-To the spans' own kinds come two: `missing` between two batches, which compaction has left, and `outside` of all of them.
-"""
+To the spans' own kinds come two: `missing` between two batches, which compaction has left, and `outside` of all of
+them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ Lacks = Sequence[Lack]
 
 
 def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None:
-    """What these offsets lack; None where nothing is known of any. A field that is not read to its end says nothing of what it lacks."""
+    """What these offsets lack; None where nothing is known of any. A field that is not read to its end says nothing of
+    what it lacks."""
     if not spans:
         return None
     low, high, kind = spans[0]
@@ -53,7 +54,11 @@ def are_compacted(lacks: Lacks | None) -> bool:
 
 def between(lacks: Lacks, first: int, last: int) -> list[Lack]:
     """Those of them that lie between two offsets, cut off there."""
-    return [Lack(max(one.first, first), min(one.last, last), one.kind) for one in lacks if one.first <= last and one.last >= first]
+    return [
+        Lack(max(one.first, first), min(one.last, last), one.kind)
+        for one in lacks
+        if one.first <= last and one.last >= first
+    ]
 
 
 def recorded(lacks: Lacks, first: int, last: int) -> tuple[int, int] | None:

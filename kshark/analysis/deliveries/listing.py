@@ -15,7 +15,8 @@ Offsets = tuple[int, int]
 
 
 class InFlightRange(msgspec.Struct, gc=False):
-    """Records in one state; `delivery_count` and `member_id` (who has them acquired) null where they are not known, or nobody has."""
+    """Records in one state; `delivery_count` and `member_id` (who has them acquired) null where they are not known, or
+    nobody has."""
 
     first_offset: int
     last_offset: int
@@ -27,11 +28,10 @@ class InFlightRange(msgspec.Struct, gc=False):
 class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     """One change of a share partition; its fields, in this order, are the JSON line (`kshark deliveries -T json`).
 
-    `event`: acquired, accepted, released, rejected, gap, renewed, lock_timeout, session_released, leader_changed, offset_reset; `offsets`
-    are the ranges that it happened to. `start_offset` is null where the capture does not tell it; `end_offset` is the next offset to
-    acquire. `ranges` are the records from the start offset on, as they are afterwards, limits.LISTED_RANGES at most; where that are not
-    all, `more_ranges` says how many are not listed.
-    """
+    `event`: acquired, accepted, released, rejected, gap, renewed, lock_timeout, session_released, leader_changed,
+    offset_reset; `offsets` are the ranges that it happened to. `start_offset` is null where the capture does not tell
+    it; `end_offset` is the next offset to acquire. `ranges` are the records from the start offset on, as they are
+    afterwards, limits.LISTED_RANGES at most; where that are not all, `more_ranges` says how many are not listed."""
 
     group_id: str | None
     topic_id: str
@@ -69,8 +69,8 @@ class InFlightState(msgspec.Struct, gc=False):
 class Holder(msgspec.Struct, gc=False):
     """A member that has records acquired; its fields, in this order, are the JSON line (`kshark deliveries --holders`).
 
-    `since_ns` is when it acquired the first of them, `until_ns` when the last lock runs out; `blocks_start`: the start offset waits for it.
-    """
+    `since_ns` is when it acquired the first of them, `until_ns` when the last lock runs out; `blocks_start`: the start
+    offset waits for it."""
 
     group_id: str | None
     topic_id: str
@@ -87,7 +87,8 @@ class Holder(msgspec.Struct, gc=False):
 
 
 class DeliveryLog:
-    """Changes as they are listed: what happens to several ranges with one exchange is one change. `change` is told them by an Analyzer.
+    """Changes as they are listed: what happens to several ranges with one exchange is one change. `change` is told them
+    by an Analyzer.
 
     `offset`: changes of that record are listed with all ranges.
     """
@@ -102,7 +103,12 @@ class DeliveryLog:
         for one in reversed(self._told):
             if one.packet != change.packet or one.member_id != change.member_id:
                 break
-            if (one.event, one.group_id, one.topic_id, one.partition) == (change.event, partition.group_id, topic_id, number):
+            if (one.event, one.group_id, one.topic_id, one.partition) == (
+                change.event,
+                partition.group_id,
+                topic_id,
+                number,
+            ):
                 one.offsets.append(offsets)
                 one.start_offset, one.end_offset = partition.start, partition.end
                 one.ranges, one.more_ranges = self._ranges(change, one.offsets)

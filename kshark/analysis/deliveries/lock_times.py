@@ -13,7 +13,8 @@ class LockTimes:
         self._partitions: dict[int, dict[SharePartition, None]] = {}
 
     def other(self, partition: SharePartition, lock_ns: int | None) -> Locked | None:
-        """The last acquisition of the partition, or else of another one in its cluster, whose locks were to last longer, or not as long."""
+        """The last acquisition of the partition, or else of another one in its cluster, whose locks were to last
+        longer, or not as long."""
         mine = partition.locked
         if lock_ns is None or (mine is not None and mine.lock_ns == lock_ns):
             return None

@@ -1,8 +1,8 @@
-"""The locks of a share partition's acquired records, by the time at which they are out at the latest; and those of a whole group.
+"""The locks of a share partition's acquired records, by the time at which they are out at the latest; and those of a
+whole group.
 
-Members times partitions are many, and each member has locks in a few of them: when its session ends, only those are looked at; and when
-it may have ended, as may be often, only the locks that are new since it may have ended last.
-"""
+Members times partitions are many, and each member has locks in a few of them: when its session ends, only those are
+looked at; and when it may have ended, as may be often, only the locks that are new since it may have ended last."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class GroupLocks:
 
     def __init__(self) -> None:
         self._count = 0
-        #: By member and leader its partitions, each with its number in the order in which they came to be known; and those of them with
-        #: new locks.
+        #: By member and leader its partitions, each with its number in the order in which they came to be known; and
+        #: those of them with new locks.
         self._of: defaultdict[_Holder, dict[Partition, int]] = defaultdict(dict)
         self._news: defaultdict[_Holder, dict[Partition, int]] = defaultdict(dict)
         #: A heap: when a partition's first lock is out, or earlier, as far as it was told.
@@ -45,9 +45,11 @@ class GroupLocks:
         self._count += 1
         return self._count
 
-    def concern(self, member_id: str | None, leader: Broker | None, now_ns: int, over: Collection[Partition]) -> list[Partition]:
-        """The partitions in which the member may have new ones, those that are `over` in which it may have any, and those in which one of
-        anybody's is out by that time; in the order of their numbers."""
+    def concern(
+        self, member_id: str | None, leader: Broker | None, now_ns: int, over: Collection[Partition]
+    ) -> list[Partition]:
+        """The partitions in which the member may have new ones, those that are `over` in which it may have any, and
+        those in which one of anybody's is out by that time; in the order of their numbers."""
         held = self._of.get((member_id, leader), {})
         fewer, more = (over, held) if len(over) < len(held) else (held, over)
         found = {partition: held[partition] for partition in fewer if partition in more}
@@ -93,7 +95,8 @@ _Entry = tuple[int, int, int, int, Hold]
 
 
 class Locks:
-    """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until `trim` finds many of no use.
+    """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until `trim` finds many
+    of no use.
 
     `leader` is that of the partition; with another one all begins anew.
     """
@@ -106,10 +109,11 @@ class Locks:
         #: A heap; its entries are told apart by a number.
         self._entries: list[_Entry] = []
         self._number = 0
-        #: When the first of them is out: asked of every request, without a call; and what the group was told of that, if not less.
+        #: When the first of them is out: asked of every request, without a call; and what the group was told of that,
+        #: if not less.
         self.first_ns = self.told_ns = _NEVER
-        #: By member its entries by their numbers, some that are gone among them, and up to which they are old ones; how many entries these
-        #: are in all, at most.
+        #: By member its entries by their numbers, some that are gone among them, and up to which they are old ones; how
+        #: many entries these are in all, at most.
         self._members: dict[str | None, list[_Entry]] = {}
         self._old: dict[str | None, int] = {}
         self._listed = 0
@@ -138,7 +142,8 @@ class Locks:
         self._listed += 1
 
     def trim(self, records: OffsetRanges[May], count: int) -> None:
-        """Lets go of what is of no use where there is much of it; `records` are those of the partition, so many ranges."""
+        """Lets go of what is of no use where there is much of it; `records` are those of the partition, so many
+        ranges."""
         entries = self._entries
         if len(entries) > 2 * count + _STALE:
             live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
@@ -153,7 +158,8 @@ class Locks:
             self._old = {member_id: number for member_id, number in self._old.items() if member_id in self._members}
 
     def out(self, now_ns: int) -> list[tuple[int, int, Hold]]:
-        """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be left."""
+        """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be
+        left."""
         entries = self._entries
         found: list[tuple[int, int, Hold]] = []
         while entries and entries[0][0] < now_ns:
@@ -165,7 +171,8 @@ class Locks:
         return found
 
     def of(self, member_id: str | None, *, new: bool = False) -> list[tuple[int, int]]:
-        """First and last offsets, in their order, of those that the member has, or had; or of those that are `new` since this was asked."""
+        """First and last offsets, in their order, of those that the member has, or had; or of those that are `new`
+        since this was asked."""
         mine = self._members.get(member_id)
         if mine is None:
             return []

@@ -1,4 +1,5 @@
-"""The records of each cluster: where one was restored from another's disks, ids of groups, topics and members are the same in both."""
+"""The records of each cluster: where one was restored from another's disks, ids of groups, topics and members are the
+same in both."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ from kshark.analysis.verdict import Verdict
 
 
 class ClusterDeliveries(dict[int, Deliveries]):
-    """Deliveries by the number of their cluster (kshark.clusters), made when they are asked for. Beyond the limit clusters share one."""
+    """Deliveries by the number of their cluster (kshark.clusters), made when they are asked for. Beyond the limit
+    clusters share one."""
 
-    def __init__(self, book: RuleBook, tell: Callable[[Change], object] | None, covering: Covering | None, *, exact: bool) -> None:
+    def __init__(
+        self, book: RuleBook, tell: Callable[[Change], object] | None, covering: Covering | None, *, exact: bool
+    ) -> None:
         self._made = partial(Deliveries, book, tell, covering, exact=exact)
 
     def __missing__(self, cluster: int) -> Deliveries:
@@ -33,7 +37,8 @@ class ClusterDeliveries(dict[int, Deliveries]):
         return sorted(every, key=lambda one: (one.group_id or "", one.partition))
 
     def known(self, broker: Broker | None, group_id: str | None, partition: Partition) -> SharePartition | None:
-        """None where no request has acknowledged records of the partition in the broker's cluster, nor been handed any."""
+        """None where no request has acknowledged records of the partition in the broker's cluster, nor been handed
+        any."""
         return self[0 if broker is None else broker.cluster].known(group_id, partition)
 
     def store(self, step: StateStep) -> None:

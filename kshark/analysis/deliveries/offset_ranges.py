@@ -25,9 +25,8 @@ class Ranged(NamedTuple, Generic[Value]):
 class OffsetRanges(Generic[Value]):
     """Disjoint ranges in the order of their offsets; what is known of no range has no value.
 
-    Neighbours with one and the same value are one range. A range costs about 120 bytes and the value; finding one takes the logarithm of
-    their number. Ranges with `first` above `last` hold no offset and change nothing.
-    """
+    Neighbours with one and the same value are one range. A range costs about 120 bytes and the value; finding one takes
+    the logarithm of their number. Ranges with `first` above `last` hold no offset and change nothing."""
 
     __slots__ = ("_firsts", "_gapless", "_lasts", "_values")
 
@@ -62,7 +61,12 @@ class OffsetRanges(Generic[Value]):
     def is_whole(self, first: int, last: int, value: Value) -> bool:
         """Whether all offsets between two have this very value, in one range."""
         at = bisect_left(self._lasts, first)
-        return at < len(self._lasts) and self._values[at] is value and self._firsts[at] <= first and last <= self._lasts[at]
+        return (
+            at < len(self._lasts)
+            and self._values[at] is value
+            and self._firsts[at] <= first
+            and last <= self._lasts[at]
+        )
 
     def passed(self, offset: int, test: Callable[[Value], bool]) -> int:
         """The first offset from this one on that has no value, or one that does not pass."""
@@ -76,7 +80,9 @@ class OffsetRanges(Generic[Value]):
     def range_from(self, offset: int) -> Ranged[Value] | None:
         """The whole range that an offset lies in, or else the next one."""
         found = bisect_left(self._lasts, offset)
-        return Ranged(self._firsts[found], self._lasts[found], self._values[found]) if found < len(self._firsts) else None
+        return (
+            Ranged(self._firsts[found], self._lasts[found], self._values[found]) if found < len(self._firsts) else None
+        )
 
     def ranges_from(self, offset: int, most: int) -> list[Ranged[Value]]:
         """The first ones from an offset on, cut off there; no more than that."""
@@ -116,7 +122,8 @@ class OffsetRanges(Generic[Value]):
         return missing
 
     def is_gapless(self) -> bool:
-        """Whether all offsets between the lowest and the highest have a value. Only what is new since it was asked last is gone through."""
+        """Whether all offsets between the lowest and the highest have a value. Only what is new since it was asked last
+        is gone through."""
         if not self._firsts:
             return True
         lowest = self._firsts[0]
@@ -164,7 +171,8 @@ class OffsetRanges(Generic[Value]):
             self._join(low, low + len(pieces))
 
     def change(self, first: int, last: int, change: Callable[[Value, int, int], Value]) -> tuple[int, bool]:
-        """Gives the ranges between two offsets other values, in their order; `change` is told the value and both ends of each.
+        """Gives the ranges between two offsets other values, in their order; `change` is told the value and both ends
+        of each.
 
         How many offsets had one, and whether any has another now.
         """

@@ -15,7 +15,8 @@ from kshark.analysis.sessions.steps import Step
 
 #: Behind so many records counting begins anew: what was long ago says nothing of today.
 _WINDOW: Final = 1_000
-#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what is acknowledged.
+#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what
+#: is acknowledged.
 _MANY: Final = 10
 _REQUESTS: Final = 3
 _STORM: Final = 0.75

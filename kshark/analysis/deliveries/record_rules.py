@@ -8,7 +8,14 @@ from typing import Final
 from kshark import limits
 from kshark.analysis.decades import Decades
 from kshark.analysis.deliveries.fast_path import ALL
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Misdirected, Persisted, Starving, Unserved
+from kshark.analysis.deliveries.record_situation import (
+    Acknowledging,
+    Acquiring,
+    Misdirected,
+    Persisted,
+    Starving,
+    Unserved,
+)
 from kshark.analysis.judge import PENDING, Judgement
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
@@ -27,8 +34,8 @@ EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
 class RecordRules:
     """The rules of share partitions. `covering` counts what puts them to the test.
 
-    Verdicts may wait for what the session shows later that they are about; whatever other sessions do tells nothing of that.
-    """
+    Verdicts may wait for what the session shows later that they are about; whatever other sessions do tells nothing of
+    that."""
 
     def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
         checks = book.checks(IN_FLIGHT)
@@ -51,7 +58,8 @@ class RecordRules:
             self.covering.step(now, type(now).__name__, now.step.api_key, accepted=accepted)
 
     def least(self, about: type[Situation]) -> int:
-        """What each such situation is looked at for, plain as it may be: for all, where there is a rule without a trigger."""
+        """What each such situation is looked at for, plain as it may be: for all, where there is a rule without a
+        trigger."""
         return 0 if all(one.check.trigger.sign for one in self._remarks[about]) else ALL
 
     def look_at(self, now: Situation, said: list[Verdict], *, accepted: bool = True) -> None:
@@ -98,7 +106,9 @@ class RecordRules:
     def _wait(self, verdict: Verdict) -> Iterator[Verdict]:
         """Where too many wait, one of the session that waits for longest does not any longer."""
         proof = verdict.argument.needs.proof
-        assert isinstance(proof, (Unbroken, BothUnbroken, NotStored)), "what it waits for is something that sessions show"
+        assert isinstance(proof, (Unbroken, BothUnbroken, NotStored)), (
+            "what it waits for is something that sessions show"
+        )
         self._pending.setdefault(proof.session, []).append(verdict)
         self._pending_count += 1
         if self._pending_count > limits.PENDING_VERDICTS:
@@ -113,10 +123,13 @@ class RecordRules:
         if not verdict.rule.rationed or not verdict.is_told:
             return True
         who, partition = verdict.argument.witness[0], verdict.argument.partition
-        return self._decades.is_due((verdict.rule.code, who.group_id, who.member_id, partition and partition[0]), verdict.rule.rationed)
+        return self._decades.is_due(
+            (verdict.rule.code, who.group_id, who.member_id, partition and partition[0]), verdict.rule.rationed
+        )
 
     def _explain(self, now: Acknowledging) -> list[Verdict]:
-        """The one finding that says why the acknowledgements of a partition were refused; where none is proved, behind it what may have."""
+        """The one finding that says why the acknowledgements of a partition were refused; where none is proved, behind
+        it what may have."""
         weak: list[Verdict] = []
         for verdict in explanations(self._explanations, now, None):
             if verdict.is_told:

@@ -25,10 +25,10 @@ _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 class Acknowledging(Struct, eq=False):
     """What a request acknowledges in one partition, and what it met: `pieces` of what is known.
 
-    `error` is what the answer says of it, None where it says nothing. `seen_since`: the packet with which the member joined its group,
-    where nothing of what it did since is missing: what it was not seen to be handed, it was not. `rate`: how the member acknowledged the
-    topic's records last, where it did not accept all. `stored`: by which exchange the partition's leader read or stored its state last.
-    """
+    `error` is what the answer says of it, None where it says nothing. `seen_since`: the packet with which the member
+    joined its group, where nothing of what it did since is missing: what it was not seen to be handed, it was not.
+    `rate`: how the member acknowledged the topic's records last, where it did not accept all. `stored`: by which
+    exchange the partition's leader read or stored its state last."""
 
     step: Step
     share_partition: SharePartition
@@ -57,9 +57,8 @@ class Acknowledging(Struct, eq=False):
 
     @property
     def is_all_seen(self) -> bool:
-        """Whether it is known besides what became of all that the member was handed, in its first session: before another one it may have
-        had some on a connection that the capture lacks.
-        """
+        """Whether it is known besides what became of all that the member was handed, in its first session: before
+        another one it may have had some on a connection that the capture lacks."""
         partition, since, session = self.share_partition, self.seen_since, self.session
         if since is None or session is None or session.unbroken is not session.begun:
             return False
@@ -67,7 +66,8 @@ class Acknowledging(Struct, eq=False):
 
     @property
     def fault(self) -> tuple[Fault, Batch] | None:
-        """The first thing wrong with the batches, in the order in which a broker looks. Kafka: KafkaApis.validateAcknowledgementBatches."""
+        """The first thing wrong with the batches, in the order in which a broker looks. Kafka:
+        KafkaApis.validateAcknowledgementBatches."""
         before, highest = -1, _HIGHEST_TYPE.get(self.step.version, RENEW)
         for batch in self.batches:
             size = batch.last - batch.first + 1
@@ -108,9 +108,9 @@ class Persisted(Struct, eq=False):
 class Acquiring(Struct, eq=False):
     """What an answer hands out of one partition; `session` is its member's.
 
-    `stranded` are fetches of the group that may have acquired records and handed out none, `given_up` records that nobody gets any more, as
-    this acquisition shows; `locked_before` is one before whose locks were to last longer, or not as long.
-    """
+    `stranded` are fetches of the group that may have acquired records and handed out none, `given_up` records that
+    nobody gets any more, as this acquisition shows; `locked_before` is one before whose locks were to last longer, or
+    not as long."""
 
     step: Step
     answer: Answer
@@ -132,7 +132,8 @@ class Misdirected(Struct, eq=False):
 
 
 class Unserved(Struct, eq=False):
-    """A partition that could not be fetched from; `known`: its leader has known its state before, as far as the capture shows."""
+    """A partition that could not be fetched from; `known`: its leader has known its state before, as far as the capture
+    shows."""
 
     step: Step
     partition: Partition
@@ -141,7 +142,8 @@ class Unserved(Struct, eq=False):
 
 
 class Starving(Struct, eq=False):
-    """A fetch that was handed nothing while many offsets of a partition are in flight: `first_left` are the first not done with."""
+    """A fetch that was handed nothing while many offsets of a partition are in flight: `first_left` are the first not
+    done with."""
 
     step: Step
     session: SessionState

@@ -1,4 +1,5 @@
-"""Records in flight: the states that they may be in, who has them acquired, what acknowledgements and coordinators say of them."""
+"""Records in flight: the states that they may be in, who has them acquired, what acknowledgements and coordinators say
+of them."""
 
 from __future__ import annotations
 
@@ -24,10 +25,9 @@ _BEFORE: Final = 25
 class Hold(Struct, eq=False):
     """Records that a ShareFetch acquired: their lock runs out between two times.
 
-    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one, and so on. `lacks`:
-    which of the range that was handed out have no record, None where that is not known. `left`: how many of them may still be locked, at
-    most.
-    """
+    `renewal` is the last request that renewed it; `before` is the acquisition of the same records before this one, and
+    so on. `lacks`: which of the range that was handed out have no record, None where that is not known. `left`: how
+    many of them may still be locked, at most."""
 
     step: Step
     early_ns: int
@@ -48,19 +48,24 @@ class Hold(Struct, eq=False):
         return self.early_ns - self.since.time_ns
 
     def renewed(self, step: Step, size: int) -> Hold:
-        """It, of so many of its records, with the lock that a renewal begins anew; where the answer does not say how long that lasts, as
-        long as before.
-        """
+        """It, of so many of its records, with the lock that a renewal begins anew; where the answer does not say how
+        long that lasts, as long as before."""
         answer = step.answer
-        lock_ns = answer.lock_ns if answer is not None and answer.lock_ns is not None else self.early_ns - self.step.time_ns
-        return Hold(self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, self.before, self.lacks, size)
+        lock_ns = (
+            answer.lock_ns if answer is not None and answer.lock_ns is not None else self.early_ns - self.step.time_ns
+        )
+        return Hold(
+            self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, self.before, self.lacks, size
+        )
 
     def is_of(self, step: Step) -> bool:
-        """Whether the member of that request has, or had, the records, since before it was the broker's turn to take it."""
+        """Whether the member of that request has, or had, the records, since before it was the broker's turn to take
+        it."""
         return self.step.member_id == step.member_id and (self.step.end < step.packet or self.is_ahead_of(step))
 
     def is_ahead_of(self, step: Step) -> bool:
-        """Whether the request was sent on the same connection while this acquisition waited for its answer: it was taken behind it."""
+        """Whether the request was sent on the same connection while this acquisition waited for its answer: it was
+        taken behind it."""
         return self.step.connection is step.connection and self.step.packet < step.packet <= self.step.end
 
 
@@ -74,8 +79,8 @@ class Locked(NamedTuple):
 class Record(Struct, eq=False):
     """A state that records may be in. `count`: how often they were delivered, None where that is not known.
 
-    `hold` is the last acquisition, `by` the exchange that brought them here and `how` the word for it; a lock that ran out has no exchange.
-    """
+    `hold` is the last acquisition, `by` the exchange that brought them here and `how` the word for it; a lock that ran
+    out has no exchange."""
 
     stage: Stage
     count: int | None
@@ -88,7 +93,8 @@ class Record(Struct, eq=False):
         return self.stage is ACQUIRED and self.hold is not None and by_ns >= self.hold.early_ns
 
     def given_back(self, how: str, by: Step | None, most: int, *, uncounted: bool | None = False) -> list[Record]:
-        """What a record becomes that was released, or whose lock ran out: available again, or archived after as many deliveries as `most`.
+        """What a record becomes that was released, or whose lock ran out: available again, or archived after as many
+        deliveries as `most`.
 
         `uncounted`: the delivery counts as none, and the record is never archived; None: it may.
         """
@@ -113,7 +119,8 @@ Piece = Ranged[May]
 
 
 def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piece:
-    """Records between two times: their locks may have run out by then. `most`: the highest delivery count seen of their partition."""
+    """Records between two times: their locks may have run out by then. `most`: the highest delivery count seen of their
+    partition."""
     may = piece.value
     if len(may) == 1 and not may[0].may_run_out(until_ns):
         return piece
@@ -136,7 +143,8 @@ def _lives_on(record: Record, most: int) -> bool:
 
 
 def came_later(may: May, step: Step, count: int) -> bool:
-    """Whether records had been handed out again when the answer to that request was seen, whose delivery has a lower `count`."""
+    """Whether records had been handed out again when the answer to that request was seen, whose delivery has a lower
+    `count`."""
     hold = may[0].hold
     if hold is None or hold.step.end < step.packet:
         return False
@@ -153,9 +161,8 @@ def behind(may: May, before: Hold) -> May:
 class Handed(NamedTuple):
     """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery.
 
-    `lacks`: which of its offsets have no record in the answer, None where that is not known. `later`: records that were handed out once
-    more before the answer was seen; `pieces` are the others.
-    """
+    `lacks`: which of its offsets have no record in the answer, None where that is not known. `later`: records that were
+    handed out once more before the answer was seen; `pieces` are the others."""
 
     first: int
     last: int
@@ -205,11 +212,16 @@ def runs_of(batches: Iterable[Batch]) -> list[Run]:
 
 def stored_of(batches: Iterable[StateBatch]) -> list[Stored]:
     """Batches of a share coordinator, as far as they make sense."""
-    return [_stored((first, last, STORED[state], count)) for first, last, state, count in batches if state in STORED and first <= last]
+    return [
+        _stored((first, last, STORED[state], count))
+        for first, last, state, count in batches
+        if state in STORED and first <= last
+    ]
 
 
 def held_before(pieces: Sequence[Piece]) -> Hold | None:
-    """The acquisition before, where it was one and the same for all of these records, and its member did not give them back."""
+    """The acquisition before, where it was one and the same for all of these records, and its member did not give them
+    back."""
     hold = pieces[0].value[0].hold
     for piece in pieces:
         for one in piece.value:

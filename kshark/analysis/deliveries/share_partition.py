@@ -1,8 +1,7 @@
 """One share partition: what its records may be in, as far as the capture tells (KIP-932; Kafka: SharePartition).
 
-A range of offsets has a set of possible records: after an acknowledgement without an answer it is acknowledged or not; when a lock is
-about to run out it is still held or not. An answer leaves of them what agrees with it.
-"""
+A range of offsets has a set of possible records: after an acknowledgement without an answer it is acknowledged or not;
+when a lock is about to run out it is still held or not. An answer leaves of them what agrees with it."""
 
 from __future__ import annotations
 
@@ -40,13 +39,14 @@ from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, EVENT, LEAST_LIM
 from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
 from kshark.analysis.surroundings.brokers import Broker
 
-#: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long they last, they
-#: may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
+#: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long
+#: they last, they may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
 #: Acknowledgements behind which records are done with.
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
-#: Those of which what is stored tells more: whether it was the last delivery, and whether there is a queue for dead letters.
+#: Those of which what is stored tells more: whether it was the last delivery, and whether there is a queue for dead
+#: letters.
 _GIVES_BACK: Final = frozenset({RELEASE, REJECT})
 #: Requests that are remembered because their acknowledgements were refused.
 _REFUSED: Final = 16
@@ -69,12 +69,17 @@ class Change(NamedTuple):
 class SharePartition:
     """`acquire`, `acknowledge`, `let_go`, `lose_sight` move it; `over` tells what records may be in.
 
-    `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the start offset, below
-    which all is done (None: not known), `end` the next offset to acquire, `highest` the highest delivery count seen.
-    """
+    `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the
+    start offset, below which all is done (None: not known), `end` the next offset to acquire, `highest` the highest
+    delivery count seen."""
 
     def __init__(
-        self, step: Step, partition: Partition, leader: Broker, group: GroupLocks, tell: Callable[[Change], object] | None = None
+        self,
+        step: Step,
+        partition: Partition,
+        leader: Broker,
+        group: GroupLocks,
+        tell: Callable[[Change], object] | None = None,
     ) -> None:
         self.group_id = step.group_id
         self.partition = partition
@@ -99,10 +104,12 @@ class SharePartition:
         #: How many ranges are remembered that are done with, and the highest offset of those that were forgotten.
         self.room = limits.IN_FLIGHT_RANGES
         self.forgotten = -1
-        #: What requests acknowledge whose answer has not come, and the last requests whose acknowledgements were refused.
+        #: What requests acknowledge whose answer has not come, and the last requests whose acknowledgements were
+        #: refused.
         self.open: list[Sequence[Run]] = []
         self.refused: deque[tuple[Step, Sequence[Run]]] = deque(maxlen=_REFUSED)
-        #: The last packet with which records were handed out, and the last acquisition whose answer told how long its locks last.
+        #: The last packet with which records were handed out, and the last acquisition whose answer told how long its
+        #: locks last.
         self.handed = 0
         self.locked: Locked | None = None
         #: The last exchange that changed records.
@@ -116,7 +123,8 @@ class SharePartition:
         self.locks: Final = Locks(partition, group, leader)
 
     def meets(self, step: Step, broker: Broker) -> None:
-        """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may hold no longer."""
+        """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may
+        hold no longer."""
         self.hosts[step.connection.host] = None
         if self.leader is not broker:
             self.lose_sight(step.packet, "leader_moved")
@@ -128,7 +136,8 @@ class SharePartition:
         self.seen = step.packet
 
     def follow(self, step: Call) -> None:
-        """Records change: before the last change or behind it, connections so close to each other do not tell, nor what was known late."""
+        """Records change: before the last change or behind it, connections so close to each other do not tell, nor what
+        was known late."""
         last, self.last = self.last, step
         if last is None or last.connection is step.connection:
             return
@@ -155,7 +164,11 @@ class SharePartition:
     def acquire(self, step: Step, answer: Answer, handed: Iterable[Handed]) -> None:
         """An answer hands records out."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
-            left = [one for one in self.earlier[0].over(0, self.reached) if not is_done(one.value)] if self.earlier is not None else []
+            left = (
+                [one for one in self.earlier[0].over(0, self.reached) if not is_done(one.value)]
+                if self.earlier is not None
+                else []
+            )
             first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
             self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
         self.earlier, self.handed = None, answer.packet
@@ -222,7 +235,11 @@ class SharePartition:
 
     def _take(self, run: Run, step: Step) -> bool:
         """Of offsets of which nothing was known it is known now what they are; says whether there were any."""
-        missing = [(first, last) for first, last in self.records.gaps(run.first, run.last) if self.start is None or first >= self.start]
+        missing = [
+            (first, last)
+            for first, last in self.records.gaps(run.first, run.last)
+            if self.start is None or first >= self.start
+        ]
         for first, last in missing:
             self.records.put(first, last, (Record(AFTER[run.type], None, None, step, EVENT[run.type]),))
         return bool(missing)
@@ -261,20 +278,37 @@ class SharePartition:
         return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
 
     def let_go(
-        self, member_id: str | None, packet: int, time_ns: int, *, certain: bool, uncounted: bool | None, by: Step | None = None
+        self,
+        member_id: str | None,
+        packet: int,
+        time_ns: int,
+        *,
+        certain: bool,
+        uncounted: bool | None,
+        by: Step | None = None,
     ) -> None:
-        """The member's session with the leader is over, or may be, as may have been said before: what it has acquired is available again.
+        """The member's session with the leader is over, or may be, as may have been said before: what it has acquired
+        is available again.
 
         `uncounted`: the broker takes the delivery back, too, unless the lock was out before; None: nobody knows.
         """
         self.time(packet, time_ns)
         for one in self._locked(member_id, new=not certain):
             mine = [record for record in one.value if record.is_held_by(member_id)]
-            if not mine or (not certain and any(record.hold is mine[0].hold and record.how == "session_released" for record in one.value)):
+            if not mine or (
+                not certain
+                and any(record.hold is mine[0].hold and record.how == "session_released" for record in one.value)
+            ):
                 continue
             taken_back = None if uncounted and mine[0].may_run_out(time_ns) else uncounted
-            back = [after for record in mine for after in record.given_back("session_released", by, self.highest, uncounted=taken_back)]
-            others = [record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"]
+            back = [
+                after
+                for record in mine
+                for after in record.given_back("session_released", by, self.highest, uncounted=taken_back)
+            ]
+            others = [
+                record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"
+            ]
             self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
             self.worn.give_back(one.first, one.last, back)
             if certain:
@@ -285,10 +319,11 @@ class SharePartition:
     # -- what a share coordinator has stored of it
 
     def begin(self, start: int, stored: Iterable[Stored], time_ns: int) -> None:
-        """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first record it acquires.
+        """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first
+        record it acquires.
 
-        What was handed out before, were it unseen, may be given back and stored as long as locks last, and is news to who has read.
-        """
+        What was handed out before, were it unseen, may be given back and stored as long as locks last, and is news to
+        who has read."""
         earlier = self.records
         self._begin_anew("read", 0 if self.locked is None else time_ns + self.locked.lock_ns + TIMER_NS)
         for piece in earlier.over(0, start - 1):
@@ -305,18 +340,29 @@ class SharePartition:
         self._advance()
 
     def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[Stored]) -> None:
-        """What a leader has stored: what was uncertain is certain now. What is just being acknowledged waits for the answer."""
+        """What a leader has stored: what was uncertain is certain now. What is just being acknowledged waits for the
+        answer."""
         if self.locks.first_ns < time_ns:
             self.time(packet, time_ns)
         before = self.start
         if start >= 0:  # its word is worth more than that of the first acquisition, which may not have been the first
-            is_guess = self._is_fresh and self.forgotten < 0 and before is not None and not any(self.records.over(start, before - 1))
+            is_guess = (
+                self._is_fresh
+                and self.forgotten < 0
+                and before is not None
+                and not any(self.records.over(start, before - 1))
+            )
             self.start = start if before is None or start > before or is_guess else before
             self._is_fresh = False
         asked = [*chain(*self.open)]
         # one that begins as what is asked does is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
-        told = [it for one, is_asked in zip(stored, news, strict=False) if not is_asked for it in self._settle(sent_ns, time_ns, one)]
+        told = [
+            it
+            for one, is_asked in zip(stored, news, strict=False)
+            if not is_asked
+            for it in self._settle(sent_ns, time_ns, one)
+        ]
         if news or self.start != before:
             self._advance()
         for event, step, first, last in told:
@@ -390,11 +436,13 @@ class SharePartition:
     def _advance(self) -> None:
         """The start offset passes records that are done with.
 
-        A broker's stays behind where retention moved it past records that are still held, until those are given back: seen on 4.3.1.
-        """
+        A broker's stays behind where retention moved it past records that are still held, until those are given back:
+        seen on 4.3.1."""
         if self.start is not None:
             self.start = self.records.passed(self.start, is_done)
 
     def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
         if self._tell is not None:
-            self._tell(Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step))
+            self._tell(
+                Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)
+            )

@@ -1,8 +1,7 @@
 """All share partitions: what members acquire and acknowledge, in the order in which the capture shows it.
 
-A request's acknowledgements meet the records as they are when it comes, and have their effect with its answer; records are acquired with
-the answer that hands them out. Who acquires in between is told apart by the packets.
-"""
+A request's acknowledgements meet the records as they are when it comes, and have their effect with its answer; records
+are acquired with the answer that hands them out. Who acquires in between is told apart by the packets."""
 
 from __future__ import annotations
 
@@ -54,20 +53,26 @@ _Key = tuple[str | None, Partition]
 _INVALID_RECORD_STATE: Final = 121
 #: Behind these answers acknowledgements may have been taken or not; a fetch that was overtaken is refused behind them.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
-#: What may become of acknowledgements without anything being wrong with the partition: taken, or not said; invalid; of others' records.
+#: What may become of acknowledgements without anything being wrong with the partition: taken, or not said; invalid; of
+#: others' records.
 _UNSHAKEN: Final = frozenset({0, None, 42, 121})
 _partition: Final = itemgetter(0)
 
 
 class Deliveries:
-    """`ask` and `answer` take share requests, `ended` ends of connections; `tell` is told every change, if anybody wants to know.
+    """`ask` and `answer` take share requests, `ended` ends of connections; `tell` is told every change, if anybody
+    wants to know.
 
-    `exact`: the rules look at every delivery, also at those of which none has anything to say; the findings are the same. `covering`
-    counts what puts rules to the test.
-    """
+    `exact`: the rules look at every delivery, also at those of which none has anything to say; the findings are the
+    same. `covering` counts what puts rules to the test."""
 
     def __init__(
-        self, book: RuleBook, tell: Callable[[Change], object] | None = None, covering: Covering | None = None, *, exact: bool = False
+        self,
+        book: RuleBook,
+        tell: Callable[[Change], object] | None = None,
+        covering: Covering | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self._rules = RecordRules(book, covering)
         self._rates = Rates()
@@ -84,7 +89,8 @@ class Deliveries:
         self._wide = WidePartitions()
         #: How many ranges each partition remembers that are done with.
         self._room = limits.IN_FLIGHT_RANGES
-        #: What was read of share partitions before anybody asked for their records: start offset, records, and the exchange.
+        #: What was read of share partitions before anybody asked for their records: start offset, records, and the
+        #: exchange.
         self._begun: OrderedDict[_Key, tuple[int, list[Stored], StateStep]] = OrderedDict()
 
     @property
@@ -123,7 +129,9 @@ class Deliveries:
         for one in asked:
             one.share_partition.open.remove(one.runs)
 
-    def answer(self, step: Step, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState) -> Sequence[Verdict]:
+    def answer(
+        self, step: Step, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
+    ) -> Sequence[Verdict]:
         """The answer, or that there is none; the step has been settled by it."""
         answer = step.answer
         said: list[Verdict] = []
@@ -136,11 +144,15 @@ class Deliveries:
             session.unread = step.end
         if answer is None and step.is_fetch:
             session.unheard = step.end
-        if step.reply is SESSION_NOT_FOUND and session.handed:  # whatever ended it, what it acquired behind an end that was seen, too
+        if (
+            step.reply is SESSION_NOT_FOUND and session.handed
+        ):  # whatever ended it, what it acquired behind an end that was seen, too
             session.handed = None
             self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if not acquired and not asked and step.kind is not FINAL:
-            if step.is_fetch and (step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error):
+            if step.is_fetch and (
+                step.group_id in self._wide.groups or answer is None or answer.throttled or answer.error
+            ):
                 self._got_nothing(step, session, said)
             return said
         for one in asked:
@@ -160,10 +172,9 @@ class Deliveries:
     def ended(self, connection: Connection, user: User, at: End | Answer, *, noticed: bool = True) -> None:
         """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
 
-        Only what it lists is released: records of other partitions stay locked. With an older connection it may end, too, until 4.1
-        (KAFKA-19950). `at`: the end, or the answer without which the broker had not `noticed` it: by then another session of the member
-        may have taken this one's place, and the records.
-        """
+        Only what it lists is released: records of other partitions stay locked. With an older connection it may end,
+        too, until 4.1 (KAFKA-19950). `at`: the end, or the answer without which the broker had not `noticed` it: by
+        then another session of the member may have taken this one's place, and the records."""
         session: SessionState = user.state
         opening = session.opening
         is_older = opening is not None and opening.connection is not connection
@@ -182,7 +193,8 @@ class Deliveries:
         held: Collection[Partition] | None,
         by: Step | None,
     ) -> None:
-        """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody knows."""
+        """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody
+        knows."""
         (group_id, member_id), (packet, time_ns), broker = of, at, session.broker
         uncounted = all_say(session.releases, "release_uncounts")
         locks = self._locks.get(group_id)
@@ -198,7 +210,9 @@ class Deliveries:
         """What a leader reads and writes tells what it knows of the records."""
         key = step.call.group_id, step.partition
         partition = self._partitions.get(key)
-        if step.call.any_doubt is not None and step.is_write and partition is not None:  # it may have been: nobody lacks it
+        if (
+            step.call.any_doubt is not None and step.is_write and partition is not None
+        ):  # it may have been: nobody lacks it
             partition.persistence.write(step, stored_of(step.batches), is_awaited=bool(partition.open))
         if not step.taken or step.call.any_doubt is not None:
             return
@@ -226,14 +240,19 @@ class Deliveries:
             if partition.acquired_here:
                 partition.doubt = read.call.end, "leader_moved"
             partition.begin(start, stored, read.call.end_ns)
-            partition.stored, partition.seen = (start, read), max(partition.seen, read.call.end)  # a restart before is over
+            partition.stored, partition.seen = (
+                (start, read),
+                max(partition.seen, read.call.end),
+            )  # a restart before is over
             for lost in self._stranded.of(partition.group_id, partition.leader):
                 if may_have_acquired(lost, read.packet, read.call.time_ns):
                     partition.miss(lost)
 
     # -- one partition
 
-    def _acknowledged(self, asked: Acknowledging, answer: Answer | None, session: SessionState, said: list[Verdict]) -> None:
+    def _acknowledged(
+        self, asked: Acknowledging, answer: Answer | None, session: SessionState, said: list[Verdict]
+    ) -> None:
         step, partition = asked.step, asked.share_partition
         partition.open.remove(asked.runs)
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
@@ -249,7 +268,9 @@ class Deliveries:
             if signs:
                 self._rules.judge(asked, said, signs)
             before = asked.stored
-            if before is not None and (asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)):
+            if before is not None and (
+                asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)
+            ):
                 self._persisted(asked, before, said)
             if asked.error == _INVALID_RECORD_STATE:
                 partition.refused.append((step, asked.runs))
@@ -266,11 +287,16 @@ class Deliveries:
     def _persisted(self, asked: Acknowledging, before: StateStep, said: list[Verdict]) -> None:
         """What was stored meets what is answered; rules look at it unless it is just what was said."""
         taken = asked.error == 0
-        now = Persisted(asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken))
+        now = Persisted(
+            asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken)
+        )
         self._rules.look_at(now, said, accepted=taken)
 
-    def _acquire(self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]) -> None:
-        """What is handed out meets the records as they were before the answer; rules look at it unless it is just what was due."""
+    def _acquire(
+        self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]
+    ) -> None:
+        """What is handed out meets the records as they were before the answer; rules look at it unless it is just what
+        was due."""
         session.handed = step, acquired
         until_ns = answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
@@ -279,7 +305,12 @@ class Deliveries:
             handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), step, until_ns)
             signs |= self._of_acquiring
             locked = partition.locked
-            if locked is None or locked.lock_ns != answer.lock_ns or partition.earlier is not None or step.most_records is not None:
+            if (
+                locked is None
+                or locked.lock_ns != answer.lock_ns
+                or partition.earlier is not None
+                or step.most_records is not None
+            ):
                 signs |= self._odd(step, answer, partition)
             if signs or partition.worn.ranges or self._rules.covering is not None:
                 self._look(step, answer, session, partition, handed, signs, said)
@@ -295,7 +326,9 @@ class Deliveries:
         signs = 0 if step.most_records is None else LIMITED.sign
         if partition.earlier is not None:
             signs |= ANEW.sign
-        return signs if self._lock_times[step.group_id].other(partition, answer.lock_ns) is None else signs | RELOCKED.sign
+        return (
+            signs if self._lock_times[step.group_id].other(partition, answer.lock_ns) is None else signs | RELOCKED.sign
+        )
 
     def _look(
         self,
@@ -307,7 +340,8 @@ class Deliveries:
         signs: int,
         said: list[Verdict],
     ) -> None:
-        """What the rules say of an acquisition of which something is odd, or which may show that records are given up."""
+        """What the rules say of an acquisition of which something is odd, or which may show that records are given
+        up."""
         lost = given_up(partition, handed[0].first, step.time_ns) if partition.worn.ranges else ()
         if lost:
             signs |= GIVEN_UP.sign
@@ -370,7 +404,9 @@ class Deliveries:
         assert broker is not None
         found = self._partitions.get(key)
         if found is None:
-            found = self._partitions[key] = SharePartition(step, partition, broker, self._locks[step.group_id], self._tell)
+            found = self._partitions[key] = SharePartition(
+                step, partition, broker, self._locks[step.group_id], self._tell
+            )
             self._groups.setdefault(step.group_id, {})[partition] = found
             self._begin(found)
             if len(self._partitions) > limits.SHARE_PARTITIONS:
@@ -393,5 +429,6 @@ class Deliveries:
 
 
 def _is_alone(session: SessionState, connection: Connection) -> bool:
-    """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none (4.2)."""
+    """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none
+    (4.2)."""
     return all(user.state is session for user in connection.users.values())

@@ -7,11 +7,11 @@ from kshark.analysis.sessions.steps import Step
 
 
 def seen_since(step: Step, session: SessionState) -> int | None:
-    """The packet of the member's join, where the capture holds all that it has done with the broker since; None where it may not.
+    """The packet of the member's join, where the capture holds all that it has done with the broker since; None where
+    it may not.
 
-    No byte of its connections is missing, and the session's epochs leave none out since its opening: a whole connection that the capture
-    lacks would have taken some of them.
-    """
+    No byte of its connections is missing, and the session's epochs leave none out since its opening: a whole connection
+    that the capture lacks would have taken some of them."""
     join, unbroken = session.member.join, session.unbroken
     if join is None or unbroken is None or not unbroken.opens or session.last_unread > join.packet:
         return None

@@ -20,12 +20,14 @@ _ARCHIVED: Final = "archived"
 def settled(
     may: May, stored: Stored, sent_ns: int, time_ns: int, releases: frozenset[Release], *, is_late: bool
 ) -> tuple[May, str | None, Step | None]:
-    """What is left of what records may be in; the word for what that shows to have happened to them, and the request that held them.
+    """What is left of what records may be in; the word for what that shows to have happened to them, and the request
+    that held them.
 
-    The write was sent and answered at two times; `releases` may be its leader's. `is_late`: it may be of what was handed out before its
-    leader began anew.
-    """
-    agreeing = tuple([one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)])
+    The write was sent and answered at two times; `releases` may be its leader's. `is_late`: it may be of what was
+    handed out before its leader began anew."""
+    agreeing = tuple(
+        [one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)]
+    )
     if len(agreeing) == len(may) or (not agreeing and is_done(may)):
         return may, None, None  # a broker that read the state anew may still write what it knew before
     if agreeing:
@@ -35,7 +37,12 @@ def settled(
     if is_old and all_say(releases, "release_uncounts") is False:
         return may, None, None  # no session that ended has taken its delivery back: an earlier one was stored late
     held = may[0]
-    if held.stage is ARCHIVING and len(may) == 1 and stored.stage is ARCHIVED and held.count in (None, stored.deliveries):
+    if (
+        held.stage is ARCHIVING
+        and len(may) == 1
+        and stored.stage is ARCHIVED
+        and held.count in (None, stored.deliveries)
+    ):
         return (Record(ARCHIVED, stored.deliveries, held.hold, held.by, held.how),), _ARCHIVED, None
     how = UNEXPLAINED  # somebody else acquired them, and the capture lacks that
     if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
@@ -47,7 +54,8 @@ def settled(
 
 
 def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[Stored]) -> None:
-    """Records that a request has just given back or was done with are in what their leader had stored before it answered.
+    """Records that a request has just given back or was done with are in what their leader had stored before it
+    answered.
 
     One that was released for the last time, or rejected, may be on its way to a dead-letter queue.
     """

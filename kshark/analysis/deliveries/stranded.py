@@ -1,4 +1,5 @@
-"""Fetches that may have acquired records and handed out none: who acquires those records next has them for the second time."""
+"""Fetches that may have acquired records and handed out none: who acquires those records next has them for the second
+time."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from kshark.analysis.surroundings.brokers import Broker
 
 #: Fetches of one group at one broker that are remembered.
 _MOST: Final = 16
-#: No client lets a fetch wait so long (request.timeout.ms); its broker lets it wait as long as the client asked for, also if that has gone.
+#: No client lets a fetch wait so long (request.timeout.ms); its broker lets it wait as long as the client asked for,
+#: also if that has gone.
 _LONGEST_WAIT_NS: Final = 30_000_000_000
 
 
@@ -27,9 +29,11 @@ class Stranded:
         return self._fetches.get((group_id, broker), ())
 
     def add(self, step: Step, session: SessionState) -> bool:
-        """A fetch without records; says whether it may be one: not answered, throttled, overtaken, or failed behind the session.
+        """A fetch without records; says whether it may be one: not answered, throttled, overtaken, or failed behind the
+        session.
 
-        A topic that does not exist fails the whole answer (UNKNOWN_SERVER_ERROR), and what was acquired of others stays locked: seen on
+        A topic that does not exist fails the whole answer (UNKNOWN_SERVER_ERROR), and what was acquired of others stays
+        locked: seen on
         4.1.2 and 4.3.1.
         """
         answer, last = step.answer, session.last

@@ -1,4 +1,5 @@
-"""Share partitions of which so many offsets are in flight that there may be room for no more, and who is handed nothing because of that."""
+"""Share partitions of which so many offsets are in flight that there may be room for no more, and who is handed nothing
+because of that."""
 
 from __future__ import annotations
 
@@ -38,5 +39,7 @@ class WidePartitions:
             if first_left is None or partition.window.width < LEAST:
                 self.drop(step.group_id, partition.partition)
             else:
-                first_left = partition.between(first_left, step.time_ns, answer.time_ns + step.connection.clock.disorder_ns)
+                first_left = partition.between(
+                    first_left, step.time_ns, answer.time_ns + step.connection.clock.disorder_ns
+                )
                 yield Starving(step, session, partition, first_left)

@@ -1,4 +1,5 @@
-"""The window of a share partition: the offsets in flight, of which a broker allows so many (Kafka: SharePartition.canAcquireRecords)."""
+"""The window of a share partition: the offsets in flight, of which a broker allows so many (Kafka:
+SharePartition.canAcquireRecords)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from kshark.analysis.machines.in_flight import TERMINAL
 from kshark.analysis.sessions.steps import Step
 from kshark.analysis.surroundings.releases import Release
 
-#: How many offsets may be in flight by default, by release (group.share.partition.max.record.locks); in the others 2000.
+#: How many offsets may be in flight by default, by release (group.share.partition.max.record.locks); in the others
+#: 2000.
 _SMALL: Final = {Release.V4_0: 200}
 USUAL: Final = 2_000
 #: Narrower windows are never full.
@@ -18,7 +20,8 @@ LEAST: Final = min(_SMALL.values())
 
 
 class Window:
-    """From `low`, below which all is done with, to `last`, the last one acquired; `by` acquired the newest of them, from `tip` on.
+    """From `low`, below which all is done with, to `last`, the last one acquired; `by` acquired the newest of them,
+    from `tip` on.
 
     The start offset may be lower than the first record seen: the window is that wide, or wider.
     """

@@ -1,4 +1,5 @@
-"""Records that may have been delivered for the last time: they were given back after as many deliveries as any before."""
+"""Records that may have been delivered for the last time: they were given back after as many deliveries as any
+before."""
 
 from __future__ import annotations
 
@@ -33,7 +34,13 @@ class Worn:
 
     def give_back(self, first: int, last: int, back: Sequence[Record]) -> None:
         """What records may be in that were given back: at last archived."""
-        if not back or back[-1].stage is not ARCHIVED or back[-1].how not in GIVEN_BACK or back[-1].hold is None or back[-1].count is None:
+        if (
+            not back
+            or back[-1].stage is not ARCHIVED
+            or back[-1].how not in GIVEN_BACK
+            or back[-1].hold is None
+            or back[-1].count is None
+        ):
             return
         if self.ranges and self.ranges[-1].last == first - 1:
             first = self.ranges.pop().first

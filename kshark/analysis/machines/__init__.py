@@ -1,4 +1,5 @@
-"""Machines: what a broker keeps state of, each a table of states and events with the key by which its steps belong together."""
+"""Machines: what a broker keeps state of, each a table of states and events with the key by which its steps belong
+together."""
 
 from __future__ import annotations
 

@@ -7,4 +7,6 @@ from typing import Final
 from kshark.analysis.machines.machine import Machine
 
 #: No API of its own: a rule names those it looks at.
-CONNECTION: Final = Machine("connection", key=("flow_id",), apis=frozenset(), states=(), about="the exchanges of one connection")
+CONNECTION: Final = Machine(
+    "connection", key=("flow_id",), apis=frozenset(), states=(), about="the exchanges of one connection"
+)

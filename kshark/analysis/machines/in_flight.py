@@ -1,4 +1,5 @@
-"""The in-flight machine: the records of a share partition between acquisition and the end (KIP-932; Kafka: RecordState, SharePartition)."""
+"""The in-flight machine: the records of a share partition between acquisition and the end (KIP-932; Kafka: RecordState,
+SharePartition)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from kshark.api_keys import (
 
 
 class Stage(StrEnum):
-    """What a record is in. ARCHIVING: on its way to a dead-letter queue (KIP-1191). UNKNOWN: the capture does not tell."""
+    """What a record is in. ARCHIVING: on its way to a dead-letter queue (KIP-1191). UNKNOWN: the capture does not
+    tell."""
 
     AVAILABLE = "available"
     ACQUIRED = "acquired"
@@ -49,9 +51,21 @@ class Type(IntEnum):
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = Type
 #: What an acquired record becomes; one that is released at its last delivery is archived instead.
-AFTER: Final[dict[int, Stage]] = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED, RENEW: ACQUIRED}
+AFTER: Final[dict[int, Stage]] = {
+    GAP: ARCHIVED,
+    ACCEPT: ACKNOWLEDGED,
+    RELEASE: AVAILABLE,
+    REJECT: ARCHIVED,
+    RENEW: ACQUIRED,
+}
 #: The words for it.
-EVENT: Final[dict[int, str]] = {GAP: "gap", ACCEPT: "accepted", RELEASE: "released", REJECT: "rejected", RENEW: "renewed"}
+EVENT: Final[dict[int, str]] = {
+    GAP: "gap",
+    ACCEPT: "accepted",
+    RELEASE: "released",
+    REJECT: "rejected",
+    RENEW: "renewed",
+}
 #: What gives records back that are not done with, and ends their last delivery.
 GIVEN_BACK: Final = frozenset({"released", "lock_timeout", "session_released"})
 #: The least delivery count limit that a broker takes, and the usual one (group.share.delivery.count.limit).
@@ -61,7 +75,9 @@ USUAL_LIMIT: Final = 5
 IN_FLIGHT: Final = Machine(
     "in flight",
     key=("group_id", "topic_id", "partition"),
-    apis=frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}),
+    apis=frozenset(
+        {SHARE_FETCH, SHARE_ACKNOWLEDGE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
+    ),
     states=tuple(Stage),
     about="the in-flight records of a share partition (KIP-932)",
 )

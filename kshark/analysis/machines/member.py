@@ -1,8 +1,8 @@
-"""The member machine: what a group coordinator does with a heartbeat, by what it knows of the member, and what is possible afterwards.
+"""The member machine: what a group coordinator does with a heartbeat, by what it knows of the member, and what is
+possible afterwards.
 
-Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in 4.0 to 4.4, except
-that before 4.2 a member that the group still has may not join again (KAFKA-19233).
-"""
+Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in
+4.0 to 4.4, except that before 4.2 a member that the group still has may not join again (KAFKA-19233)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 class MemberState(NamedTuple):
     """What the coordinator may know of a member: its epoch and the one before that, None where they are not known.
 
-    Epoch ABSENT: there is no such member; then `gone` says why: `left`, `expired`, or empty where that was not seen. An epoch that is not
-    known is higher than the one before it.
-    """
+    Epoch ABSENT: there is no such member; then `gone` says why: `left`, `expired`, or empty where that was not seen. An
+    epoch that is not known is higher than the one before it."""
 
     epoch: int | None
     previous: int | None = None
@@ -76,7 +75,8 @@ MEMBER_OUTCOME: Final = {
 
 
 class Then(Enum):
-    """The member afterwards: as it was, gone, new with the epoch that the answer gives, with that epoch and its own before it."""
+    """The member afterwards: as it was, gone, new with the epoch that the answer gives, with that epoch and its own
+    before it."""
 
     STAYS = 0
     GONE = 1

@@ -1,8 +1,9 @@
-"""The persister machine: what a share coordinator stores of a share partition, and what it does with a request (KIP-932).
+"""The persister machine: what a share coordinator stores of a share partition, and what it does with a request
+(KIP-932).
 
-Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.4 did on the wire. Read raises the stored leader epoch,
-Initialize alone sets the state epoch; what a Write did to both before 4.2 says kshark.analysis.surroundings.releases.
-"""
+Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.4 did on the wire. Read raises the
+stored leader epoch, Initialize alone sets the state epoch; what a Write did to both before 4.2 says
+kshark.analysis.surroundings.releases."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each answer.
+"""The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each
+answer.
 
-Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in 4.0 to 4.4,
-except where kshark.analysis.surroundings.releases says otherwise.
-"""
+Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in
+4.0 to 4.4, except where kshark.analysis.surroundings.releases says otherwise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Outcome(Enum):
 
 
 class Then(Enum):
-    """States after it: none, the session as it was, one that expects epoch 1, one that expects the epoch after the request's."""
+    """States after it: none, the session as it was, one that expects epoch 1, one that expects the epoch after the
+    request's."""
 
     GONE = 0
     STAYS = 1
@@ -98,7 +99,8 @@ ALONE: Final = {
 }
 
 
-#: Both tables in one: request, epoch, answer -> what may be true after it with no session, the epoch as expected, another epoch.
+#: Both tables in one: request, epoch, answer -> what may be true after it with no session, the epoch as expected,
+#: another epoch.
 _THEN: Final = {
     (api_key, kind, reply): tuple(AFTER[outcome].get(reply, ()) for outcome in outcomes)
     for (api_key, kind), outcomes in SESSION_OUTCOME.items()

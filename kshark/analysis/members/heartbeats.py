@@ -37,7 +37,10 @@ class HeartbeatReply(Enum):
 
 ACCEPTED, FENCED, UNKNOWN_MEMBER, NO_GROUP, INVALID, FULL, ELSEWHERE, UNCLEAR, UNANSWERED = HeartbeatReply
 
-_REPLIES: Final[dict[int | None, HeartbeatReply]] = {reply.value: reply for reply in HeartbeatReply} | {14: ELSEWHERE, 15: ELSEWHERE}
+_REPLIES: Final[dict[int | None, HeartbeatReply]] = {reply.value: reply for reply in HeartbeatReply} | {
+    14: ELSEWHERE,
+    15: ELSEWHERE,
+}
 #: Answers of which one finding has to say why they came.
 REFUSALS: Final = frozenset({FENCED, UNKNOWN_MEMBER, NO_GROUP, INVALID, FULL, ELSEWHERE})
 #: Answers by which a member learns that the group goes on without it.
@@ -50,8 +53,10 @@ _FENCED_AS: Final = re.compile(r"has a (greater|smaller) member epoch \(-?\d+\) 
 class Beat(Call, eq=False):
     """A heartbeat.
 
-    `topics`: those that the member subscribes to, None where it leaves them as they were. `given`: the member epoch that the answer gives;
-    `interval_ns`: how long after this heartbeat the next one is due; `assigned`: None where the answer leaves the assignment as it was.
+    `topics`: those that the member subscribes to, None where it leaves them as they were. `given`: the member epoch
+    that the answer gives;
+    `interval_ns`: how long after this heartbeat the next one is due; `assigned`: None where the answer leaves the
+    assignment as it was.
     `message` is the answer's text for people.
     """
 

@@ -22,8 +22,8 @@ _ASSIGNMENTS: Final = 16
 SETTLED_NS: Final = 10_000_000_000
 #: What a broker says on one connection may be on its way that long while requests come on another one.
 _ON_ITS_WAY_NS: Final = 1_000_000_000
-#: A client waits no longer for an answer, nor before it asks again (request.timeout.ms): for so long what it asks on one connection may be
-#: held up, while it is heard on another one.
+#: A client waits no longer for an answer, nor before it asks again (request.timeout.ms): for so long what it asks on
+#: one connection may be held up, while it is heard on another one.
 REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
@@ -49,7 +49,8 @@ class Member:
     doubt: str = "beginning_not_seen"
     #: Its join, where that is the first the capture shows of it.
     join: Beat | None = None
-    #: Its heartbeat before, whatever the answer; the last that was accepted, but for leaves; one since then that was not answered.
+    #: Its heartbeat before, whatever the answer; the last that was accepted, but for leaves; one since then that was
+    #: not answered.
     before: Beat | None = None
     last: Beat | None = None
     unanswered: Beat | None = None
@@ -64,17 +65,20 @@ class Member:
     assigned_by: Beat | None = None
     #: Partitions that its share requests have listed; None: there are too many, or something of a request was not read.
     listed: frozenset[Partition] | set[Partition] | None = frozenset()
-    #: The member epoch that the coordinator gave last, and the last request that came with it: until there no assignment was missed.
+    #: The member epoch that the coordinator gave last, and the last request that came with it: until there no
+    #: assignment was missed.
     epoch: int | None = None
     confirmed: int = 0
-    #: From that packet on no assignment is missing: its first join, or the answer to its leave. None: some may be, since it came with an
-    #: epoch that no answer gave, or asked to join though it was in the group.
+    #: From that packet on no assignment is missing: its first join, or the answer to its leave. None: some may be,
+    #: since it came with an epoch that no answer gave, or asked to join though it was in the group.
     complete_since: int | None = None
-    #: The last share request to its coordinator; the last one before a silence longer than a heartbeat's interval, and when that was over.
+    #: The last share request to its coordinator; the last one before a silence longer than a heartbeat's interval, and
+    #: when that was over.
     heard: Step | None = None
     silent_since: Step | None = None
     silent_until_ns: int = 0
-    #: Brokers with which it had share sessions, and those of them whose sessions wait for its next heartbeat to prove something.
+    #: Brokers with which it had share sessions, and those of them whose sessions wait for its next heartbeat to prove
+    #: something.
     brokers: dict[Broker, None] = field(default_factory=dict)
     waiting: dict[Broker, None] = field(default_factory=dict)
 
@@ -119,7 +123,8 @@ class Member:
         self.heard = step
 
     def heard_instead(self, beat: Beat) -> Step | None:
-        """A share request of the member that came when that heartbeat was due for an interval, and before all that came along with it."""
+        """A share request of the member that came when that heartbeat was due for an interval, and before all that came
+        along with it."""
         last = self.last
         if last is None:
             return None
@@ -136,10 +141,11 @@ class Member:
         self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None,
         on: Connection | None = None, time_ns: int = 0,
     ) -> None:  # fmt: skip
-        """A heartbeat: the request's packet and member epoch, the answer's (no epoch: a refusal), and the assignment where that brings one.
+        """A heartbeat: the request's packet and member epoch, the answer's (no epoch: a refusal), and the assignment
+        where that brings one.
 
-        A member takes a new epoch with a new assignment (KIP-848): one that it was not seen to be given came with a missing answer.
-        """
+        A member takes a new epoch with a new assignment (KIP-848): one that it was not seen to be given came with a
+        missing answer."""
         if self.epoch is not None and sent == self.epoch:
             self.confirmed = max(self.confirmed, request)
             if self.assignments:
@@ -158,7 +164,9 @@ class Member:
         if partitions is not None:
             self._learn(answer, partitions, on, time_ns)
 
-    def _learn(self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None, time_ns: int = 0) -> None:
+    def _learn(
+        self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None, time_ns: int = 0
+    ) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
             self.assignments = (*self.assignments, Assignment(packet, partitions, on, time_ns))[-_ASSIGNMENTS:]
 
@@ -177,12 +185,15 @@ class Member:
         return last is not None and partitions is not None and not last >= partitions
 
     def never_had(self, partition: Partition, packet: int) -> bool:
-        """Whether all that it was told in the membership which that packet belongs to is known, and the partition in none of it."""
+        """Whether all that it was told in the membership which that packet belongs to is known, and the partition in
+        none of it."""
         since = self.complete_since
         if since is None or packet < since:
             return False
         told = [one for one in self.assignments if one.packet >= since]
-        return len(told) < _ASSIGNMENTS and all(one.partitions is not None and partition not in one.partitions for one in told)
+        return len(told) < _ASSIGNMENTS and all(
+            one.partitions is not None and partition not in one.partitions for one in told
+        )
 
 
 def may_have_crossed(said_ns: int, step: Step) -> bool:
@@ -191,9 +202,9 @@ def may_have_crossed(said_ns: int, step: Step) -> bool:
 
 
 class NotAssigned(NamedTuple):
-    """Proof that a member was told nothing else up to a packet: its next heartbeat still has the epoch that came with the assignment, and
-    nothing of what it sent to that broker in between is missing: whoever leaves and joins again may be given the same one.
-    """
+    """Proof that a member was told nothing else up to a packet: its next heartbeat still has the epoch that came with
+    the assignment, and nothing of what it sent to that broker in between is missing: whoever leaves and joins again may
+    be given the same one."""
 
     member: Member
     partition: Partition
@@ -206,14 +217,20 @@ class NotAssigned(NamedTuple):
             return False
         if told.confirmed > self.packet:
             broker = None if told.on is None else told.on.broker
-            return told.on is None or broker is None or broker.missing_between((told.on.host,), told.packet, told.confirmed) is None
-        return None if told is self.member.assignments[-1] else False  # whoever joins again may have been told more before
+            return (
+                told.on is None
+                or broker is None
+                or broker.missing_between((told.on.host,), told.packet, told.confirmed) is None
+            )
+        return (
+            None if told is self.member.assignments[-1] else False
+        )  # whoever joins again may have been told more before
 
 
 class NotBack(NamedTuple):
-    """Proof that a member had not joined behind its departure when it took a step: its next heartbeat asks to join, or is told again that
-    it is out. It comes on the connection of the departure, of which nothing is missing; a join, so late that it was not held up.
-    """
+    """Proof that a member had not joined behind its departure when it took a step: its next heartbeat asks to join, or
+    is told again that it is out. It comes on the connection of the departure, of which nothing is missing; a join, so
+    late that it was not held up."""
 
     member: Member
     departure: Beat
@@ -239,7 +256,8 @@ _Key = tuple[int, str | None, str | None]
 
 
 class Members:
-    """Every member that the capture shows, the longest unused forgotten first; each is of the cluster of the broker that it was met at."""
+    """Every member that the capture shows, the longest unused forgotten first; each is of the cluster of the broker
+    that it was met at."""
 
     def __init__(self) -> None:
         self._members: OrderedDict[_Key, Member] = OrderedDict()

@@ -1,4 +1,5 @@
-"""Members of share groups as their coordinator sees them: each heartbeat, with its answer, against what was known of its member."""
+"""Members of share groups as their coordinator sees them: each heartbeat, with its answer, against what was known of
+its member."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Memberships:
         self._exact = exact or covering is not None  # which counts them all
 
     def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
-        """What the rules say of a heartbeat. Of those that were open at the same time none is known to have been taken first."""
+        """What the rules say of a heartbeat. Of those that were open at the same time none is known to have been taken
+        first."""
         beat = beat_of(request, response, connection)
         if beat is None:
             return ()
@@ -55,7 +57,9 @@ class Memberships:
             member.remember(beat)
             return ()
         before = member.before
-        crossed = before is not None and beat.packet < (before.packet if before.connection is connection else before.end)
+        crossed = before is not None and beat.packet < (
+            before.packet if before.connection is connection else before.end
+        )
         if crossed:
             member.lose_sight("race")
         now = MemberSituation(member, beat, self._share_partition)
@@ -81,7 +85,8 @@ class Memberships:
         return member
 
     def _explained(self, now: MemberSituation) -> list[Verdict]:
-        """The one finding that says why the heartbeat was refused: the first that is proved, else one that may come to `unknown`."""
+        """The one finding that says why the heartbeat was refused: the first that is proved, else one that may come to
+        `unknown`."""
         weak: list[Verdict] = []
         for verdict in explanations(self._book.member_explanations[now.step.kind, now.step.reply], now, now):
             if verdict.judgement.verdict != "unknown":
@@ -98,8 +103,8 @@ class Memberships:
 
 
 def _is_plain(member: Member, beat: Beat) -> bool:
-    """Whether nothing is new: the one epoch that the member can have, in time, taken and given again, as with the heartbeat before; and its
-    assignment is younger than rules ask for, or was looked at.
+    """Whether nothing is new: the one epoch that the member can have, in time, taken and given again, as with the
+    heartbeat before; and its assignment is younger than rules ask for, or was looked at.
 
     No rule has anything to say of such a heartbeat, and behind it the coordinator knows what it knew.
     """

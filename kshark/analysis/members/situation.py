@@ -19,12 +19,14 @@ _STATES: Final = 16
 class MemberSituation:
     """A heartbeat, its answer, and what was known of the member when it came.
 
-    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those that its answer
-    agrees with, `relations` how its epoch stood to them, `after` what is possible behind them.
-    """
+    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those
+    that its answer agrees with, `relations` how its epoch stood to them, `after` what is possible behind them."""
 
     def __init__(
-        self, member: Member, beat: Beat, share_partition: Callable[[Broker | None, str | None, Partition], SharePartition | None]
+        self,
+        member: Member,
+        beat: Beat,
+        share_partition: Callable[[Broker | None, str | None, Partition], SharePartition | None],
     ) -> None:
         self.step, self.member, self._share_partition = beat, member, share_partition
         self.gap_ns = 0 if member.last is None else beat.time_ns - member.last.time_ns
@@ -33,7 +35,10 @@ class MemberSituation:
         self.met = None if member.states is None else tuple(_with_ends(member.states, expires=late))
         self.doubt = member.doubt if self.met is None else None
         ways = [
-            (one, how, after) for one in self.met or () for how in relations(beat.epoch, one) if (after := states_after(beat, one, how))
+            (one, how, after)
+            for one in self.met or ()
+            for how in relations(beat.epoch, one)
+            if (after := states_after(beat, one, how))
         ]
         self.agreeing = tuple(dict.fromkeys(one for one, _, _ in ways))
         self.relations: frozenset[Relation] = frozenset(how for _, how, _ in ways)
@@ -59,7 +64,9 @@ class MemberSituation:
     def was_down(self) -> bool:
         """Whether the coordinator went down since the last heartbeat that it accepted."""
         last, broker = self.member.last, None if self.member.last is None else self.member.last.connection.broker
-        return last is not None and broker is not None and broker.restarted_between(last.packet, self.step.end) is not None
+        return (
+            last is not None and broker is not None and broker.restarted_between(last.packet, self.step.end) is not None
+        )
 
     @property
     def why_unknown(self) -> str:

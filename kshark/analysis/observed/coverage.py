@@ -1,10 +1,11 @@
-"""How often a capture put each rule to the test, and how often it held, was broken, or stayed unknown: for a client, how far it conforms.
+"""How often a capture put each rule to the test, and how often it held, was broken, or stayed unknown: for a client,
+how far it conforms.
 
-Steps are counted by what they were, not rule by rule; which rules a step put to the test is read from their rows when all are counted.
-A rule that explains refusals was put to the test by what was accepted, too: it held there. What somebody else's mistake explains says
-nothing of it, and where no explanation is proved, those that came near stay unknown. Rules that are about bytes are put to the test by
-whatever is read of the kind that their row names (Rule.read).
-"""
+Steps are counted by what they were, not rule by rule; which rules a step put to the test is read from their rows when
+all are counted. A rule that explains refusals was put to the test by what was accepted, too: it held there. What
+somebody else's mistake explains says nothing of it, and where no explanation is proved, those that came near stay
+unknown. Rules that are about bytes are put to the test by whatever is read of the kind that their row names
+(Rule.read)."""
 
 from __future__ import annotations
 
@@ -30,10 +31,11 @@ _NOTHING: Final[Mapping[Read, int]] = {}
 
 
 class Trial(NamedTuple):
-    """What a step was, as far as that tells which rules it put to the test; `kind` and `reply` are None where checks ask for none.
+    """What a step was, as far as that tells which rules it put to the test; `kind` and `reply` are None where checks
+    ask for none.
 
-    `situation`: Checked.situation of the checks that look at it; `premises`: the names of their triggers whose premise holds.
-    """
+    `situation`: Checked.situation of the checks that look at it; `premises`: the names of their triggers whose premise
+    holds."""
 
     situation: str
     api_key: Any
@@ -44,7 +46,8 @@ class Trial(NamedTuple):
 
 
 class RuleCoverage(NamedTuple):
-    """Of one rule: how often it was put to the test, and what came of that; `noted`: nobody broke it, and there was something to note.
+    """Of one rule: how often it was put to the test, and what came of that; `noted`: nobody broke it, and there was
+    something to note.
 
     `blame`: whom the rule may accuse, the chief suspect first.
     """
@@ -60,7 +63,8 @@ class RuleCoverage(NamedTuple):
 
 
 class Coverage(Struct):
-    """Counts of a capture or of a part of it. `trials` are steps, `asked` exchanges that were put to a rule of one exchange, by its code;
+    """Counts of a capture or of a part of it. `trials` are steps, `asked` exchanges that were put to a rule of one
+    exchange, by its code;
     `said` is what rules said, by code and verdict.
     """
 
@@ -92,7 +96,9 @@ class Coverage(Struct):
         checks = [Checked(rule, check) for check in rule.checks]
         trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(one, trial) for one in checks))
         said = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}
-        counts = rule.apis or any(one.order is None and one.trigger.premise is not untold and not rule.weird for one in rule.checks)
+        counts = rule.apis or any(
+            one.order is None and one.trigger.premise is not untold and not rule.weird for one in rule.checks
+        )
         remarks = sum(times for (_, part), times in said.items() if part == "remark") if counts else 0
         held = trials + self.asked[rule.code] - remarks
         verdicts = Counter[str | None]()
@@ -103,14 +109,16 @@ class Coverage(Struct):
         if rule.read:  # what could not be cut, or has no request, is none of those that could, or have one
             amiss = 0 if rule.read in _APART else broken + unknown + noted
             held += max(0, read.get(rule.read, 0) - amiss)
-        return RuleCoverage(rule.number, rule.code, rule.blame, held + broken + unknown + noted, held, broken, unknown, noted)
+        return RuleCoverage(
+            rule.number, rule.code, rule.blame, held + broken + unknown + noted, held, broken, unknown, noted
+        )
 
 
 def _is_put_to(one: Checked, trial: Trial) -> bool:
     """Whether the step put the check's rule to the test.
 
-    Where a premise says which steps do, their kind does not matter: a new session behind a refusal shows that NO_RECOVERY was kept. No more
-    does it where the kind is itself the mistake: each epoch shows that none is below -1.
+    Where a premise says which steps do, their kind does not matter: a new session behind a refusal shows that
+    NO_RECOVERY was kept. No more does it where the kind is itself the mistake: each epoch shows that none is below -1.
     """
     check, explains = one.check, one.check.order is not None
     if one.situation != trial.situation or (check.apis and trial.api_key not in check.apis):
@@ -140,7 +148,9 @@ class Covering:
                 if check.trigger.premise is not None:
                     self._premises.setdefault(Checked(rule, check).situation, {})[check.trigger] = None
 
-    def step(self, now: Any, situation: str, api_key: int = 0, kind: Any = None, reply: Any = None, *, accepted: bool = False) -> None:
+    def step(
+        self, now: Any, situation: str, api_key: int = 0, kind: Any = None, reply: Any = None, *, accepted: bool = False
+    ) -> None:
         """What rules are about to look at; see Trial."""
         triggers = self._premises.get(situation, ())
         holding = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(now)])

@@ -31,7 +31,8 @@ class PlacedCode(NamedTuple):
 
 
 class _Ways(NamedTuple):
-    """To the codes of one class of bodies: all that stand side by side, as rows in which one is not 0; whether there is any; the ways."""
+    """To the codes of one class of bodies: all that stand side by side, as rows in which one is not 0; whether there is
+    any; the ways."""
 
     readers: list[_Read]
     test: Test
@@ -51,7 +52,9 @@ class ErrorCodes:
         self._known: dict[tuple[int, int, type], _Ways] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ErrorCodes, (self._registry,)  # what was learned is learned again: classes of bodies are made at run time
+        return ErrorCodes, (
+            self._registry,
+        )  # what was learned is learned again: classes of bodies are made at run time
 
     def of(self, body: Any, key: int, version: int) -> Iterator[int]:
         """Every code that is not zero; none of a body that was not read."""
@@ -72,11 +75,14 @@ class ErrorCodes:
         for answer in answers:
             body = answer.body
             test = tests[type(body)] if type(body) in tests else self.learn(answer)
-            column += ([placed.code for placed in self.placed(body, answer.api_key, answer.version)] if test(body) else None,)
+            column += (
+                [placed.code for placed in self.placed(body, answer.api_key, answer.version)] if test(body) else None,
+            )
         return column
 
     def learn(self, answer: Message) -> Test:
-        """Tells whether bodies of this answer's class have a code: the fastest way to find those that do. See `tests`."""
+        """Tells whether bodies of this answer's class have a code: the fastest way to find those that do. See
+        `tests`."""
         key, version, body = answer.api_key, answer.version, answer.body
         if not isinstance(key, int) or not isinstance(version, int):
             return _NOWHERE.test

@@ -1,4 +1,5 @@
-"""What a capture holds beside its findings: how much could be judged, what it covers, and which refusals no finding explains."""
+"""What a capture holds beside its findings: how much could be judged, what it covers, and which refusals no finding
+explains."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ class Refusal(NamedTuple):
 class Observed(Struct):
     """Counts of a capture or of a part of it; parts are added by `join`.
 
-    `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any answer, `explained` those
-    that a finding explains. `since_ns` to `until_ns` is the time of its connections, `brokers` are the addresses that spoke Kafka,
-    `duplicates` packets left out because they were captured twice. `coverage`: how often rules were put to the test, if that was counted.
-    Of the exchanges `orphans` lack their request, `one_way` ask for no answer, `unanswered` have none; `connections` speak Kafka. `tried`
-    is what else puts rules about bytes to the test, if that was counted.
-    """
+    `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any
+    answer, `explained` those that a finding explains. `since_ns` to `until_ns` is the time of its connections,
+    `brokers` are the addresses that spoke Kafka,
+    `duplicates` packets left out because they were captured twice. `coverage`: how often rules were put to the test, if
+    that was counted. Of the exchanges `orphans` lack their request, `one_way` ask for no answer, `unanswered` have
+    none; `connections` speak Kafka. `tried` is what else puts rules about bytes to the test, if that was counted."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -120,7 +121,8 @@ class Observed(Struct):
         self.until_ns = until_ns if self.until_ns is None else max(self.until_ns, until_ns)
 
     def unexplained(self) -> list[dict[str, Any]]:
-        """By API and error code, most first: how often a client was refused without a word that says why, and which clients."""
+        """By API and error code, most first: how often a client was refused without a word that says why, and which
+        clients."""
         return [row for row in self._left() if cause_of(row["api"], row["error_code"]) is None]
 
     def ordinary(self) -> list[dict[str, Any]]:
@@ -134,7 +136,10 @@ class Observed(Struct):
         for refusal, count in (self.answered - self.explained).items():
             rows.setdefault(refusal[:2], Counter())[refusal.client] += count
         ordered = sorted(rows.items(), key=lambda row: (-row[1].total(), row[0]))
-        return [{"api": api, "error_code": code, "count": clients.total(), "clients": sorted(clients)} for (api, code), clients in ordered]
+        return [
+            {"api": api, "error_code": code, "count": clients.total(), "clients": sorted(clients)}
+            for (api, code), clients in ordered
+        ]
 
     def covered(self) -> dict[str, Any]:
         """What there was to be seen."""
@@ -156,11 +161,11 @@ _Place = tuple[Any, Any, Any]
 class Observer:
     """Takes the pages of a capture, and the findings in them; `observed` is what they hold.
 
-    A finding explains error codes of the exchange that it stands at, at its request or its answer: the answer's own ones; those of the
-    partition that it is about, if it is about one; and all of them, where its rule is about exchanges and not about a machine. One that
-    stands elsewhere, at a connection's end, say, explains none, and no more does one that is about bytes, but for the codes with which
-    brokers refuse just these (Rule.refused_with), of APIs that no other rule is about. `coverage`: what only that asks for is counted.
-    """
+    A finding explains error codes of the exchange that it stands at, at its request or its answer: the answer's own
+    ones; those of the partition that it is about, if it is about one; and all of them, where its rule is about
+    exchanges and not about a machine. One that stands elsewhere, at a connection's end, say, explains none, and no more
+    does one that is about bytes, but for the codes with which brokers refuse just these (Rule.refused_with), of APIs
+    that no other rule is about. `coverage`: what only that asks for is counted."""
 
     def __init__(self, registry: Registry, *, coverage: bool = False) -> None:
         self.observed = Observed()
@@ -208,7 +213,8 @@ class Observer:
             self._refused(request, response)
 
     def refusals(self, api_key: int, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
-        """Those of one answer, whose body was read elsewhere, with the weirds of both messages; no finding explains them here."""
+        """Those of one answer, whose body was read elsewhere, with the weirds of both messages; no finding explains
+        them here."""
         known = [self._known(refusal) for refusal in refusals]
         self.observed.answered.update(known)
         if api_key not in _JUDGED:
@@ -219,7 +225,9 @@ class Observer:
         for finding in findings:
             about = finding.witness[-1]
             place = about.flow, about.response_packet, about.correlation_id
-            left = self._open.pop(place, None) if finding.packet in (about.request_packet, about.response_packet) else None
+            left = (
+                self._open.pop(place, None) if finding.packet in (about.request_packet, about.response_packet) else None
+            )
             if left is not None:
                 explained = [one for one in left if _explains(finding, one[0])]
                 self.observed.explained.update(refusal for _, refusal in explained)
@@ -232,7 +240,10 @@ class Observer:
         assert isinstance(version, int)
         assert isinstance(api, str)
         client = request.client_id or host_of(request.client)
-        codes = [(placed, self._known(Refusal(api, placed.code, client))) for placed in self._codes.placed(response.body, api_key, version)]
+        codes = [
+            (placed, self._known(Refusal(api, placed.code, client)))
+            for placed in self._codes.placed(response.body, api_key, version)
+        ]
         self.observed.answered.update(refusal for _, refusal in codes)
         if api_key in _JUDGED:
             self._open[response.flow, response.packet, response.correlation_id] = codes
@@ -249,7 +260,11 @@ class Observer:
     def _known(self, refusal: Refusal) -> Refusal:
         """It, or what stands for all beyond the limit."""
         answered = self.observed.answered
-        return refusal if refusal in answered or len(answered) < limits.STATISTICS_ROWS else refusal._replace(client=OTHERS)
+        return (
+            refusal
+            if refusal in answered or len(answered) < limits.STATISTICS_ROWS
+            else refusal._replace(client=OTHERS)
+        )
 
 
 def _explains(finding: Finding, placed: PlacedCode) -> bool:

@@ -1,4 +1,5 @@
-"""Refusals that nobody is to blame for, and that say themselves why they came: the cause of each, by error code and API.
+"""Refusals that nobody is to blame for, and that say themselves why they came: the cause of each, by error code and
+API.
 
 What depends on what was before has a rule instead; these are for what no finding explains.
 """
@@ -21,8 +22,8 @@ _ANYWHERE: Final = {
     51: "transaction_open",
     55: "others_refused",
 }
-#: By API and error code: a leader that is none any more says so in two ways; who asks for a group is told that there is none, or none of
-#: that type.
+#: By API and error code: a leader that is none any more says so in two ways; who asks for a group is told that there is
+#: none, or none of that type.
 _THERE: Final = {
     ("ShareFetch", 74): "not_leader",
     ("JoinGroup", 79): "member_id_given",

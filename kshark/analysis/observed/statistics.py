@@ -1,4 +1,5 @@
-"""What a capture holds, counted: APIs and versions, latency, errors, connections, clients, share groups. Memory does not grow with it."""
+"""What a capture holds, counted: APIs and versions, latency, errors, connections, clients, share groups. Memory does
+not grow with it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _Client = tuple[str | None, str | None, str | None, str]
 
 
 class Percentiles:
-    """Of durations in ns, to three significant digits (the greatest, and the sum, exact): a few thousand counters however many there are.
+    """Of durations in ns, to three significant digits (the greatest, and the sum, exact): a few thousand counters
+    however many there are.
 
     Other amounts from 0 may be added as well.
     """
@@ -211,15 +213,21 @@ class Statistics:
             "first_time_ns": first,
             "last_time_ns": last,
             "messages": self._messages,
-            "exchanges": {outcome: self._outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")},
+            "exchanges": {
+                outcome: self._outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")
+            },
             "flows": [{"service": name, **counts} for name, counts in sorted(self._services.items())],
             "apis": [self._api(key, version, counts) for (key, version), counts in sorted(self._apis.items())],
             "errors": self._all_errors(),
             "clients": [
                 {"client_id": name, "software": software, "software_version": version, "address": address, **counts}
-                for (name, software, version, address), counts in sorted(self._clients.items(), key=lambda item: -item[1]["requests"])
+                for (name, software, version, address), counts in sorted(
+                    self._clients.items(), key=lambda item: -item[1]["requests"]
+                )
             ],
-            "share_groups": [_group(name, counts) for name, counts in sorted(self._groups.items(), key=lambda item: item[0] or "")],
+            "share_groups": [
+                _group(name, counts) for name, counts in sorted(self._groups.items(), key=lambda item: item[0] or "")
+            ],
         }
 
     def _api(self, key: int, version: int, counts: ApiCounts) -> dict[str, Any]:
@@ -258,7 +266,8 @@ def waited_in_full(body: Any, latency_ns: int) -> bool:
 
 
 def acknowledged_types(batch: Any) -> Counter[int]:
-    """Records of an acknowledgement batch by type: one type stands for the whole range, else each offset has its own (KIP-932)."""
+    """Records of an acknowledgement batch by type: one type stands for the whole range, else each offset has its own
+    (KIP-932)."""
     types: list[int] = batch.acknowledge_types or []
     if len(types) == 1:
         return Counter({types[0]: max(0, batch.last_offset - batch.first_offset + 1)})

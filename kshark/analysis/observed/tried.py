@@ -1,4 +1,5 @@
-"""What is read that puts rules about bytes to the test, where these are about some exchanges only (kshark.analysis.rules.rule.Read)."""
+"""What is read that puts rules about bytes to the test, where these are about some exchanges only
+(kshark.analysis.rules.rule.Read)."""
 
 from __future__ import annotations
 

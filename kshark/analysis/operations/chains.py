@@ -1,8 +1,8 @@
-"""Administrative operations on share groups as chains: what a client asked the group coordinator, and what that asked share coordinators.
+"""Administrative operations on share groups as chains: what a client asked the group coordinator, and what that asked
+share coordinators.
 
-A group coordinator answers its client when the share coordinators have answered it, so that the parts of a chain lie between the client's
-request and its answer. Source: KIP-932, "Administration".
-"""
+A group coordinator answers its client when the share coordinators have answered it, so that the parts of a chain lie
+between the client's request and its answer. Source: KIP-932, "Administration"."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_RE
 
 @dataclass(slots=True)
 class _Sight:
-    """What the capture holds of a connection: the packets of its first and last request that was read, and the holes in it."""
+    """What the capture holds of a connection: the packets of its first and last request that was read, and the holes in
+    it."""
 
     first: int
     last: int
@@ -88,12 +89,17 @@ class _SharePartition:
         made, deleted = self.initialized, self.asked.get(DELETE_SHARE_GROUP_STATE)
         if deleted is not None and deleted.fits(operation):
             return True
-        return made is not None and made.told.error_code == 0 and (deleted is None or deleted.told.packet < made.told.packet)
+        return (
+            made is not None
+            and made.told.error_code == 0
+            and (deleted is None or deleted.told.packet < made.told.packet)
+        )
 
 
 @dataclass(slots=True)
 class _Group:
-    """A share group. `joined`: its first member waits for partitions; `heard` where heartbeats came since, the last with packet `beat`."""
+    """A share group. `joined`: its first member waits for partitions; `heard` where heartbeats came since, the last
+    with packet `beat`."""
 
     partitions: dict[Partition, _SharePartition] = field(default_factory=dict)
     joined: Operation | None = None
@@ -109,11 +115,12 @@ class _Late(NamedTuple):
 
 
 class Administration:
-    """`feed` takes events in the order of the time line and gives the operations that are over by then, `close` the rest.
+    """`feed` takes events in the order of the time line and gives the operations that are over by then, `close` the
+    rest.
 
-    What an operation lacks may be late, or in a hole that is seen later: until the end it waits for that. Beyond limits.SHARE_PARTITIONS
-    the groups that were not heard of for longest are forgotten: what share coordinators did for them is out of sight.
-    """
+    What an operation lacks may be late, or in a hole that is seen later: until the end it waits for that. Beyond
+    limits.SHARE_PARTITIONS the groups that were not heard of for longest are forgotten: what share coordinators did for
+    them is out of sight."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[str, _Group] = OrderedDict()
@@ -168,7 +175,8 @@ class Administration:
     # -- members
 
     def _beat(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> Iterator[Operation]:
-        """A group comes to be with its first heartbeat; its members are assigned what share coordinators were given a state of."""
+        """A group comes to be with its first heartbeat; its members are assigned what share coordinators were given a
+        state of."""
         if answer is None or answer.error_code:
             return
         group_id, is_new = asked.group_id, asked.group_id not in self._groups
@@ -176,13 +184,19 @@ class Administration:
         if asked.member_epoch == 0:
             if is_new and answer.member_epoch <= _FIRST_EPOCH:
                 yield operation_of(event, "create", group_id, 0)
-            if asked.subscribed_topic_names and group.joined is None and not any(one.assigned for one in group.partitions.values()):
+            if (
+                asked.subscribed_topic_names
+                and group.joined is None
+                and not any(one.assigned for one in group.partitions.values())
+            ):
                 group.joined = operation_of(event, "assign", group_id, 0)
         if group.joined is not None:
             group.heard += [sight] if sight not in group.heard else []
             group.beat = sight.last
         rows = []
-        for key in sorted(partitions_of(answer.assignment.topic_partitions or ())) if answer.assignment is not None else ():
+        for key in (
+            sorted(partitions_of(answer.assignment.topic_partitions or ())) if answer.assignment is not None else ()
+        ):
             one = self._in(group, key)
             if not one.assigned:
                 one.assigned = True
@@ -201,7 +215,9 @@ class Administration:
         assert request is not None
         assert isinstance(request.api_key, int)
         results = getattr(answer, "results", None) or ()
-        errors = {(topic.topic_id, one.partition): one.error_code for topic in results for one in topic.partitions or ()}
+        errors = {
+            (topic.topic_id, one.partition): one.error_code for topic in results for one in topic.partitions or ()
+        }
         group = self._of(asked.group_id)
         for topic in asked.topics or ():
             for one in topic.partitions or ():
@@ -259,7 +275,8 @@ class Administration:
 
 
 def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationPartition, list[_Sight]]]:
-    """Finds what share coordinators were asked for an operation; what it lacks, with the connections on which that would be."""
+    """Finds what share coordinators were asked for an operation; what it lacks, with the connections on which that
+    would be."""
     if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
         operation.partitions = [*_spread(group, operation)]
     operation.in_sight = any(one.asked for one in group.partitions.values())
@@ -314,8 +331,12 @@ def _concluded(late: _Late) -> Operation:
     if operation.outcome == "done" and operation.operation != "describe_offsets":
         asked = ((row, row.share_coordinator) for row in operation.partitions)
         _lack(operation, "not_accepted", (row for row, told in asked if told is not None and told.error_code))
-        _lack(operation, "not_asked", (row for row, sights in lacking if any(sight.shows(operation) for sight in sights)))
-    operation.in_sight = None if operation.in_sight is None else operation.in_sight and all(row.lacking for row, _ in lacking)
+        _lack(
+            operation, "not_asked", (row for row, sights in lacking if any(sight.shows(operation) for sight in sights))
+        )
+    operation.in_sight = (
+        None if operation.in_sight is None else operation.in_sight and all(row.lacking for row, _ in lacking)
+    )
     return operation
 
 
@@ -324,7 +345,9 @@ def _unassigned(group: _Group) -> Operation | None:
     operation = group.joined
     if operation is None or any(sight.holes.between(operation.packet, sight.last) for sight in group.heard):
         return None
-    if group.beat <= max([operation.packet, *(made.told.packet for one in group.partitions.values() if (made := one.initialized))]):
+    if group.beat <= max(
+        [operation.packet, *(made.told.packet for one in group.partitions.values() if (made := one.initialized))]
+    ):
         return None
     operation.partitions = [_initialized(key, one) for key, one in sorted(group.partitions.items()) if one.asked]
     operation.in_sight = bool(operation.partitions)

@@ -1,4 +1,5 @@
-"""What administrators ask of share groups and are told: an operation for each group of a request, without what share coordinators do."""
+"""What administrators ask of share groups and are told: an operation for each group of a request, without what share
+coordinators do."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ _NAMED: Final = 8
 
 
 def renewal_refused(now: Acknowledging) -> Argument | None:
-    """Locks that could not be renewed: they had run out, or never were; or the group may not renew (share.renew.acknowledge.enable)."""
+    """Locks that could not be renewed: they had run out, or never were; or the group may not renew
+    (share.renew.acknowledge.enable)."""
     if now.error not in (_INVALID_REQUEST, _INVALID_RECORD_STATE):
         return None
     if all(run.type != RENEW for run in now.runs):
@@ -61,7 +62,8 @@ def beyond_the_end(now: Acknowledging) -> Argument | None:
 
 
 def _past_the_end(now: Acknowledging) -> Argument:
-    """A leader that has begun anew does not know of all that it or another one handed out before; of this nobody was handed any."""
+    """A leader that has begun anew does not know of all that it or another one handed out before; of this nobody was
+    handed any."""
     if now.extent[1] <= now.share_partition.reached:
         because: str | None = "leader_moved"
     else:
@@ -78,7 +80,8 @@ def after_the_lock(now: Acknowledging) -> Argument | None:
 
 
 def for_each_delivery(now: Acknowledging) -> Argument | None:
-    """The member was handed the records twice, as their lock had run out, and acknowledges each: the first one was taken for both."""
+    """The member was handed the records twice, as their lock had run out, and acknowledges each: the first one was
+    taken for both."""
     if now.error != _INVALID_RECORD_STATE:
         return None
     for piece in now.pieces:
@@ -88,7 +91,8 @@ def for_each_delivery(now: Acknowledging) -> Argument | None:
         again, *earlier = [hold.step for hold in _mine(piece.value[0], by)]
         if earlier:
             text = (
-                f"{earlier[0].here} had handed out {told(piece.first, piece.last)} ({earlier[0].packets}), and {again.here} did again when "
+                f"{earlier[0].here} had handed out {told(piece.first, piece.last)} ({earlier[0].packets}), and "
+                f"{again.here} did again when "
                 f"the lock was out ({again.packets}); {by.here} had {piece.value[0].how} them already ({by.packets})"
             )
             return refusal(now, text, "after_lock", (piece.first, piece.last), (earlier[0], again, by), noted=True)
@@ -96,7 +100,8 @@ def for_each_delivery(now: Acknowledging) -> Argument | None:
 
 
 def not_owned(now: Acknowledging) -> Argument | None:
-    """Records that another member has acquired, and that were not this one's until their lock was out: whether that is proved or not."""
+    """Records that another member has acquired, and that were not this one's until their lock was out: whether that is
+    proved or not."""
     if now.error != _INVALID_RECORD_STATE or _late(now) is not None:
         return None
     for piece in now.pieces:
@@ -145,7 +150,13 @@ def not_acquired(now: Acknowledging) -> Argument | None:
     if now.missing and now.is_all_seen:
         first, last = now.missing[0]
         because = "disorder" if now.step.connection.clock.disorder_ns else None  # the answer may stand behind it
-        return refusal(now, f"the member was handed {told(first, last)} by no answer", "not_acquired", (first, last), because=because)
+        return refusal(
+            now,
+            f"the member was handed {told(first, last)} by no answer",
+            "not_acquired",
+            (first, last),
+            because=because,
+        )
     return None
 
 
@@ -153,7 +164,8 @@ def not_acquired(now: Acknowledging) -> Argument | None:
 
 
 def nothing_acquired(now: Acknowledging) -> Argument | None:
-    """The broker knows nothing of the group in this partition; another one may have led it. Kafka: SharePartitionManager.acknowledge."""
+    """The broker knows nothing of the group in this partition; another one may have led it. Kafka:
+    SharePartitionManager.acknowledge."""
     if now.error != _UNKNOWN_TOPIC_OR_PARTITION or now.share_partition.acquired_here or not now.is_all_seen:
         return None
     session = now.session
@@ -170,14 +182,18 @@ def not_led_here(now: Acknowledging) -> Argument | None:
     if now.error not in _NOT_LEADER:
         return None
     unknown = now.error == _UNKNOWN_TOPIC_OR_PARTITION
-    text = "the broker does not lead this partition, or " + ("has handed out none of its records" if unknown else "not any more")
+    text = "the broker does not lead this partition, or " + (
+        "has handed out none of its records" if unknown else "not any more"
+    )
     return refusal(now, text, "not_leader", now.extent)
 
 
 def not_told(now: Acknowledging) -> Argument:
     """What is left."""
     known = now.pieces and not now.missing
-    because = "lock_unknown" if known and any(len(one.value) > 1 for one in now.pieces) else now.share_partition.doubt[1]
+    because = (
+        "lock_unknown" if known and any(len(one.value) > 1 for one in now.pieces) else now.share_partition.doubt[1]
+    )
     return refusal(now, "the capture does not tell why", "unknown", now.extent, because=because)
 
 
@@ -188,7 +204,10 @@ def no_result(now: Acknowledging) -> Argument | None:
     """The answer says nothing of a partition that was acknowledged."""
     if now.error is not None or not now.runs or now.step.answer is None:
         return None
-    text = f"{now.step.here} acknowledges {acknowledged(now)}; its answer says nothing of partition {now.partition[1]} ({now.step.packets})"
+    text = (
+        f"{now.step.here} acknowledges {acknowledged(now)}; its answer says nothing of partition {now.partition[1]} "
+        f"({now.step.packets})"
+    )
     return Argument(text, (now.step,), EXCHANGE, partition=now.partition, offsets=now.extent)
 
 
@@ -208,7 +227,10 @@ def _holds(piece: Piece) -> tuple[Step, ...]:
 def _out(piece: Piece) -> str:
     hold = piece.value[0].hold
     assert hold is not None
-    return f"the lock of {told(piece.first, piece.last)} began with {hold.since.here} ({hold.since.packets}) and had run out"
+    return (
+        f"the lock of {told(piece.first, piece.last)} began with {hold.since.here} ({hold.since.packets}) and had run "
+        f"out"
+    )
 
 
 def _is_of_another(record: Record, step: Step) -> bool:
@@ -241,17 +263,24 @@ def _said_before(now: Acknowledging, piece: Piece) -> Step | None:
 
 
 def _is_first(now: Acknowledging, record: Record) -> bool:
-    """Whether the member was handed these once, as all that it was handed tells, or their count. 4.1 takes some deliveries back."""
+    """Whether the member was handed these once, as all that it was handed tells, or their count. 4.1 takes some
+    deliveries back."""
     hold, session = record.hold, now.session
     if now.is_all_seen:
         return True
     if record.count == 1:
         return session is not None and all_say(session.releases, "release_uncounts") is False
-    return record.count == 2 and hold is not None and hold.before is not None and hold.before.step.member_id != now.step.member_id
+    return (
+        record.count == 2
+        and hold is not None
+        and hold.before is not None
+        and hold.before.step.member_id != now.step.member_id
+    )
 
 
 def _goes_on(now: Acknowledging, before: Step) -> bool:
-    """Whether the member's session went on since an exchange before, and no answer of it that may have handed records out is missing."""
+    """Whether the member's session went on since an exchange before, and no answer of it that may have handed records
+    out is missing."""
     session = now.session
     if session is None or session.unbroken is None or max(session.last_unread, session.unheard) > before.packet:
         return False
@@ -267,8 +296,12 @@ def _late(now: Acknowledging) -> Piece | None:
         hold = mine[0]
         if hold is None or any(one is None or one.step is not hold.step for one in mine):
             continue
-        lost = all(one.hold is not hold and _went_to_another(one, step) for one in piece.value)  # not before the lock was out
-        out = hold.late_ns < step.time_ns and all(one.stage not in TERMINAL and one.how != "released" for one in piece.value)
+        lost = all(
+            one.hold is not hold and _went_to_another(one, step) for one in piece.value
+        )  # not before the lock was out
+        out = hold.late_ns < step.time_ns and all(
+            one.stage not in TERMINAL and one.how != "released" for one in piece.value
+        )
         if lost or out:
             return piece._replace(value=(Record(AVAILABLE, None, hold),))
     return None
@@ -278,7 +311,8 @@ ACK_REFUSED: Final = Rule(
     number=None,
     code="ACK_REFUSED",
     text="Acknowledgements of a partition were refused, and the capture cannot tell why.",
-    advice="Take the records for not acknowledged: they come again. A capture that holds the member's join and all its connections, "
+    advice="Take the records for not acknowledged: they come again. A capture that holds the member's join and all "
+    "its connections, "
     "and loses nothing, tells why.",
     source="KIP-932",
     blame=(),
@@ -292,7 +326,8 @@ ROWS: Final = (
         code="ACK_NOT_ACQUIRED",
         text="Records are acknowledged that nobody has acquired, or that were given back.",
         must="Only records that the member has acquired are acknowledged.",
-        advice="Acknowledge by acquired_records of the answer, not by the batches beside them, and nothing that was released.",
+        advice="Acknowledge by acquired_records of the answer, not by the batches beside them, and nothing that was "
+        "released.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
@@ -311,9 +346,12 @@ ROWS: Final = (
         code="ACK_NOT_OWNER",
         text="Records are acknowledged that another member has acquired.",
         must="Records are acknowledged by the member that has acquired them.",
-        advice="Keep what is to be acknowledged with the member and the session it was acquired in; drop it when the lock is out.",
-        wrong="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
-        right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, accept 0-9 → 0",
+        advice="Keep what is to be acknowledged with the member and the session it was acquired in; drop it when the "
+        "lock is out.",
+        wrong="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1, accept "
+        "0-9 → 0, t[0] 121",
+        right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, "
+        "accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
         causes=("not_owner",),
         verdicts=EXPLAINS,
@@ -328,13 +366,17 @@ ROWS: Final = (
         advice="Take records off the list when their acknowledgement is sent; what came of it is in the answer.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; "
         "ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
-        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch 2, accept 0-4 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch "
+        "2, accept 0-4 → 0",
         source="Kafka: SharePartition.acknowledge",
         tickets=("confluentinc/librdkafka#5393",),
         causes=("twice",),
         verdicts=EXPLAINS,
         machine=IN_FLIGHT,
-        checks=(Check(twice, order=70, about=Acknowledging), Check(accepted_twice, trigger=NOT_HELD, about=Acknowledging)),
+        checks=(
+            Check(twice, order=70, about=Acknowledging),
+            Check(accepted_twice, trigger=NOT_HELD, about=Acknowledging),
+        ),
     ),
     Rule(
         number=59,
@@ -349,14 +391,18 @@ ROWS: Final = (
         causes=("after_lock",),
         verdicts=NOTES,
         machine=IN_FLIGHT,
-        checks=(Check(after_the_lock, order=50, about=Acknowledging), Check(for_each_delivery, order=55, about=Acknowledging)),
+        checks=(
+            Check(after_the_lock, order=50, about=Acknowledging),
+            Check(for_each_delivery, order=55, about=Acknowledging),
+        ),
     ),
     Rule(
         number=63,
         code="ACK_RESULT_MISSING",
         text="The answer says nothing of a partition that was acknowledged.",
         must="An answer says of each partition what became of its acknowledgements.",
-        advice="Take them for lost, as Java clients do (INVALID_RECORD_STATE): the records come again. Report it to Kafka with these "
+        advice="Take them for lost, as Java clients do (INVALID_RECORD_STATE): the records come again. Report it to "
+        "Kafka with these "
         "packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, no t[0]",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
@@ -369,7 +415,8 @@ ROWS: Final = (
         number=65,
         code="ACK_WRONG_LEADER",
         text="A partition is acknowledged to a broker that does not lead it.",
-        advice="Ask for the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: it hands the records "
+        advice="Ask for the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: it "
+        "hands the records "
         "out again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 6",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
@@ -385,7 +432,8 @@ ROWS: Final = (
         code="RENEW_REFUSED",
         text="Locks could not be renewed.",
         must="A lock is renewed while it lasts, by the member that holds it.",
-        advice="Renew well before the lock is out (acquisition_lock_timeout_ms), and only records that are held; the group may "
+        advice="Renew well before the lock is out (acquisition_lock_timeout_ms), and only records that are held; the "
+        "group may "
         "forbid it (share.renew.acknowledge.enable).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-9 → 0",

@@ -22,7 +22,8 @@ def overtook(odd: Oddity) -> Argument | None:
 
 
 def asked_by_nobody(odd: Oddity) -> Argument | None:
-    """What was asked before the capture is answered in it; and behind one such answer others follow: it is told of the first alone."""
+    """What was asked before the capture is answered in it; and behind one such answer others follow: it is told of the
+    first alone."""
     connection, follows = odd.connection, odd.end is None and odd.connection.orphans > 0
     return unwanted(odd) if connection.flow.opened_by is not None and not follows else None
 
@@ -48,7 +49,10 @@ def timed_out(odd: Oddity) -> Argument | None:
     """What is closed after so long may have been closed for another reason."""
     if odd.end is None or odd.closed_by != "client":
         return None
-    text = f"{odd.detail} had been open for 30 seconds or longer when the client closed the connection{odd.often} (packet {odd.end.packet})"
+    text = (
+        f"{odd.detail} had been open for 30 seconds or longer when the client closed the connection{odd.often} (packet "
+        f"{odd.end.packet})"
+    )
     return replace(odd.at_end(), text=text)
 
 
@@ -132,7 +136,8 @@ ROWS: Final = (
         checks=(Check(reused),),
         told="its correlation id is that of an open request",
         must="Each open request of a connection has a correlation id of its own.",
-        advice="Count correlation ids for each connection, and use none again while it is open: answers could not be told apart.",
+        advice="Count correlation ids for each connection, and use none again while it is open: answers could not be "
+        "told apart.",
         wrong="Metadata #7; Metadata #7; answer #7",
         right="Metadata #7; answer #7; Metadata #7",
     ),
@@ -149,6 +154,7 @@ ROWS: Final = (
         weird=("REQUEST_TIMEOUT_CLOSE",),
         read="due",
         checks=(Check(timed_out),),
-        advice="Look at what the broker did meanwhile: whether it stood still, or the network lost the request or its answer.",
+        advice="Look at what the broker did meanwhile: whether it stood still, or the network lost the request or its "
+        "answer.",
     ),
 )

@@ -1,4 +1,5 @@
-"""Acknowledgement batches that contradict themselves: brokers refuse the partition before they look at its records. Rules 48 to 53."""
+"""Acknowledgement batches that contradict themselves: brokers refuse the partition before they look at its records.
+Rules 48 to 53."""
 
 from __future__ import annotations
 
@@ -25,7 +26,12 @@ def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
         if fault is None or fault[0] != cause:
             return None
         batch = fault[1]
-        return refusal(now, f"the batch {told(batch.first, batch.last)} is refused: {CAUSES[cause]}", cause, (batch.first, batch.last))
+        return refusal(
+            now,
+            f"the batch {told(batch.first, batch.last)} is refused: {CAUSES[cause]}",
+            cause,
+            (batch.first, batch.last),
+        )
 
     look.__name__ = f"is_{cause}"
     return Check(look, trigger=trigger, order=10 + get_args(Fault).index(cause), about=Acknowledging)

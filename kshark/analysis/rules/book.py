@@ -1,4 +1,5 @@
-"""What is derived from rows of rules: the bodies that are read, the checks of each step, the fast path's triggers, Spark's buckets."""
+"""What is derived from rows of rules: the bodies that are read, the checks of each step, the fast path's triggers,
+Spark's buckets."""
 
 from __future__ import annotations
 
@@ -34,9 +35,11 @@ class RuleBook:
                 if machine is not None
             )
         )
-        #: What explains a refusal, by the step's kind and reply, first things first: the first one proved gives it its one cause.
-        #: And what else is worth saying of a request, refused or not.
-        self.explanations, self.remarks = _by_step([one for one in self.checks(SESSION) if one.check.about is not SessionEnd], REPLIES)
+        #: What explains a refusal, by the step's kind and reply, first things first: the first one proved gives it its
+        #: one cause. And what else is worth saying of a request, refused or not.
+        self.explanations, self.remarks = _by_step(
+            [one for one in self.checks(SESSION) if one.check.about is not SessionEnd], REPLIES
+        )
         #: What is worth saying where a connection of a session ends.
         self.endings: Final = tuple(one for one in self.checks(SESSION) if one.check.about is SessionEnd)
         #: The same of heartbeats.
@@ -52,17 +55,21 @@ class RuleBook:
     @property
     def visited(self) -> frozenset[int]:
         """The APIs of machines that have rules, but for the session's, and of these rules."""
-        others = ((rule, machine) for rule in self.rules if (machine := rule.machine) is not None and machine is not SESSION)
+        others = (
+            (rule, machine) for rule in self.rules if (machine := rule.machine) is not None and machine is not SESSION
+        )
         return frozenset(api_key for rule, machine in others for api_key in (*machine.apis, *rule.apis))
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
-        """What keeps a request that was due and accepted from the fast path, and a member from passing Spark's screen unseen."""
+        """What keeps a request that was due and accepted from the fast path, and a member from passing Spark's screen
+        unseen."""
         return tuple(dict.fromkeys(one.check.trigger for one in self.remarks[SUBSEQUENT, ACCEPTED]))
 
     @property
     def bucket(self) -> tuple[str, ...]:
-        """The columns by which exchanges have to lie together for every machine that has rules: what all their keys have in common.
+        """The columns by which exchanges have to lie together for every machine that has rules: what all their keys
+        have in common.
 
         An exchange that lacks one of them is no machine's, and may lie anywhere.
         """
@@ -71,7 +78,12 @@ class RuleBook:
 
     def checks(self, machine: Machine) -> list[Checked]:
         """The checks of a machine's steps."""
-        return [Checked(rule, check) for rule in self.rules for check in rule.checks if (check.machine or rule.machine) is machine]
+        return [
+            Checked(rule, check)
+            for rule in self.rules
+            for check in rule.checks
+            if (check.machine or rule.machine) is machine
+        ]
 
 
 def _by_step(checks: list[Checked], replies: Iterable[Any]) -> tuple[Checks, Checks]:
@@ -83,4 +95,7 @@ def _by_step(checks: list[Checked], replies: Iterable[Any]) -> tuple[Checks, Che
 
 
 def _of_steps(checks: list[Checked], steps: list[tuple[Kind, Any]]) -> Checks:
-    return {step: tuple(one for one in checks if step[0] in one.check.kinds and step[1] in one.check.replies) for step in steps}
+    return {
+        step: tuple(one for one in checks if step[0] in one.check.kinds and step[1] in one.check.replies)
+        for step in steps
+    }

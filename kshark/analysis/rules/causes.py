@@ -1,4 +1,5 @@
-"""Causes: why what a finding is about came about, a stable word each; `kshark explain` tells what it means, and which rules name it."""
+"""Causes: why what a finding is about came about, a stable word each; `kshark explain` tells what it means, and which
+rules name it."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ CAUSES: Final = {
     "two_writers": "another connection, with a count of its own, used the session meanwhile",
     "reopened_elsewhere": "another connection opened the session anew",
     "overtaken": "another connection moved the session on while the request waited",
-    "given_up": "the client had ended a connection with a request open, and gone on elsewhere, before the broker took that request",
+    "given_up": "the client had ended a connection with a request open, and gone on elsewhere, before the broker took "
+    "that request",
     "concurrent_requests": "requests of two connections were open at the same time, and one of them was taken first",
     "broker_anomaly": "no state of the session explains the answer: the broker is wrong",
     # What took a session.
-    "connection_closed": "the connection that opened the session was closed, and the session with it (Kafka 4.1 and later)",
+    "connection_closed": "the connection that opened the session was closed, and the session with it (Kafka 4.1 and "
+    "later)",
     "old_connection_closed": "an older connection of the member was closed, and the new session with it (Kafka 4.1)",
     "broker_restart": "the broker was started again: all its sessions were lost",
     "evicted": "the session was idle, and gave way to another (Kafka 4.0)",
@@ -44,7 +47,8 @@ CAUSES: Final = {
     "not_owner": "another member has acquired the records",
     "twice": "the member had acknowledged the records before",
     "after_lock": "the lock of the records had run out",
-    "half_taken": "the member still had the records, and had been refused some of them before: the broker took those all the same",
+    "half_taken": "the member still had the records, and had been refused some of them before: the broker took those "
+    "all the same",
     "renew_disabled": "the group does not let its members renew locks (share.renew.acknowledge.enable)",
     "not_leader": "the broker does not lead the partition, or not any more",
     "unknown_topic": "the broker knows no topic with that id",

@@ -21,16 +21,25 @@ def overtaken(now: Situation) -> Argument | None:
     step = now.step
     if now.overtaker is not None:
         ahead = now.overtaker
-        text = f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then {step.story}"
+        text = (
+            f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then "
+            f"{step.story}"
+        )
         return Argument(text, (*now.known, ahead, step), cause="overtaken")
     rival = next((other for other in now.rivals if not now.is_shifted(other)), None)
     if now.met is None or not any(state.due == step.epoch for state in now.met) or rival is None:
         return None
     first, second = (rival, step) if rival.packet < step.packet else (step, rival)
-    text = f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; {step.story}"
+    text = (
+        f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; "
+        f"{step.story}"
+    )
     given_up = next((end for end in first.connection.ends if end.by == "client" and end.packet < second.packet), None)
     if given_up is not None:
-        text = f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on with {second.here}"
+        text = (
+            f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on "
+            f"with {second.here}"
+        )
         return Argument(text, (*now.known, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
     because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
     needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
@@ -38,7 +47,8 @@ def overtaken(now: Situation) -> Argument | None:
 
 
 def overtaken_and_served(now: Situation) -> Argument | None:
-    """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later epoch only."""
+    """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later
+    epoch only."""
     step, ahead = now.step, now.overtaker
     if ahead is None or step.answer is None or not step.answer.acquired:
         return None
@@ -58,7 +68,10 @@ def two_writers(now: Situation) -> Argument | None:
     opening = session.opening
     elsewhere = opening is not None and opening.connection is not step.connection and opening.packet > here.packet
     told = opening if elsewhere and opening is not None else last
-    text = f"{here.story}; {told.story} on {told.connection.client}{_same(told, step)}; {step.story} on {step.connection.client} again"
+    text = (
+        f"{here.story}; {told.story} on {told.connection.client}{_same(told, step)}; {step.story} on "
+        f"{step.connection.client} again"
+    )
     return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
@@ -80,7 +93,8 @@ def crossed(now: Situation) -> Argument | None:
 
 
 def concurrent(now: Situation) -> Argument | None:
-    """Sent while another request of the session was open on another connection; on one connection they are handled in order."""
+    """Sent while another request of the session was open on another connection; on one connection they are handled in
+    order."""
     step, session = now.step, now.session
     if now.met is not None and not now.agreeing:
         return None
@@ -110,18 +124,21 @@ def concurrent(now: Situation) -> Argument | None:
 
 
 def _may_be_copies(other: Step, step: Step) -> bool:
-    """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once but by the clock
-    of one of its sides."""
+    """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once
+    but by the clock of one of its sides."""
     if other.epoch == step.epoch:
         is_alike = step.answer is None or step.reply is other.reply
-        return is_alike and (is_again(step, other) or (step.answer is not None and step.end < other.end and may_be_one(step, other)))
+        return is_alike and (
+            is_again(step, other) or (step.answer is not None and step.end < other.end and may_be_one(step, other))
+        )
     return step.kind is SUBSEQUENT and other.is_counted and step.is_counted and step.epoch != next_epoch(other.epoch)
 
 
 SEEN_TWICE: Final = Rule(
     number=None,
     code="SEEN_TWICE",
-    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. One of them is judged.",
+    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. One of them is "
+    "judged.",
     advice="Nothing in the client: capture one side of the proxy.",
     source="",
     blame=(),
@@ -149,7 +166,8 @@ ROWS: Final = (
         code="DUPLICATE_MEMBER",
         text="Two connections use one member id, each with its own count.",
         must="A member id is one consumer's, which uses a session from one place.",
-        advice="Give each consumer a member id of its own, a random uuid made when it starts. Look for a copied id, or for one "
+        advice="Give each consumer a member id of its own, a random uuid made when it starts. Look for a copied id, "
+        "or for one "
         "consumer used by two threads.",
         wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
@@ -164,10 +182,13 @@ ROWS: Final = (
         code="CONCURRENT_SESSION_REQUESTS",
         text="A request of the session was sent while another was open on another connection.",
         must="A session has one request open at a time.",
-        advice="Wait for the answer before the next request of the session is sent, also while a ShareFetch waits for records: two "
+        advice="Wait for the answer before the next request of the session is sent, also while a ShareFetch waits for "
+        "records: two "
         "connections have no order among each other.",
-        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 0; ShareFetch epoch 3 → 0",
-        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 → 0",
+        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 0; ShareFetch "
+        "epoch 3 → 0",
+        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "
+        "3 → 0",
         source="Kafka: ShareConsumeRequestManager",
         tickets=("twmb/franz-go#922",),
         at="request",
@@ -179,10 +200,13 @@ ROWS: Final = (
         code="FETCH_OVERTAKEN",
         text="A waiting fetch whose session moved on before its answer; what it acquired stays locked.",
         must="No request of the session is sent while a ShareFetch of it waits.",
-        advice="Wait for the ShareFetch (a shorter max_wait_ms makes that quick), then acknowledge. What the overtaken one acquired "
+        advice="Wait for the ShareFetch (a shorter max_wait_ms makes that quick), then acknowledge. What the "
+        "overtaken one acquired "
         "comes again when its lock is out, counted once more.",
-        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 123; ShareFetch epoch 0 → 0",
-        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 → 0",
+        wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 123; "
+        "ShareFetch epoch 0 → 0",
+        right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "
+        "3 → 0",
         source="Kafka: ShareSessionContext",
         tickets=("twmb/franz-go#922",),
         verdicts=NOTES_TOO,

@@ -33,7 +33,11 @@ def held_by_another(now: Acquiring) -> Argument | None:
 def held_already(now: Acquiring) -> Argument | None:
     """Records whose lock the member itself still has, not by this very request as another connection carried it."""
     for piece, hold in _locked(now):
-        if hold.step.member_id == now.step.member_id and hold.step is not now.step and not is_again(hold.step, now.step):
+        if (
+            hold.step.member_id == now.step.member_id
+            and hold.step is not now.step
+            and not is_again(hold.step, now.step)
+        ):
             return again(now, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
     return None
 
@@ -70,9 +74,9 @@ def below_the_start(now: Acquiring) -> Argument | None:
 def outside_of_its_records(now: Acquiring) -> Argument | None:
     """Offsets before the first batch of the answer, or behind the last one; all of its batches were read.
 
-    Where compaction has taken records a leader counts their offsets all the same (Kafka: SharePartition.acquire). Nothing is said where
-    that is likely: others of the answer are missing, too, it has counted up to what was asked for, or did so before, for another delivery.
-    """
+    Where compaction has taken records a leader counts their offsets all the same (Kafka: SharePartition.acquire).
+    Nothing is said where that is likely: others of the answer are missing, too, it has counted up to what was asked
+    for, or did so before, for another delivery."""
     most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
         return None
@@ -96,7 +100,10 @@ def had_records_all_the_time(now: Acquiring) -> Argument | None:
             for lack in between(hold.lacks, piece.first, piece.last):
                 found = recorded(handed.lacks, lack.first, lack.last) if lack.kind == OUTSIDE else None
                 if found is not None:
-                    text = f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them ({hold.step.packets})"
+                    text = (
+                        f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them "
+                        f"({hold.step.packets})"
+                    )
                     return say(now, Handed(*found, handed.number, ()), text, (hold.step,))
     return None
 
@@ -150,12 +157,20 @@ def _is_next(now: Acquiring, piece: Piece) -> bool:
 
 # -- words
 
-_DONE: Final = {"accepted": "accepted", "rejected": "rejected", "gap": "passed over", "released": "released for the last time"}
+_DONE: Final = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "gap": "passed over",
+    "released": "released for the last time",
+}
 
 
 def _lock(hold: Hold) -> str:
     """`exchange 7 (ShareFetch) (packets 40, 44), 30 s before their lock is out`."""
-    return f"{hold.since.here} ({hold.since.packets}), and their lock was not out before {hold.lock_ns / 1e9:g} s had gone by"
+    return (
+        f"{hold.since.here} ({hold.since.packets}), and their lock was not out before {hold.lock_ns / 1e9:g} s had "
+        f"gone by"
+    )
 
 
 def say(
@@ -170,15 +185,20 @@ def say(
 ) -> Argument:
     """An argument about a range that is handed out; `before`: exchanges by which one knows."""
     step, (first, last) = now.step, range_[:2]
-    said = f"{step.here} is handed {told(first, last)} of partition {now.share_partition.partition[1]} ({step.packets}): {text}"
+    said = (
+        f"{step.here} is handed {told(first, last)} of partition {now.share_partition.partition[1]} ({step.packets}): "
+        f"{text}"
+    )
     partition = now.share_partition.partition
-    return Argument(said, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last))
+    return Argument(
+        said, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last)
+    )
 
 
 def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
-    """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of its requests is
-    missing, on whatever connection. Of two that were under way together either may have been first, and its session have ended then.
-    """
+    """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of
+    its requests is missing, on whatever connection. Of two that were under way together either may have been first, and
+    its session have ended then."""
     session = before.connection.state_of(before.group_id, before.member_id)
     if session is None or before.packet <= now.share_partition.shaken:
         return None
@@ -195,11 +215,15 @@ ROWS: Final = (
         code="OVERLAPPING_ACQUISITION",
         text="Records are handed to a member while another one still has them.",
         must="A record is acquired by one member at a time.",
-        advice="Process records so that twice does no harm: until the broker is mended two consumers work on the same ones, and one of the "
-        "two acknowledgements is refused with 121. Look for a change of leader or a restart before that; Kafka 4.2 mended two such faults. "
+        advice="Process records so that twice does no harm: until the broker is mended two consumers work on the same "
+        "ones, and one of the "
+        "two acknowledgements is refused with 121. Look for a change of leader or a restart before that; Kafka 4.2 "
+        "mended two such faults. "
         "Else report it to Kafka with these packets.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; ShareFetch epoch 1 → 0",
-        right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → 0",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; ShareFetch "
+        "epoch 1 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → "
+        "0",
         source="Kafka: SharePartition.acquire",
         tickets=("KAFKA-19632", "KAFKA-19954"),
         blame=("broker",),
@@ -211,9 +235,11 @@ ROWS: Final = (
         code="EARLY_REDELIVERY",
         text="Records are handed to their member again before their lock is out.",
         must="Records come to their member again only when their lock is out, or when they were given back.",
-        advice="Drop the second copy where the first is still being worked on, and acknowledge the records once. Report it to Kafka with "
+        advice="Drop the second copy where the first is still being worked on, and acknowledge the records once. "
+        "Report it to Kafka with "
         "these packets.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2; ShareFetch epoch 2 → 0",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2; ShareFetch epoch "
+        "2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: SharePartition.acquire",
         blame=("broker",),
@@ -224,12 +250,15 @@ ROWS: Final = (
         number=74,
         code="REDELIVERY_AFTER_TERMINAL",
         text="Records are handed out again that were accepted or rejected.",
-        must="A record whose accept or reject was taken is not handed out again, unless the offsets of the group are reset.",
-        advice="Process records so that twice does no harm. See whether somebody reset the offsets of the group; else report it to Kafka "
+        must="A record whose accept or reject was taken is not handed out again, unless the offsets of the group are "
+        "reset.",
+        advice="Process records so that twice does no harm. See whether somebody reset the offsets of the group; else "
+        "report it to Kafka "
         "with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
-        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, offsets 10-19",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, "
+        "offsets 10-19",
         source="Kafka: SharePartition.acknowledge",
         blame=("broker",),
         machine=IN_FLIGHT,
@@ -238,11 +267,15 @@ ROWS: Final = (
     Rule(
         number=81,
         code="ACQUIRED_OUTSIDE_RECORDS",
-        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and where they are none, "
+        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and "
+        "where they are none, "
         "they are lost.",
-        must="The acquired ranges of an answer lie between the first offset of its records and the last, but for what compaction took.",
-        advice="On a compacted topic such offsets are gaps, and nothing is lost. Where they come again with records, report it to Kafka "
-        "with these packets; until it is mended release what lies outside of the batches, and do not pass over it as gaps.",
+        must="The acquired ranges of an answer lie between the first offset of its records and the last, but for what "
+        "compaction took.",
+        advice="On a compacted topic such offsets are gaps, and nothing is lost. Where they come again with records, "
+        "report it to Kafka "
+        "with these packets; until it is mended release what lies outside of the batches, and do not pass over it as "
+        "gaps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -259,9 +292,11 @@ ROWS: Final = (
         number=82,
         code="ACQUIRED_MALFORMED",
         text="Acquired ranges that end before they begin, overlap, or do not come in the order of their offsets.",
-        must="The acquired ranges of an answer come in the order of their offsets, each ends at its first or behind it, and they have none "
+        must="The acquired ranges of an answer come in the order of their offsets, each ends at its first or behind "
+        "it, and they have none "
         "in common.",
-        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer so. With any other one process each "
+        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer so. With any other "
+        "one process each "
         "record once, and report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9 5-14",
         right="ShareFetch epoch 0 → 0, offsets 0-9 10-14",
@@ -277,10 +312,13 @@ ROWS: Final = (
         code="ACQUIRED_BELOW_SPSO",
         text="Records below the start offset are handed out: they were done with.",
         must="All below the start offset is done with, and is not handed out.",
-        advice="Process records so that twice does no harm: acknowledgements below the start offset are taken without effect. Report it to "
+        advice="Process records so that twice does no harm: acknowledgements below the start offset are taken without "
+        "effect. Report it to "
         "Kafka with these packets.",
-        wrong="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → 0, offsets 50-59",
-        right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → 0, offsets 100-109",
+        wrong="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
+        "0, offsets 50-59",
+        right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
+        "0, offsets 100-109",
         source="Kafka: SharePartition.acquire",
         tickets=("KAFKA-19859",),
         blame=("broker",),
@@ -292,7 +330,8 @@ ROWS: Final = (
         code="MAX_RECORDS_EXCEEDED",
         text="More records than a member asked for that sets a strict limit.",
         must="A fetch with a strict limit (record_limit) is handed max_records records at most.",
-        advice="Make room for what comes, or release what is too much: its lock is held until then. Report it to Kafka with these packets.",
+        advice="Make room for what comes, or release what is too much: its lock is held until then. Report it to "
+        "Kafka with these packets.",
         wrong="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-9",
         right="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-4",
         source="KIP-1206",

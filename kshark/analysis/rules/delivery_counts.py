@@ -17,7 +17,8 @@ from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
 from kshark.analysis.sessions.steps import FAILED_LATER, Step
 from kshark.analysis.surroundings.releases import Release
 
-#: The highest delivery count limit that brokers can be told: until 4.2 for all groups, then for one (group.share.delivery.count.limit).
+#: The highest delivery count limit that brokers can be told: until 4.2 for all groups, then for one
+#: (group.share.delivery.count.limit).
 _HIGHEST_LIMIT: Final = {Release.V4_0: 10, Release.V4_1: 10, Release.V4_2: 25, Release.V4_4: 25}
 #: Behind these a leader knows of the records what was stored.
 _STARTED_ANEW: Final = {
@@ -101,14 +102,15 @@ def stranded(now: Acquiring) -> Argument | None:
 
 
 def _counted(now: Acquiring) -> Iterator[tuple[Handed, Piece, list[int]]]:
-    """Records that are available again, and how often they may have been delivered; not those of which somebody may have stored this very
-    delivery, and that it is over, while the answer was under way.
-    """
+    """Records that are available again, and how often they may have been delivered; not those of which somebody may
+    have stored this very delivery, and that it is over, while the answer was under way."""
     _, by = now.share_partition.stored or (0, None)
     was_stored = by is not None and by.call.end > now.step.packet
     for handed in now.handed:
         for piece in handed.pieces:
-            if AVAILABLE not in [one.stage for one in piece.value] or (was_stored and any(one.by is None for one in piece.value)):
+            if AVAILABLE not in [one.stage for one in piece.value] or (
+                was_stored and any(one.by is None for one in piece.value)
+            ):
                 continue
             counts = [one.count for one in piece.value if one.count is not None]
             if len(counts) == len(piece.value) and handed.number - 1 not in counts:
@@ -122,14 +124,21 @@ def _seen(now: Acquiring, handed: Handed, piece: Piece) -> int | None:
         return 0 if end is not None and handed.first >= end else None  # behind all that were acquired so far
     if any(one.count is None for one in piece.value):
         return None
-    return max(0 if one.how == "stored" else one.count or 0 for one in piece.value)  # stored, and handed out by no answer
+    return max(
+        0 if one.how == "stored" else one.count or 0 for one in piece.value
+    )  # stored, and handed out by no answer
 
 
 def _lost(now: Acquiring, piece: Piece) -> Step | None:
-    """A fetch since the last delivery that may have acquired the records and handed out none; rather one whose answer shows that."""
+    """A fetch since the last delivery that may have acquired the records and handed out none; rather one whose answer
+    shows that."""
     holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
     since = max(holds, default=(now.share_partition.doubt[0], 0))
-    others = (one for one in now.stranded if one.packet < now.answer.packet and one is not now.step and may_have_acquired(one, *since))
+    others = (
+        one
+        for one in now.stranded
+        if one.packet < now.answer.packet and one is not now.step and may_have_acquired(one, *since)
+    )
     return min(others, key=lambda one: (one.answer is None, one.packet), default=None)
 
 
@@ -154,9 +163,12 @@ ROWS: Final = (
         number=75,
         code="DELIVERY_COUNT_JUMP",
         text="A delivery count that does not follow the one before: unseen deliveries, or one that was not counted.",
-        must="As long as a partition has the same leader, each delivery of a record counts one more than the one before.",
-        advice="Do not decide by delivery_count alone that a record is given up: one that is not counted comes for ever, and deliveries "
-        "that nobody saw use up the limit. See whether the capture holds all members; then report it to Kafka with these packets.",
+        must="As long as a partition has the same leader, each delivery of a record counts one more than the one "
+        "before.",
+        advice="Do not decide by delivery_count alone that a record is given up: one that is not counted comes for "
+        "ever, and deliveries "
+        "that nobody saw use up the limit. See whether the capture holds all members; then report it to Kafka with "
+        "these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 1; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -172,8 +184,10 @@ ROWS: Final = (
         code="DELIVERY_COUNT_REGRESSION",
         text="A delivery count goes back: a leader that begins anew knows what was stored, and not every delivery is.",
         must="As long as a partition has the same leader, the delivery count of a record does not go back.",
-        advice="Where a record may be tried only so often, count for yourself: behind a new leader or a restart the broker "
-        "knows only what was stored, and Kafka 4.1 takes a delivery back when a session ends. Where there was neither, report it to Kafka "
+        advice="Where a record may be tried only so often, count for yourself: behind a new leader or a restart the "
+        "broker "
+        "knows only what was stored, and Kafka 4.1 takes a delivery back when a session ends. Where there was "
+        "neither, report it to Kafka "
         "with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
@@ -184,7 +198,10 @@ ROWS: Final = (
         blame=("broker",),
         verdicts=NOTES_TOO,
         machine=IN_FLIGHT,
-        checks=(Check(counted_back, trigger=UNDUE, about=Acquiring), Check(counted_anew, trigger=ANEW, about=Acquiring)),
+        checks=(
+            Check(counted_back, trigger=UNDUE, about=Acquiring),
+            Check(counted_anew, trigger=ANEW, about=Acquiring),
+        ),
     ),
     Rule(
         number=77,
@@ -203,9 +220,11 @@ ROWS: Final = (
         number=78,
         code="DELIVERY_COUNT_OVER_LIMIT",
         text="A delivery count above every limit that the broker can have been told.",
-        must="A record is delivered no more often than the limit says: 5 times unless told otherwise, and 25 times at most (10 before "
+        must="A record is delivered no more often than the limit says: 5 times unless told otherwise, and 25 times at "
+        "most (10 before "
         "Kafka 4.3).",
-        advice="Reject a record that cannot be processed instead of releasing it, so that it does not depend on the limit. Report it to "
+        advice="Reject a record that cannot be processed instead of releasing it, so that it does not depend on the "
+        "limit. Report it to "
         "Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 26",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 5",
@@ -217,9 +236,12 @@ ROWS: Final = (
     Rule(
         number=86,
         code="STRANDED_ACQUISITION",
-        text="Records were acquired, and locked, for a fetch that handed out none: it was throttled, overtaken, not answered, or failed.",
-        advice="Nothing is lost: the records come again when their lock is out, but one of their deliveries is used up. Let a member have "
-        "one request open at a time, wait longer for its answer than max_wait_ms, and see whether a quota throttles the client "
+        text="Records were acquired, and locked, for a fetch that handed out none: it was throttled, overtaken, not "
+        "answered, or failed.",
+        advice="Nothing is lost: the records come again when their lock is out, but one of their deliveries is used "
+        "up. Let a member have "
+        "one request open at a time, wait longer for its answer than max_wait_ms, and see whether a quota throttles "
+        "the client "
         "(throttle_time_ms above 0).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → …; A closes; 31000 ms later; "
         "on B: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",

@@ -1,4 +1,5 @@
-"""Why there is no session (122): what ended or prevented it, and sessions that are left open. Rules 25, 26, 28, 31, 40 and 45."""
+"""Why there is no session (122): what ended or prevented it, and sessions that are left open. Rules 25, 26, 28, 31, 40
+and 45."""
 
 from __future__ import annotations
 
@@ -13,7 +14,16 @@ from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, REPEATS, UNTOLD
 from kshark.analysis.sessions.session_state import EndCause
 from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
-from kshark.analysis.sessions.steps import FINAL, INITIAL, LIMIT_REACHED, NEGATIVE, SESSION_NOT_FOUND, SUBSEQUENT, Call, Step
+from kshark.analysis.sessions.steps import (
+    FINAL,
+    INITIAL,
+    LIMIT_REACHED,
+    NEGATIVE,
+    SESSION_NOT_FOUND,
+    SUBSEQUENT,
+    Call,
+    Step,
+)
 from kshark.analysis.surroundings.releases import all_say
 from kshark.analysis.verdict import Verdict
 
@@ -31,7 +41,9 @@ def _ended_by(now: Situation, *causes: str) -> EndCause | None:
     return found if found is not None and found.cause in causes else None
 
 
-def _argument(now: Situation, ended: EndCause, needs: Needs = STATE, *, noted: bool = False, more: str = "") -> Argument:
+def _argument(
+    now: Situation, ended: EndCause, needs: Needs = STATE, *, noted: bool = False, more: str = ""
+) -> Argument:
     alive = now.session.alive
     witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]
     before = "" if ended.step is not None or alive is None else f"{alive.story}; "
@@ -60,7 +72,8 @@ def _used_on(now: Situation, cause: str) -> Argument | None:
 
 
 def killed_by_an_old_connection(now: Situation) -> Argument | None:
-    """Reopened on another connection, the session died when an older one closed (4.1), though its own was open and its epoch was due."""
+    """Reopened on another connection, the session died when an older one closed (4.1), though its own was open and its
+    epoch was due."""
     ended = _ended_by(now, "old_connection_closed")
     if ended is None:
         return None
@@ -98,7 +111,9 @@ def looked_for_none(now: Situation) -> Argument | None:
     step = now.step
     if step.is_fetch:
         return None
-    return Argument(f"{step.story}; that epoch asks for no session", (step,), EXCHANGE, "broker_anomaly", blame="broker")
+    return Argument(
+        f"{step.story}; that epoch asks for no session", (step,), EXCHANGE, "broker_anomaly", blame="broker"
+    )
 
 
 def never_opened(now: Situation) -> Argument | None:
@@ -111,7 +126,11 @@ def never_opened(now: Situation) -> Argument | None:
         return None
     join = session.member.join
     because = _why_not_never(now)
-    joined = f"the member joined (packet {join.packet}) and was not seen to open a session here; " if join is not None else ""
+    joined = (
+        f"the member joined (packet {join.packet}) and was not seen to open a session here; "
+        if join is not None
+        else ""
+    )
     witness = (join, step) if join is not None else (step,)
     return Argument(f"{joined}{step.story}{_UNSEEN}", witness, EXCHANGE, "never_opened", noted=True, because=because)
 
@@ -140,10 +159,19 @@ def left_open(now: SessionEnd) -> Argument | None:
     """The client closes the connection that opened the session, or had left the group before, without epoch -1."""
     session, connection, end = now
     opening, last, leave = session.opening, session.last, session.left_before(end.packet)
-    if end.by != "client" or not session.is_open or opening is None or last is None or opening.connection is not connection:
+    if (
+        end.by != "client"
+        or not session.is_open
+        or opening is None
+        or last is None
+        or opening.connection is not connection
+    ):
         return None
     if leave is None:
-        text = f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session by epoch -1"
+        text = (
+            f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session by "
+            f"epoch -1"
+        )
         return Argument(text, (last,), EXCHANGE, place=Place(connection, end.packet, end.time_ns), ends=(end,))
     text = f"{last.story}; the member left the group ({leave.packets}) and never closed the session by epoch -1"
     return Argument(text, (last, leave), EXCHANGE, place=Place(leave.connection, leave.packet, leave.time_ns))
@@ -155,7 +183,9 @@ def listed_twice(now: Situation) -> Argument | None:
     again = step.duplicates
     if not again:
         return None
-    return Argument(f"{step.here} lists partition {again[0][1]} twice ({step.packets})", (step,), EXCHANGE, partition=again[0])
+    return Argument(
+        f"{step.here} lists partition {again[0][1]} twice ({step.packets})", (step,), EXCHANGE, partition=again[0]
+    )
 
 
 SESSION_UNKNOWN: Final = Rule(
@@ -163,7 +193,8 @@ SESSION_UNKNOWN: Final = Rule(
     code="SESSION_UNKNOWN",
     text="The broker holds no session for this member; the cause says what ended or prevented it.",
     must="SHARE_SESSION_NOT_FOUND is answered where a session is asked for and there is none.",
-    advice="Open a new session: a ShareFetch with epoch 0 and without acknowledgements. What the member had acquired comes again. "
+    advice="Open a new session: a ShareFetch with epoch 0 and without acknowledgements. What the member had acquired "
+    "comes again. "
     "The cause tells what took the old one.",
     wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 122",
     right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
@@ -184,14 +215,18 @@ SESSION_UNKNOWN: Final = Rule(
 
 def forgotten(step: Step) -> Verdict:
     """Said once: from here on sessions are missing."""
-    text = f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused are forgotten"
+    text = (
+        f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused "
+        f"are forgotten"
+    )
     return Verdict(SESSIONS_FORGOTTEN, Argument(text, (step,), EXCHANGE), Judgement("note"))
 
 
 SESSIONS_FORGOTTEN: Final = Rule(
     number=None,
     code="SESSIONS_FORGOTTEN",
-    text="Too many share sessions at once; the longest unused ones were forgotten, and what came before is no evidence any more.",
+    text="Too many share sessions at once; the longest unused ones were forgotten, and what came before is no "
+    "evidence any more.",
     advice="Nothing in the client: capture fewer brokers at a time.",
     source="",
     blame=(),
@@ -220,9 +255,11 @@ ROWS: Final = (
         code="SESSION_KILLED_BY_OLD_CONNECTION",
         text="A session reopened on a new connection died when the old one closed.",
         must="A session ends with the connection that opened it, and with no older one.",
-        advice="Upgrade the brokers to 4.2; until then open the new session when the old connection is closed. After the 122 open it "
+        advice="Upgrade the brokers to 4.2; until then open the new session when the old connection is closed. After "
+        "the 122 open it "
         "again.",
-        wrong="Kafka 4.1; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → 122; "
+        wrong="Kafka 4.1; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → "
+        "122; "
         "on B: ShareFetch epoch 0 → 0",
         right="Kafka 4.2; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionCache",
@@ -237,7 +274,8 @@ ROWS: Final = (
         number=31,
         code="SESSION_LIMIT",
         text="The broker has no room for another share session.",
-        advice="Try again with epoch 0, later. Raise group.share.max.share.sessions on the brokers (2000), or close sessions that "
+        advice="Try again with epoch 0, later. Raise group.share.max.share.sessions on the brokers (2000), or close "
+        "sessions that "
         "nobody uses.",
         wrong="ShareFetch epoch 0 → 133",
         right="ShareFetch epoch 0 → 0",
@@ -252,7 +290,8 @@ ROWS: Final = (
         number=40,
         code="SESSION_NOT_CLOSED",
         text="The connection closed, or the member left, with the session open.",
-        advice="Send epoch -1 before the connection is closed or the group is left: others get the records at once, not when their locks "
+        advice="Send epoch -1 before the connection is closed or the group is left: others get the records at once, "
+        "not when their locks "
         "run out.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; a leaves; A closes",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; a leaves; A closes",
@@ -269,7 +308,8 @@ ROWS: Final = (
         code="DUPLICATE_PARTITION_ENTRY",
         text="A request lists the same partition twice.",
         must="A request lists each partition once.",
-        advice="Put all batches of a partition into one entry: of two the first is lost in silence, and at epoch 0 the whole session is.",
+        advice="Put all batches of a partition into one entry: of two the first is lost in silence, and at epoch 0 "
+        "the whole session is.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[0] → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[1] → 0",
         source="Kafka: SharePartitionManager",

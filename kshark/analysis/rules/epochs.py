@@ -1,11 +1,11 @@
-"""Why an epoch was refused with INVALID_SHARE_SESSION_EPOCH (123), as far as counting goes. Rules 18 to 23, 35 to 37 and 42.
+"""Why an epoch was refused with INVALID_SHARE_SESSION_EPOCH (123), as far as counting goes. Rules 18 to 23, 35 to 37
+and 42.
 
-What was due is what the capture shows. Nothing tells of a connection that it lacks as a whole: a second writer there may have moved the
-session on, and what is told as skipped ahead or gone back was a replay then, or that writer's (DUPLICATE_MEMBER). Whichever it was, the
-client counted wrongly: that is proved, and so is the blame; the cause is the plainest that fits. It is told all the same, for a refusal
-looks no different where nothing is missing: a cause only where the next request follows at once would leave a quarter of the skips in whole
-captures without any.
-"""
+What was due is what the capture shows. Nothing tells of a connection that it lacks as a whole: a second writer there
+may have moved the session on, and what is told as skipped ahead or gone back was a replay then, or that writer's
+(DUPLICATE_MEMBER). Whichever it was, the client counted wrongly: that is proved, and so is the blame; the cause is the
+plainest that fits. It is told all the same, for a refusal looks no different where nothing is missing: a cause only
+where the next request follows at once would leave a quarter of the skips in whole captures without any."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ _REFUSED: Final = (INVALID_EPOCH,)
 def _due(now: Situation) -> str:
     """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due`."""
     known = now.session.anchor
-    return f"{known.story}{known.on(now.step)}, so {now.due} was due; {now.step.story}" if known is not None else now.step.story
+    return (
+        f"{known.story}{known.on(now.step)}, so {now.due} was due; {now.step.story}"
+        if known is not None
+        else now.step.story
+    )
 
 
 def negative(now: Situation) -> Argument | None:
@@ -72,9 +76,17 @@ def counted_apart(now: Situation) -> Argument | None:
     step, last, own = now.step, now.session.last, now.session.last_of(now.step.api_key)
     if last is None or own is None or last.api_key == step.api_key:
         return None
-    if last.kind is not SUBSEQUENT or step.epoch != next_epoch(own.epoch) or step.epoch in now.due_epochs or now.was_due:
+    if (
+        last.kind is not SUBSEQUENT
+        or step.epoch != next_epoch(own.epoch)
+        or step.epoch in now.due_epochs
+        or now.was_due
+    ):
         return None
-    text = f"{own.story}; {last.story}; {step.story}: it goes on from {own.epoch}, though both kinds of request share one epoch"
+    text = (
+        f"{own.story}; {last.story}; {step.story}: it goes on from {own.epoch}, though both kinds of request share one "
+        f"epoch"
+    )
     return Argument(text, (own, last, step), cause="two_counters")
 
 
@@ -89,9 +101,8 @@ def wrapped(now: Situation) -> Argument | None:
 def replayed(now: Situation) -> Argument | None:
     """The epoch that was just used, again.
 
-    An answer was lost on the way where its connection ended without it, and the client soon asked again on one that is new to the session;
-    otherwise it is the client that counts wrongly.
-    """
+    An answer was lost on the way where its connection ended without it, and the client soon asked again on one that is
+    new to the session; otherwise it is the client that counts wrongly."""
     step = now.step
     if not now.all_agree("replay"):
         return None
@@ -118,7 +129,10 @@ def skipped_ahead(now: Situation) -> Argument | None:
         return None
     lost = now.session.unanswered
     if lost is not None and lost.kind is SUBSEQUENT and next_epoch(lost.epoch) == step.epoch:
-        text = f"{_due(now)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}) and was counted all the same"
+        text = (
+            f"{_due(now)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}) and was counted all "
+            f"the same"
+        )
         return Argument(text, (*now.known, lost, step), cause="skip_after_timeout")
     return Argument(_due(now), (*now.known, step), cause="skip_ahead")
 
@@ -149,7 +163,8 @@ EPOCH_REFUSED: Final = Rule(
     number=None,
     code="EPOCH_REFUSED",
     text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.",
-    advice="Open a new session, as after any 123. A capture that begins earlier, holds all connections of the member and loses "
+    advice="Open a new session, as after any 123. A capture that begins earlier, holds all connections of the member "
+    "and loses "
     "nothing tells why.",
     source="KIP-932",
     blame=(),
@@ -163,7 +178,8 @@ ROWS: Final = (
         code="EPOCH_REPLAY",
         text="The epoch that was just used, again: the same request twice.",
         must="Each epoch is used once: after an accepted request comes the next one.",
-        advice="Never send a request again under the same epoch. After a lost answer, or on a new connection, open a new session: a "
+        advice="Never send a request again under the same epoch. After a lost answer, or on a new connection, open a "
+        "new session: a "
         "ShareFetch with epoch 0.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
@@ -180,7 +196,8 @@ ROWS: Final = (
         code="EPOCH_STALE",
         text="An epoch from before the one that was just used.",
         must="Epochs go up: none that was used before comes back.",
-        advice="Keep one count for each broker, group and member, and take the epoch from it when a request is sent, not when it is "
+        advice="Keep one count for each broker, group and member, and take the epoch from it when a request is sent, "
+        "not when it is "
         "queued.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 3 → 0",
@@ -195,7 +212,8 @@ ROWS: Final = (
         code="EPOCH_SKIP_AHEAD",
         text="An epoch beyond the one due: a request was counted that the broker never accepted.",
         must="The next request has the epoch after the last one that the broker accepted.",
-        advice="Count a request when it is answered, not when it is sent. After one without an answer open a new session: a "
+        advice="Count a request when it is answered, not when it is sent. After one without an answer open a new "
+        "session: a "
         "ShareFetch with epoch 0.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 3 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 0 → 0",
@@ -238,7 +256,8 @@ ROWS: Final = (
         code="ACK_WITH_INITIAL_EPOCH",
         text="A ShareAcknowledge cannot open a session.",
         must="A session is opened by a ShareFetch: no ShareAcknowledge has epoch 0.",
-        advice="Open the session by a ShareFetch first. Acknowledgements of a session that is gone cannot be sent: the records come again.",
+        advice="Open the session by a ShareFetch first. Acknowledgements of a session that is gone cannot be sent: "
+        "the records come again.",
         wrong="ShareAcknowledge epoch 0, accept 0-4 → 123",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-4 → 0",
         source="Kafka: SharePartitionManager.acknowledgeSessionUpdate",
@@ -252,7 +271,8 @@ ROWS: Final = (
         code="BROKER_ACCEPTED_WRONG_EPOCH",
         text="The broker accepted an epoch that was not due.",
         must="A broker accepts the epoch that is due, and no other.",
-        advice="Nothing in the client. Look whether the capture holds all connections to that broker; then report it to Kafka with "
+        advice="Nothing in the client. Look whether the capture holds all connections to that broker; then report it "
+        "to Kafka with "
         "these packets.",
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
@@ -296,8 +316,10 @@ ROWS: Final = (
         text="Fetches and acknowledgements are counted apart; they share one epoch.",
         must="ShareFetch and ShareAcknowledge share one epoch.",
         advice="Keep one count for both: each request to a broker takes its next value, whatever its kind.",
-        wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 1 → 123",
-        right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 → 0",
+        wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 1 "
+        "→ 123",
+        right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 "
+        "→ 0",
         source="KIP-932",
         verdicts=EXPLAINS,
         causes=("two_counters",),

@@ -14,12 +14,14 @@ from kshark.analysis.rules.triggers import SETTLES
 from kshark.analysis.sessions.steps import SUBSEQUENT
 
 _UNKNOWN_SERVER_ERROR: Final = -1
-#: A client may know more than the broker, which leads the partition again and has not heard of it: that lasts no longer.
+#: A client may know more than the broker, which leads the partition again and has not heard of it: that lasts no
+#: longer.
 _BEHIND_NS: Final = 5_000_000_000
 
 
 def hint_ignored(now: Misdirected) -> Argument | None:
-    """The broker said long ago who leads the partition, and does so at each fetch: told at the first one after that time."""
+    """The broker said long ago who leads the partition, and does so at each fetch: told at the first one after that
+    time."""
     step, (leader, first, last), broker = now.step, now.hint, now.session.broker
     late_ns = first.end_ns + _BEHIND_NS
     if not last.time_ns <= late_ns < step.time_ns:
@@ -27,22 +29,31 @@ def hint_ignored(now: Misdirected) -> Argument | None:
     if leader.address in broker.addresses or (broker.node is not None and broker.node[1] == leader.node_id):
         return None
     text = (
-        f"{first.here} was answered that broker {leader.node_id} at {leader.address} leads partition {now.partition[1]} "
-        f"({first.packets}); {step.here} still fetches it here, {(step.time_ns - first.end_ns) / 1e9:.1f} s later ({step.packets})"
+        f"{first.here} was answered that broker {leader.node_id} at {leader.address} leads partition "
+        f"{now.partition[1]} "
+        f"({first.packets}); {step.here} still fetches it here, {(step.time_ns - first.end_ns) / 1e9:.1f} s later "
+        f"({step.packets})"
     )
     return Argument(text, (first, step), EXCHANGE, partition=now.partition)
 
 
 def left_aside(now: MemberSituation) -> Argument | None:
-    """A partition was assigned long ago and never listed, though there are records: its leader hands them to somebody else.
+    """A partition was assigned long ago and never listed, though there are records: its leader hands them to somebody
+    else.
 
-    The member has a session with that leader: what it sends there the capture holds. The epoch shows that it was told nothing else.
-    """
+    The member has a session with that leader: what it sends there the capture holds. The epoch shows that it was told
+    nothing else."""
     member, step, given = now.member, now.step, now.member.assigned_by
     if given is None or given.assigned is None or not member.settles(step):
         return None
     told = member.told(step.packet)
-    if member.join is None or member.listed is None or told is None or told.packet != given.end or step.epoch != member.epoch:
+    if (
+        member.join is None
+        or member.listed is None
+        or told is None
+        or told.packet != given.end
+        or step.epoch != member.epoch
+    ):
         return None
     hosts = {step.connection.host, member.join.connection.host}
     for partition in sorted(given.assigned - member.listed):
@@ -54,7 +65,8 @@ def left_aside(now: MemberSituation) -> Argument | None:
             continue
         text = (
             f"{given.here} assigned partition {partition[1]} ({given.packets}), and the member has not asked for it "
-            f"{(step.time_ns - given.end_ns) / 1e9:.1f} s later; {other.here} of another member was handed records of it ({other.packets})"
+            f"{(step.time_ns - given.end_ns) / 1e9:.1f} s later; {other.here} of another member was handed records of "
+            f"it ({other.packets})"
         )
         return Argument(text, (given, other, step), CONNECTION, partition=partition)
     return None
@@ -65,7 +77,8 @@ def uninitialized(now: Unserved) -> Argument | None:
     if now.error != _UNKNOWN_SERVER_ERROR or now.known:
         return None
     text = (
-        f"{now.step.here} was answered UNKNOWN_SERVER_ERROR for partition {now.partition[1]} ({now.step.packets}), of which nobody in the "
+        f"{now.step.here} was answered UNKNOWN_SERVER_ERROR for partition {now.partition[1]} ({now.step.packets}), of "
+        f"which nobody in the "
         "group was handed records before"
     )
     return Argument(text, (now.step,), EXCHANGE, partition=now.partition)
@@ -77,9 +90,11 @@ ROWS: Final = (
         code="LEADER_HINT_IGNORED",
         text="A partition is fetched from a broker that says at each fetch which other one leads it.",
         must="A partition is fetched from its leader.",
-        advice="Go to current_leader of the answer, by its address in node_endpoints, and forget the partition in the old session: "
+        advice="Go to current_leader of the answer, by its address in node_endpoints, and forget the partition in the "
+        "old session: "
         "only its leader hands out its records.",
-        wrong="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; 6000 ms later; ShareFetch epoch 1 → 0, t[0] 6, leader 2",
+        wrong="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; 6000 ms later; ShareFetch epoch 1 → 0, t[0] 6, "
+        "leader 2",
         right="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; ShareFetch epoch 1, forget t[0] → 0",
         source="KIP-951; Kafka: ShareConsumeRequestManager",
         machine=IN_FLIGHT,
@@ -89,9 +104,11 @@ ROWS: Final = (
         number=92,
         code="ASSIGNED_NEVER_FETCHED",
         text="A member does not fetch a partition that is assigned to it: records of it go to others.",
-        advice="List every assigned partition in the session with its leader. Look for a leader that Metadata does not tell, and for an "
+        advice="List every assigned partition in the session with its leader. Look for a leader that Metadata does "
+        "not tell, and for an "
         "application that seldom polls: where nobody else fetches the partition, it stands still.",
-        wrong="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[1] → 0; by b: ShareFetch epoch 0, list t[0] → 0, offsets 0-9; "
+        wrong="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[1] → 0; by b: ShareFetch epoch 0, list t[0] → 0, "
+        "offsets 0-9; "
         "10000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         right="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[0] t[1] → 0",
         source="KIP-932",
@@ -104,7 +121,8 @@ ROWS: Final = (
         number=93,
         code="PARTITION_UNINITIALIZED",
         text="A partition cannot be fetched from: its leader has no state of it for this share group.",
-        advice="Join the group and subscribe to the topic first: its coordinator then initializes the partitions that it assigns. While "
+        advice="Join the group and subscribe to the topic first: its coordinator then initializes the partitions that "
+        "it assigns. While "
         "brokers start, or a group is new, it passes by itself: fetch again a little later.",
         wrong="ShareFetch epoch 0, list t[0] → 0, t[0] -1",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]; ShareFetch epoch 0, list t[0] → 0",

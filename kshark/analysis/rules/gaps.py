@@ -36,7 +36,8 @@ def passed_over(now: Acknowledging) -> Argument | None:
 
 
 def not_passed_over(now: Acknowledging) -> Argument | None:
-    """An offset without a record has a type of its own, and not 0; of one type for a whole batch nobody knows what it means there."""
+    """An offset without a record has a type of its own, and not 0; of one type for a whole batch nobody knows what it
+    means there."""
     for piece in now.pieces:
         hold = piece.value[0].hold
         if hold is not None and hold.lacks:
@@ -57,24 +58,31 @@ def _one_by_one(now: Acknowledging) -> list[Run]:
 
 
 def _held(now: Acknowledging, runs: Iterable[Run]) -> Iterator[tuple[Run, Hold]]:
-    """The parts of these runs that the member had when it sent the request, each with the answer that it has them from."""
+    """The parts of these runs that the member had when it sent the request, each with the answer that it has them
+    from."""
     for run in runs:
         for piece in now.pieces:
             first, last, hold = max(run.first, piece.first), min(run.last, piece.last), piece.value[0].hold
-            if first > last or hold is None or not all(one.is_held_by(now.step.member_id) and one.hold is hold for one in piece.value):
+            if (
+                first > last
+                or hold is None
+                or not all(one.is_held_by(now.step.member_id) and one.hold is hold for one in piece.value)
+            ):
                 continue
             if hold.step.end < now.step.packet:
                 yield Run(first, last, run.type), hold
 
 
 def _argument(now: Acknowledging, hold: Hold, run: Run, there: str) -> Argument | None:
-    """What holds as long as the session is known to have gone on: then no later answer has handed the same offsets out."""
+    """What holds as long as the session is known to have gone on: then no later answer has handed the same offsets
+    out."""
     step, by, (first, last, kind) = now.step, hold.step, run
     session = by.connection.state_of(by.group_id, by.member_id)
     if session is None:
         return None
     text = (
-        f"{step.here} {_DOES[kind]} {told(first, last)} of partition {now.partition[1]} ({step.packets}); {by.here}, which hands "
+        f"{step.here} {_DOES[kind]} {told(first, last)} of partition {now.partition[1]} ({step.packets}); {by.here}, "
+        f"which hands "
         f"{'it' if first == last else 'them'} out, has {there} ({by.packets})"
     )
     needs = EXCHANGE.and_proof(Unbroken(session, by.packet, step.packet), None)
@@ -85,12 +93,17 @@ ROWS: Final = (
     Rule(
         number=61,
         code="GAP_ON_REAL_RECORD",
-        text="A record that was handed out is acknowledged as a gap: the group is done with it, and nobody has processed it.",
+        text="A record that was handed out is acknowledged as a gap: the group is done with it, and nobody has "
+        "processed it.",
         must="Only offsets without a record, or with a control record, are acknowledged with type 0 (GAP).",
-        advice="Accept, release or reject each record that is handed out; send type 0 only for acquired offsets of which the same answer "
-        "has no record, and for those of control batches. The records are lost to the group until its offsets are reset to before them.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 0 1 for 0-2 → 0; ShareFetch epoch 2 → 0",
-        right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; ShareFetch epoch 2 → 0",
+        advice="Accept, release or reject each record that is handed out; send type 0 only for acquired offsets of "
+        "which the same answer "
+        "has no record, and for those of control batches. The records are lost to the group until its offsets are "
+        "reset to before them.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 0 1 for 0-2 → 0; "
+        "ShareFetch epoch 2 → 0",
+        right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; "
+        "ShareFetch epoch 2 → 0",
         source="Kafka: ShareCompletedFetch.fetchRecords",
         machine=IN_FLIGHT,
         checks=(Check(passed_over, trigger=PASSES_OVER, about=Acknowledging),),
@@ -100,11 +113,14 @@ ROWS: Final = (
         code="NON_GAP_ON_GAP",
         text="An offset without a record, or with a control record, is accepted, released or rejected.",
         must="Offsets without a record, and those of control records, are acknowledged with type 0 (GAP).",
-        advice="Send type 0 for acquired offsets of which the answer has no record, and for those of control batches. Who releases them is "
+        advice="Send type 0 for acquired offsets of which the answer has no record, and for those of control batches. "
+        "Who releases them is "
         "handed them again until their deliveries are used up.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 2 for 0-2 → 0; "
+        wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 2 for "
+        "0-2 → 0; "
         "ShareFetch epoch 2 → 0",
-        right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 0 for 0-2 → 0; "
+        right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 0 for "
+        "0-2 → 0; "
         "ShareFetch epoch 2 → 0",
         source="Kafka: ShareCompletedFetch.fetchRecords",
         machine=IN_FLIGHT,

@@ -1,4 +1,5 @@
-"""Records that nobody gets any more, because nobody was done with them in as many deliveries as there may be. Rules 79 and 80."""
+"""Records that nobody gets any more, because nobody was done with them in as many deliveries as there may be. Rules 79
+and 80."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
     def text() -> str:
         others = f"; the same goes for {told_all(rest)}" if rest else ""
         return (
-            f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last delivery, number "
+            f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last "
+            f"delivery, number "
             f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
             f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
         )
@@ -53,7 +55,8 @@ def delivered_together(now: Acquiring) -> Argument | None:
         together = [one for one in now.given_up if _last_delivery(one) is last]
         if count > LEAST_LIMIT and sum(one.size for one in together) > 1:
             text = (
-                f"{told_all(together)} of partition {now.share_partition.partition[1]}: all had their last delivery, number {count}, with "
+                f"{told_all(together)} of partition {now.share_partition.partition[1]}: all had their last delivery, "
+                f"number {count}, with "
                 f"{last.here} ({last.packets}), so one that cannot be processed costs the others"
             )
             return _argument(now, together, text)
@@ -76,11 +79,15 @@ ROWS: Final = (
     Rule(
         number=79,
         code="POISON_RECORD",
-        text="Records were delivered as often as a group may try, nobody was done with them, and they are not delivered any more.",
-        advice="Find out why consumers give these records back or let their locks run out: they are lost to the group, or lie in its "
-        "dead-letter queue (Kafka 4.4; kshark deliveries --offset N says where). Reject what cannot be processed, and raise "
+        text="Records were delivered as often as a group may try, nobody was done with them, and they are not "
+        "delivered any more.",
+        advice="Find out why consumers give these records back or let their locks run out: they are lost to the "
+        "group, or lie in its "
+        "dead-letter queue (Kafka 4.4; kshark deliveries --offset N says where). Reject what cannot be processed, and "
+        "raise "
         "share.delivery.count.limit only where trying again helps.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms later; "
+        wrong="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms "
+        "later; "
         "ShareFetch epoch 2 → 0, offsets 1-9",
         right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; "
         "ShareFetch epoch 2 → 0, offsets 1-9",
@@ -94,11 +101,14 @@ ROWS: Final = (
     Rule(
         number=80,
         code="LAST_ATTEMPT_NOT_ALONE",
-        text="Records were delivered for the last time together with others: brokers of 4.2 and later deliver each alone then.",
+        text="Records were delivered for the last time together with others: brokers of 4.2 and later deliver each "
+        "alone then.",
         advice="Process the records one by one outside the group: those that came together with a bad one may be good.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-4, delivery 5; ShareAcknowledge epoch 1, release 0-4 → 0; 31000 ms later; "
+        wrong="ShareFetch epoch 0 → 0, offsets 0-4, delivery 5; ShareAcknowledge epoch 1, release 0-4 → 0; 31000 ms "
+        "later; "
         "ShareFetch epoch 2 → 0, offsets 5-9",
-        right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms later; "
+        right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms "
+        "later; "
         "ShareFetch epoch 2 → 0, offsets 1-4, delivery 4",
         source="Kafka: SharePartition.acquireSubsetBatchRecords",
         blame=(),

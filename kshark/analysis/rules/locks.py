@@ -24,8 +24,10 @@ def window_full(now: Starving) -> Argument | None:
     if not window.tip - low < size <= width or max(window.by.end, hold.step.end) >= step.packet:
         return None
     text = (
-        f"{step.here} is handed nothing ({step.packets}): {width} offsets of partition {partition[1]} are in flight, and by "
-        f"default there is room for {size}; the first is {low}, which member {hold.step.member_id} has had since {hold.step.here} "
+        f"{step.here} is handed nothing ({step.packets}): {width} offsets of partition {partition[1]} are in flight, "
+        f"and by "
+        f"default there is room for {size}; the first is {low}, which member {hold.step.member_id} has had since "
+        f"{hold.step.here} "
         f"({hold.step.packets}), for {_seconds(step.end_ns - hold.step.end_ns)}"
     )
     return Argument(text, (hold.step, window.by, step), EXCHANGE, partition=partition, offsets=(low, last))
@@ -53,8 +55,10 @@ ROWS: Final = (
     Rule(
         number=85,
         code="WINDOW_SATURATED",
-        text="A fetch gets nothing: as many offsets of a partition are in flight as may be, and the first holds the others up.",
-        advice="See what the member that has the first offset does with it: the partition hands out nothing new before that. Acknowledge "
+        text="A fetch gets nothing: as many offsets of a partition are in flight as may be, and the first holds the "
+        "others up.",
+        advice="See what the member that has the first offset does with it: the partition hands out nothing new "
+        "before that. Acknowledge "
         "each record when it is done with, and raise group.share.partition.max.record.locks only where many take long.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; ShareFetch epoch 0, list t[0] → 0",
         right="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; by b: ShareAcknowledge epoch 1, accept 0-499 → 0; "

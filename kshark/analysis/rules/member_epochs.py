@@ -1,6 +1,5 @@
-"""The epochs of members: why FENCED_MEMBER_EPOCH (110) was answered, and which ones were used or given that should not have been. Rules 95
-to 99 and 102.
-"""
+"""The epochs of members: why FENCED_MEMBER_EPOCH (110) was answered, and which ones were used or given that should not
+have been. Rules 95 to 99 and 102."""
 
 from __future__ import annotations
 
@@ -29,7 +28,9 @@ def below_all_epochs(now: MemberSituation) -> Argument | None:
 
 def rejoined_in_vain(now: MemberSituation) -> Argument | None:
     """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
-    return Argument(f"{now.step.story}, though epoch 0 is how a fenced member joins again", (now.step,), EXCHANGE, "rejoin_refused")
+    return Argument(
+        f"{now.step.story}, though epoch 0 is how a fenced member joins again", (now.step,), EXCHANGE, "rejoin_refused"
+    )
 
 
 def ahead(now: MemberSituation) -> Argument | None:
@@ -54,14 +55,17 @@ def _keeps(step: Beat, last: Beat) -> bool:
 
 
 def behind(now: MemberSituation) -> Argument | None:
-    """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in it."""
+    """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in
+    it."""
     if now.relations != {BEHIND}:
         return None
     text, witness = _after_last(now)
     lost, last = now.member.unanswered, now.member.last
     if lost is None or last is None or now.step.epoch != last.given:
         return Argument(text, witness, STATE, "behind")
-    return Argument(f"{last.story}; {lost.story}; {now.step.story}", (last, lost, now.step), STATE, "answer_lost", noted=True)
+    return Argument(
+        f"{last.story}; {lost.story}; {now.step.story}", (last, lost, now.step), STATE, "answer_lost", noted=True
+    )
 
 
 def went_back(now: MemberSituation) -> Argument | None:
@@ -105,7 +109,8 @@ ROWS: Final = (
         code="MEMBER_EPOCH_AHEAD",
         text="A member epoch higher than any that the coordinator gave.",
         must="A heartbeat has the member epoch that the last answer gave.",
-        advice="Never count a member epoch: copy it from the answer. After FENCED_MEMBER_EPOCH give up the assignment and join again "
+        advice="Never count a member epoch: copy it from the answer. After FENCED_MEMBER_EPOCH give up the assignment "
+        "and join again "
         "with epoch 0.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 3 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
@@ -120,10 +125,13 @@ ROWS: Final = (
         code="MEMBER_EPOCH_BEHIND",
         text="A member epoch that is neither the member's own nor the one before it.",
         must="A heartbeat has the member epoch that the last answer gave; the one before that is taken, too.",
-        advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After FENCED_MEMBER_EPOCH join "
+        advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After "
+        "FENCED_MEMBER_EPOCH join "
         "again with epoch 0; where answers were lost on the way there is nothing else to mend.",
-        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat epoch 1 → 110",
-        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat epoch 3 → 0",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
+        "ShareGroupHeartbeat epoch 1 → 110",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
+        "ShareGroupHeartbeat epoch 3 → 0",
         source="Kafka: GroupMetadataManager",
         verdicts=(*EXPLAINS, *NOTES),
         causes=("behind", "answer_lost"),
@@ -135,7 +143,8 @@ ROWS: Final = (
         code="EPOCH_REGRESSION_IN_RESPONSE",
         text="The coordinator gives a member a lower epoch than before, though it did not join again.",
         must="A member epoch does not go back until the member joins again.",
-        advice="Take over the epoch of the answer: the next heartbeat is compared with that. See whether two clients use the same member "
+        advice="Take over the epoch of the answer: the next heartbeat is compared with that. See whether two clients "
+        "use the same member "
         "id; else report it to Kafka with these packets.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 1",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3",
@@ -149,7 +158,8 @@ ROWS: Final = (
         code="EPOCH_NOT_ADOPTED",
         text="A member goes on with its old epoch behind an answer that gave it a newer one.",
         must="The heartbeat behind an answer has the member epoch that the answer gave.",
-        advice="Take over member_epoch from each answer, also from one without an assignment. The coordinator takes the epoch before the "
+        advice="Take over member_epoch from each answer, also from one without an assignment. The coordinator takes "
+        "the epoch before the "
         "last one, and fences the member when it has given another.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
@@ -168,7 +178,8 @@ ROWS: Final = (
         code="REJOIN_REFUSED",
         text="The coordinator fences a member that joins again with epoch 0.",
         must="A member may join again with epoch 0 at any time.",
-        advice="Join under a new member id, or bring the brokers to Kafka 4.2: older ones refuse epoch 0 for as long as they have the "
+        advice="Join under a new member id, or bring the brokers to Kafka 4.2: older ones refuse epoch 0 for as long "
+        "as they have the "
         "member, until its session timeout is over (45 s unless told otherwise).",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 110",
         right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",

@@ -1,4 +1,5 @@
-"""Members and their coordinator: joining, staying, leaving, and why a heartbeat was refused. Rules 94, 100, 101 and 103 to 108."""
+"""Members and their coordinator: joining, staying, leaving, and why a heartbeat was refused. Rules 94, 100, 101 and 103
+to 108."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ def named_nothing(now: MemberSituation) -> Argument | None:
 def subscribed_to_nothing(now: MemberSituation) -> Argument | None:
     """Whoever joins says to what."""
     step = now.step
-    return None if step.topics else Argument(f"{step.story}; it subscribes to no topic", (step,), EXCHANGE, "no_subscription")
+    return (
+        None
+        if step.topics
+        else Argument(f"{step.story}; it subscribes to no topic", (step,), EXCHANGE, "no_subscription")
+    )
 
 
 def found_no_room(now: MemberSituation) -> Argument | None:
@@ -47,7 +52,8 @@ def sent_away(now: MemberSituation) -> Argument | None:
 
 
 def of_another_type(now: MemberSituation) -> Argument | None:
-    """A join makes the group where there is none: refused with GROUP_ID_NOT_FOUND, the id belongs to a group of another type."""
+    """A join makes the group where there is none: refused with GROUP_ID_NOT_FOUND, the id belongs to a group of another
+    type."""
     step = now.step
     if step.kind is not INITIAL and "is not a share group" not in step.message:
         return None
@@ -58,7 +64,8 @@ def of_another_type(now: MemberSituation) -> Argument | None:
 
 
 def left(now: MemberSituation) -> Argument | None:
-    """The member left, and goes on. Leaving twice harms nobody; an epoch that was not seen to be given shows that it joined again."""
+    """The member left, and goes on. Leaving twice harms nobody; an epoch that was not seen to be given shows that it
+    joined again."""
     step, leave, last = now.step, now.member.leave, now.member.last
     if now.gone != "left" or leave is None:
         return None
@@ -68,14 +75,20 @@ def left(now: MemberSituation) -> Argument | None:
 
 
 def expired(now: MemberSituation) -> Argument | None:
-    """No heartbeat for so long that the coordinator gave the member up: its answer proves that the session timeout was over.
+    """No heartbeat for so long that the coordinator gave the member up: its answer proves that the session timeout was
+    over.
 
-    Where nothing else came from the member meanwhile, a process that stood still and a network that was down look the same.
-    """
+    Where nothing else came from the member meanwhile, a process that stood still and a network that was down look the
+    same."""
     step, last = now.step, now.member.last
     if now.gone != "expired" or last is None:
         return None
-    noted = step.kind is FINAL or last.connection is not step.connection or now.member.unanswered is not None or now.was_down
+    noted = (
+        step.kind is FINAL
+        or last.connection is not step.connection
+        or now.member.unanswered is not None
+        or now.was_down
+    )
     if (heard := now.member.heard_instead(step)) is None:
         text = f"{last.story}; {_late(now)}, and its coordinator got no share request of it meanwhile; {step.story}"
         return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted)
@@ -89,7 +102,9 @@ def never_joined(now: MemberSituation) -> Argument | None:
     if member.last is not None or member.leave is not None:
         return None
     because = None if step.kind is FINAL else member.doubt
-    return Argument(f"{step.story}, and was not seen to join", (step,), EXCHANGE, "never_joined", noted=True, because=because)
+    return Argument(
+        f"{step.story}, and was not seen to join", (step,), EXCHANGE, "never_joined", noted=True, because=because
+    )
 
 
 def went_on(now: MemberSituation) -> Argument | None:
@@ -102,7 +117,8 @@ def went_on(now: MemberSituation) -> Argument | None:
 
 
 def late(now: MemberSituation) -> Argument | None:
-    """More than an interval missed; said once, until one is in time again. Real clients are late by milliseconds, or by a restart."""
+    """More than an interval missed; said once, until one is in time again. Real clients are late by milliseconds, or by
+    a restart."""
     step, last = now.step, now.member.last
     if not step.late or last is None or last.late or now.was_down:
         return None
@@ -131,14 +147,19 @@ def moved(now: MemberSituation) -> Argument | None:
     here, there = step.connection.broker, None if last is None else last.connection.broker
     if last is None or here is None or there is None or not here.is_not(there):
         return None
-    return Argument(f"{last.story} at {last.connection.flow.broker}; {step.story} at {step.connection.flow.broker}", (last, step), EXCHANGE)
+    return Argument(
+        f"{last.story} at {last.connection.flow.broker}; {step.story} at {step.connection.flow.broker}",
+        (last, step),
+        EXCHANGE,
+    )
 
 
 MEMBER_REFUSED: Final = Rule(
     number=None,
     code="MEMBER_REFUSED",
     text="The coordinator refused a heartbeat, and the capture cannot tell why.",
-    advice="Join again with epoch 0, but after INVALID_REQUEST mend the request: its error_message says what is wrong. A capture "
+    advice="Join again with epoch 0, but after INVALID_REQUEST mend the request: its error_message says what is "
+    "wrong. A capture "
     "that begins before the member joined, holds all its connections and loses nothing tells why.",
     source="KIP-932",
     blame=(),
@@ -152,7 +173,8 @@ ROWS: Final = (
         code="JOIN_WITHOUT_SUBSCRIPTION",
         text="A member joins without saying to which topics it subscribes.",
         must="A member that joins says to which topics it subscribes.",
-        advice="Send subscribed_topic_names, with one topic or more, in every heartbeat with epoch 0, also when the member joins again.",
+        advice="Send subscribed_topic_names, with one topic or more, in every heartbeat with epoch 0, also when the "
+        "member joins again.",
         wrong="ShareGroupHeartbeat epoch 0 → 42",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="KIP-932; Kafka: GroupCoordinatorService",
@@ -165,7 +187,8 @@ ROWS: Final = (
         code="HEARTBEAT_AFTER_LEAVE",
         text="A heartbeat of a member that is not in the group: it had left, or never joined.",
         must="Who has left a group, or never joined it, joins with epoch 0 before any other heartbeat.",
-        advice="Stop heartbeats before the one with epoch -1 is sent: it is the last. Answered UNKNOWN_MEMBER_ID or GROUP_ID_NOT_FOUND, "
+        advice="Stop heartbeats before the one with epoch -1 is sent: it is the last. Answered UNKNOWN_MEMBER_ID or "
+        "GROUP_ID_NOT_FOUND, "
         "join with epoch 0, or do nothing where the member was to leave.",
         wrong="ShareGroupHeartbeat epoch -1 → 0; ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch -1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
@@ -182,8 +205,10 @@ ROWS: Final = (
         number=101,
         code="NO_REJOIN_AFTER_FENCE",
         text="Told that the group goes on without it, a member does not join again.",
-        must="The heartbeat behind FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID or GROUP_ID_NOT_FOUND joins again: it has epoch 0.",
-        advice="Give up the assignment, stop fetching, and join again with epoch 0 and the subscription: every other epoch is refused "
+        must="The heartbeat behind FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID or GROUP_ID_NOT_FOUND joins again: it has "
+        "epoch 0.",
+        advice="Give up the assignment, stop fetching, and join again with epoch 0 and the subscription: every other "
+        "epoch is refused "
         "again.",
         wrong="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 8 → 110",
         right="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
@@ -195,13 +220,18 @@ ROWS: Final = (
     Rule(
         number=103,
         code="HEARTBEAT_LATE",
-        text="More than a heartbeat interval missed; once the session timeout is over, the group goes on without the member.",
-        must="A heartbeat comes every heartbeat_interval_ms; who sends none for the session timeout (45 s unless told otherwise) is "
+        text="More than a heartbeat interval missed; once the session timeout is over, the group goes on without the "
+        "member.",
+        must="A heartbeat comes every heartbeat_interval_ms; who sends none for the session timeout (45 s unless told "
+        "otherwise) is "
         "given up.",
-        advice="Send heartbeats apart from processing. Look for a process that stood still (garbage collection, too little CPU, a "
-        "machine that slept) and for a network that was down. Given up, join again with epoch 0: meanwhile others have got the "
+        advice="Send heartbeats apart from processing. Look for a process that stood still (garbage collection, too "
+        "little CPU, a "
+        "machine that slept) and for a network that was down. Given up, join again with epoch 0: meanwhile others "
+        "have got the "
         "partitions.",
-        wrong="ShareGroupHeartbeat epoch 1 → 0; ShareFetch epoch 0 → 0; 30000 ms later; ShareFetch epoch 1 → 0; 16000 ms later; "
+        wrong="ShareGroupHeartbeat epoch 1 → 0; ShareFetch epoch 0 → 0; 30000 ms later; ShareFetch epoch 1 → 0; 16000 "
+        "ms later; "
         "ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch 1 → 0; 5000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
@@ -219,7 +249,8 @@ ROWS: Final = (
         code="ASSIGNMENT_MISSING",
         text="A member that joins, or tells its topics, is not told its assignment.",
         must="The answer to a member that joins, or tells its topics, has an assignment, be it an empty one.",
-        advice="Take it for no change: go on with what was assigned before, with nothing after a join. Report it to Kafka with these "
+        advice="Take it for no change: go on with what was assigned before, with nothing after a join. Report it to "
+        "Kafka with these "
         "packets.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 0",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
@@ -232,7 +263,8 @@ ROWS: Final = (
         number=105,
         code="GROUP_FULL",
         text="The group has as many members as it may.",
-        advice="Run fewer members, or raise group.share.max.size (200 unless told otherwise). Members that were killed count until their "
+        advice="Run fewer members, or raise group.share.max.size (200 unless told otherwise). Members that were "
+        "killed count until their "
         "session timeout is over (45 s): let them leave with epoch -1.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 81",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
@@ -248,7 +280,8 @@ ROWS: Final = (
         code="GROUP_TYPE_CONFLICT",
         text="A group id is used that belongs to a group of another type.",
         must="An id belongs to one group, and that is of one type.",
-        advice="Give the share group an id of its own. kshark groups tells what types of groups there are; one that is empty and not "
+        advice="Give the share group an id of its own. kshark groups tells what types of groups there are; one that "
+        "is empty and not "
         "needed any more can be deleted.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 69",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
@@ -266,8 +299,10 @@ ROWS: Final = (
         number=107,
         code="COORDINATOR_MOVED",
         text="Another broker coordinates the group, or will.",
-        advice="Ask FindCoordinator again after NOT_COORDINATOR or COORDINATOR_NOT_AVAILABLE; after COORDINATOR_LOAD_IN_PROGRESS wait, "
-        "and send the heartbeat again. That is ordinary while a broker starts. The group outlives the move: go on with the same member "
+        advice="Ask FindCoordinator again after NOT_COORDINATOR or COORDINATOR_NOT_AVAILABLE; after "
+        "COORDINATOR_LOAD_IN_PROGRESS wait, "
+        "and send the heartbeat again. That is ordinary while a broker starts. The group outlives the move: go on "
+        "with the same member "
         "epoch.",
         wrong="ShareGroupHeartbeat epoch 1 → 16",
         right="ShareGroupHeartbeat epoch 1 → 0",
@@ -286,7 +321,8 @@ ROWS: Final = (
         code="EMPTY_IDS",
         text="A heartbeat whose group, member or rack id is empty, or a request of a share session without a group id.",
         must="Group id and member id are not empty, and neither is the rack id where there is one.",
-        advice="Set group.id; make the member id once, a random uuid as Kafka writes it (22 characters); send null, not an empty text, "
+        advice="Set group.id; make the member id once, a random uuid as Kafka writes it (22 characters); send null, "
+        "not an empty text, "
         "where there is no rack.",
         wrong='ShareGroupHeartbeat epoch 0, member id "", topics t → 42',
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",

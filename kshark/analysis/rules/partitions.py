@@ -21,7 +21,11 @@ def phantom(now: Situation) -> Argument | None:
     member = now.session.member
     for partition, *_ in step.answer.acquired:
         brought = acknowledged_only.get(partition)
-        if brought is None or partition in step.forgotten or any(listed.partition == partition for listed in step.listed):
+        if (
+            brought is None
+            or partition in step.forgotten
+            or any(listed.partition == partition for listed in step.listed)
+        ):
             continue
         if brought.connection is not step.connection or now.session.moved > brought.packet:
             continue  # on a third connection it may have been opened anew
@@ -29,7 +33,8 @@ def phantom(now: Situation) -> Argument | None:
         if assigned:
             continue
         text = (
-            f"{brought.here} listed partition {partition[1]} to acknowledge records of it ({brought.packets}) and did not forget it; "
+            f"{brought.here} listed partition {partition[1]} to acknowledge records of it ({brought.packets}) and did "
+            f"not forget it; "
             f"{step.here} was handed more of its records ({step.packets})"
         )
         needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
@@ -53,12 +58,16 @@ def forgot_what_it_had_not(now: Situation) -> Argument | None:
 
 
 def forgot_what_it_holds(now: Situation) -> Argument | None:
-    """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the lock runs out."""
+    """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
+    lock runs out."""
     step = now.step
     for partition in step.forgotten:
         count = now.session.in_flight.unacknowledged(partition, step)
         if count:
-            text = f"{step.here} forgets partition {partition[1]} with {count} records acquired and not acknowledged ({step.packets})"
+            text = (
+                f"{step.here} forgets partition {partition[1]} with {count} records acquired and not acknowledged "
+                f"({step.packets})"
+            )
             return Argument(text, (step,), partition=partition)
     return None
 
@@ -66,14 +75,17 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
 def asked_for_anothers(now: Situation) -> Argument | None:
     """A partition enters a session that is open, and the member's assignment has it not.
 
-    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An assignment of
-    nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet.
-    """
+    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
+    assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet."""
     step, session, member = now.step, now.session, now.session.member
     held, told = session.in_flight.partitions, member.told(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
-    settled = now.before_here is not None and now.before_here.packet > told.packet and not may_have_crossed(told.time_ns, step)
+    settled = (
+        now.before_here is not None
+        and now.before_here.packet > told.packet
+        and not may_have_crossed(told.time_ns, step)
+    )
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
@@ -85,22 +97,32 @@ def asked_for_anothers(now: Situation) -> Argument | None:
 def kept_anothers(now: Situation) -> Argument | None:
     """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
 
-    Java clients open a session with all that they had before, to forget what is not theirs any more with the next request.
-    """
+    Java clients open a session with all that they had before, to forget what is not theirs any more with the next
+    request."""
     step, member, opening = now.step, now.session.member, now.session.opening
-    if not step.is_fetch or opening is None or now.before_here is not opening or step.epoch != next_epoch(opening.epoch):
+    if (
+        not step.is_fetch
+        or opening is None
+        or now.before_here is not opening
+        or step.epoch != next_epoch(opening.epoch)
+    ):
         return None
     told, held = member.told(opening.packet), sorted(now.session.in_flight.partitions or ())
     if told is None or not told.partitions:
         return None
     for partition in held:
-        strange = member.is_assigned(partition, opening.packet) is False and member.is_assigned(partition, step.packet) is False
+        strange = (
+            member.is_assigned(partition, opening.packet) is False
+            and member.is_assigned(partition, step.packet) is False
+        )
         if strange and partition not in step.forgotten and member.never_had(partition, opening.packet):
             return _anothers(now, opening, told, partition, step)
     return None
 
 
-def _anothers(now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None) -> Argument:
+def _anothers(
+    now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
+) -> Argument:
     """`kept`: the request behind that which does not forget the partition."""
     asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
     text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
@@ -145,9 +167,11 @@ ROWS: Final = (
         text="A partition listed only to acknowledge stays in the session, and its data keeps coming.",
         must="A partition that is listed only to acknowledge its records is forgotten by the same request.",
         advice="Name the partition under forgotten_topics_data too, where it is not the member's any more.",
-        wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget t[0] → 0; "
+        wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
+        "t[0] → 0; "
         "ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
-        right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget t[0] → 0; "
+        right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
+        "t[0] → 0; "
         "ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
         source="Kafka: ShareSession.update",
         tickets=("KAFKA-20736",),
@@ -171,8 +195,10 @@ ROWS: Final = (
     Rule(
         number=47,
         code="UNRELEASED_ON_FORGET",
-        text="A partition is forgotten while the member still holds records of it; until it acknowledges them nobody else gets them.",
-        advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same request.",
+        text="A partition is forgotten while the member still holds records of it; until it acknowledges them nobody "
+        "else gets them.",
+        advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same "
+        "request.",
         wrong="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareFetch epoch 1, forget t[0] → 0; 31000 ms later; "
         "ShareAcknowledge epoch -1 → 0",
         right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
@@ -200,7 +226,8 @@ ROWS: Final = (
     Rule(
         number=91,
         code="FETCH_BY_DEPARTED_MEMBER",
-        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve it.",
+        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve "
+        "it.",
         must="Who is not in the group joins it before the next request of a share session.",
         advice="Stop fetching when the group is left, and join again behind FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID.",
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",

@@ -1,8 +1,8 @@
-"""What leaders store of acknowledgements, and when. Rules 117, 118 and 122, and what a breach of 64 leaves in the stored state.
+"""What leaders store of acknowledgements, and when. Rules 117, 118 and 122, and what a breach of 64 leaves in the
+stored state.
 
-A leader stores what is acknowledged before it answers. A broker is accused only where it was seen to do so the last times, and of records
-that the member certainly had: nobody else could have had them stored.
-"""
+A leader stores what is acknowledged before it answers. A broker is accused only where it was seen to do so the last
+times, and of records that the member certainly had: nobody else could have had them stored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _Range = TypeVar("_Range", Piece, Run)
 
 
 class NotStored(NamedTuple):
-    """Proof that a leader has not stored records: it stores others, with the same coordinator and as the same leader, and never these."""
+    """Proof that a leader has not stored records: it stores others, with the same coordinator and as the same leader,
+    and never these."""
 
     persisting: Persisting
     first: int
@@ -78,7 +79,8 @@ def not_stored(now: Persisted) -> Argument | None:
     for piece, hold, unbroken in _held(now):
         for one in persisting.left.over(piece.first, piece.last):
             text = (
-                f"{step.here} acknowledges {told(one.first, one.last)} of partition {partition} and was answered that this is done "
+                f"{step.here} acknowledges {told(one.first, one.last)} of partition {partition} and was answered that "
+                f"this is done "
                 f"({step.packets}); their leader stored what was acknowledged before, the last with {before.call.here} "
                 f"({before.call.packets}), and nothing of these"
             )
@@ -118,8 +120,10 @@ def refused_and_stored(now: Persisted) -> Argument | None:
             if not one.fits:
                 continue
             text = (
-                f"{now.step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and {refused_with(error)} "
-                f"({now.step.packets}); {one.write.call.here} stores {told(one.first, one.last)} of them as {one.stage} all the same "
+                f"{now.step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and "
+                f"{refused_with(error)} "
+                f"({now.step.packets}); {one.write.call.here} stores {told(one.first, one.last)} of them as "
+                f"{one.stage} all the same "
                 f"({one.write.call.packets})"
             )
             return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
@@ -138,7 +142,8 @@ def stored_slowly(now: Persisted) -> Argument | None:
     if wrote_ns < HALF * took_ns:
         return None
     text = (
-        f"{step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and was answered after {took_ns / 1e6:.0f} ms "
+        f"{step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and was answered after "
+        f"{took_ns / 1e6:.0f} ms "
         f"({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms ({write.packets})"
     )
     return Argument(text, (write, step), EXCHANGE, partition=now.asked.partition, offsets=now.asked.extent)
@@ -153,14 +158,20 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     if not now.persisting.is_due or step.answer is None or step.kind is FINAL:
         return
     session = step.connection.state_of(step.group_id, step.member_id)
-    if session is None or step.connection.clock.disorder_ns:  # what stands before the request may have been stored behind it
+    if (
+        session is None or step.connection.clock.disorder_ns
+    ):  # what stands before the request may have been stored behind it
         return
     pieces = now.asked.pieces
     for piece, is_asked in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
         (record, *more), hold = piece.value, piece.value[0].hold
         if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(step.answer.time_ns):
             continue
-        is_its_own = hold.step.connection is step.connection and hold.step.end < step.packet and hold.step.packet > partition.shaken
+        is_its_own = (
+            hold.step.connection is step.connection
+            and hold.step.end < step.packet
+            and hold.step.packet > partition.shaken
+        )
         if is_its_own and not is_asked:
             yield piece, hold, Unbroken(session, hold.step.packet, step.packet)
 
@@ -196,7 +207,9 @@ class _Over(Generic[_Range]):
                 yield one
 
 
-def _of(now: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored) -> Argument:
+def _of(
+    now: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
+) -> Argument:
     witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), now.step)
     return Argument(text, witness, EXCHANGE.and_proof(proof, None), partition=now.asked.partition, offsets=offsets)
 
@@ -207,7 +220,8 @@ ROWS: Final = (
         code="ACK_NOT_PERSISTED",
         text="Acknowledgements were taken, and not stored with the share coordinator.",
         must="What is acknowledged is stored before the answer says that it is done.",
-        advice="Expect the records once more when the partition's leader moves or starts again. Report it to Kafka with these packets.",
+        advice="Expect the records once more when the partition's leader moves or starts again. Report it to Kafka "
+        "with these packets.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; not stored",
         right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
         source="Kafka: SharePartition.writeShareGroupState",
@@ -220,8 +234,10 @@ ROWS: Final = (
         number=118,
         code="PERSISTED_STATE_MISMATCH",
         text="Acknowledgements are stored as something else than what they say.",
-        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available or archived.",
-        advice="Expect other records once more, or never, when the leader moves or starts again. Report it to Kafka with these packets.",
+        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available "
+        "or archived.",
+        advice="Expect other records once more, or never, when the leader moves or starts again. Report it to Kafka "
+        "with these packets.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as available",
         right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
         source="Kafka: SharePartition.writeShareGroupState",
@@ -234,8 +250,10 @@ ROWS: Final = (
         number=122,
         code="PERSIST_SLOW",
         text="Acknowledgements wait long for their answer, most of it for the share coordinator.",
-        advice="See what keeps the share coordinator: its log is __share_group_state, and an answer waits for that log's replicas.",
-        wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → 0",
+        advice="See what keeps the share coordinator: its log is __share_group_state, and an answer waits for that "
+        "log's replicas.",
+        wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → "
+        "0",
         right="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 5 ms later; … → 0",
         source="Kafka: PersisterStateManager",
         blame=(),

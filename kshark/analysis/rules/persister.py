@@ -1,9 +1,9 @@
-"""Who may store the state of a share partition: state epochs, leader epochs, coordinators, administrators. Rules 109, 110, 111, 113, 116,
-120, 121 and 123.
+"""Who may store the state of a share partition: state epochs, leader epochs, coordinators, administrators. Rules 109,
+110, 111, 113, 116, 120, 121 and 123.
 
-Whoever sends a request is accused as the client of its connection, be it a broker or something that plays one. Two requests on one
-connection come from one sender, and while it is open the sender has no other: what it did not say there it did not say elsewhere.
-"""
+Whoever sends a request is accused as the client of its connection, be it a broker or something that plays one. Two
+requests on one connection come from one sender, and while it is open the sender has no other: what it did not say there
+it did not say elsewhere."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def fenced_by_a_known_state(now: Storing) -> Argument | None:
 
 def fenced_by_some_state(now: Storing) -> Argument | None:
     step = now.step
-    return Argument(step.story, (step.call,), EXCHANGE, "newer_state", noted=True) if step.reply is FENCED_STATE else None
+    return (
+        Argument(step.story, (step.call,), EXCHANGE, "newer_state", noted=True) if step.reply is FENCED_STATE else None
+    )
 
 
 def fenced_by_a_known_leader(now: Storing) -> Argument | None:
@@ -130,9 +132,15 @@ def wrote_without_reading(now: Storing) -> Argument | None:
 
 
 def _refused_read(now: Storing) -> StateStep | None:
-    """Of a Write that was refused because nothing is stored: the Read before it that was refused for the same reason."""
+    """Of a Write that was refused because nothing is stored: the Read before it that was refused for the same
+    reason."""
     sender = now.stored.sender(now.step)
-    if not _is_unwanted(now.step) or sender.read is None or sender.read.reply is not INVALID or sender.read.negative is not None:
+    if (
+        not _is_unwanted(now.step)
+        or sender.read is None
+        or sender.read.reply is not INVALID
+        or sender.read.negative is not None
+    ):
         return None
     return None if sender.write is not None and sender.write.packet > sender.read.packet else sender.read
 
@@ -162,7 +170,8 @@ def wrote_without_a_state(now: Storing) -> Argument | None:
 
 
 def wrote_once_more(now: Storing) -> Argument | None:
-    """Leaders try again with the next acknowledgement or lock that ends, until they hear what became of the topic or the group."""
+    """Leaders try again with the next acknowledgement or lock that ends, until they hear what became of the topic or
+    the group."""
     step, refused = now.step, now.stored.refused
     if not _is_unwanted(step) or refused is None:
         return None
@@ -195,14 +204,18 @@ def asked_the_wrong_broker(now: Storing) -> Argument | None:
 
 def forgotten(step: StateStep) -> Argument:
     """Said once: from here on states are missing."""
-    text = f"too many share partitions at once: from {step.call.here} on ({step.call.packets}) the states longest unused are forgotten"
+    text = (
+        f"too many share partitions at once: from {step.call.here} on ({step.call.packets}) the states longest unused "
+        f"are forgotten"
+    )
     return Argument(text, (step.call,), EXCHANGE)
 
 
 STATES_FORGOTTEN: Final = Rule(
     number=None,
     code="STATES_FORGOTTEN",
-    text="Too many share partitions at once; what was stored of the longest unused ones was forgotten and is no evidence any more.",
+    text="Too many share partitions at once; what was stored of the longest unused ones was forgotten and is no "
+    "evidence any more.",
     advice="Nothing in the client: capture fewer brokers at a time.",
     source="",
     blame=(),
@@ -216,7 +229,8 @@ ROWS: Final = (
         code="STATE_EPOCH_FENCED",
         text="State is stored with a lower state epoch than the stored one.",
         must="State is stored with the state epoch that the last Read was answered with.",
-        advice="Keep the state epoch of the last Read, and write with no other. On FENCED_STATE_EPOCH drop what is in flight of the "
+        advice="Keep the state epoch of the last Read, and write with no other. On FENCED_STATE_EPOCH drop what is in "
+        "flight of the "
         "partition and read its state again: it was set anew.",
         wrong="WriteShareGroupState state epoch 2 → 0; WriteShareGroupState state epoch 1 → 124",
         right="WriteShareGroupState state epoch 2 → 0; WriteShareGroupState state epoch 2 → 0",
@@ -235,7 +249,8 @@ ROWS: Final = (
         number=110,
         code="LEADER_EPOCH_FENCED",
         text="A leader that was replaced reads or stores state.",
-        advice="Hand out no more records of the partition, and answer its members NOT_LEADER_OR_FOLLOWER: another broker leads it. A "
+        advice="Hand out no more records of the partition, and answer its members NOT_LEADER_OR_FOLLOWER: another "
+        "broker leads it. A "
         "leader epoch below -1 is none.",
         wrong="ReadShareGroupState leader epoch 2 → 0; WriteShareGroupState leader epoch 1 → 74",
         right="ReadShareGroupState leader epoch 2 → 0; WriteShareGroupState leader epoch 2 → 0",
@@ -244,14 +259,18 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("negative", "newer_leader"),
         machine=PERSISTER,
-        checks=(Check(fenced_by_a_known_leader, apis=_READS + _WRITES), Check(fenced_by_some_leader, apis=_READS + _WRITES)),
+        checks=(
+            Check(fenced_by_a_known_leader, apis=_READS + _WRITES),
+            Check(fenced_by_some_leader, apis=_READS + _WRITES),
+        ),
     ),
     Rule(
         number=111,
         code="STATE_EPOCH_REGRESSION",
         text="A state epoch is accepted that is lower than one before it.",
         must="State epochs never go down while the state is there.",
-        advice="Write with the state epoch that the last Read was answered with. A higher one is accepted, too, and since 4.2 not stored: "
+        advice="Write with the state epoch that the last Read was answered with. A higher one is accepted, too, and "
+        "since 4.2 not stored: "
         "that a write was accepted does not make its epoch the right one.",
         wrong="WriteShareGroupState state epoch 3 → 0; WriteShareGroupState state epoch 2 → 0",
         right="WriteShareGroupState state epoch 2 → 0; WriteShareGroupState state epoch 2 → 0",
@@ -265,8 +284,10 @@ ROWS: Final = (
         code="WRITE_UNINITIALIZED",
         text="State is stored or read of a share partition that has none.",
         must="State is written where a Read was answered with some.",
-        advice="Where a Read is refused hand out no records, and read again later: the group coordinator initializes the state before it "
-        "assigns the partition. Where a write is refused drop what is in flight: the state was deleted, with its group or its topic.",
+        advice="Where a Read is refused hand out no records, and read again later: the group coordinator initializes "
+        "the state before it "
+        "assigns the partition. Where a write is refused drop what is in flight: the state was deleted, with its "
+        "group or its topic.",
         wrong="ReadShareGroupState → 42; WriteShareGroupState acknowledged 0-9 → 42",
         right="ReadShareGroupState → 42; on B: InitializeShareGroupState state epoch 2 → 0; ReadShareGroupState → 0; "
         "WriteShareGroupState acknowledged 0-9 → 0",
@@ -287,7 +308,8 @@ ROWS: Final = (
         code="WRITE_BEFORE_READ",
         text="A leader stores state that it has not read.",
         must="A leader reads the state before it writes it for the first time.",
-        advice="Read once at the beginning of each leadership, with its leader epoch, and wait for the answer: it says where to begin, and "
+        advice="Read once at the beginning of each leadership, with its leader epoch, and wait for the answer: it "
+        "says where to begin, and "
         "fences the leaders before.",
         wrong="ReadShareGroupState → 42; WriteShareGroupState acknowledged 0-9 → 42",
         right="ReadShareGroupState → 0; WriteShareGroupState acknowledged 0-9 → 0",
@@ -304,7 +326,8 @@ ROWS: Final = (
         code="SHARE_KEY_MALFORMED",
         text="A share coordinator is looked for by a key that is none, or in a version before there were any.",
         must="A share coordinator is looked for by group:topic id:partition, in version 6 or later.",
-        advice="Write the topic id as 22 characters of base64, not the topic's name, and the partition as a number. Ask a broker for its "
+        advice="Write the topic id as 22 characters of base64, not the topic's name, and the partition as a number. "
+        "Ask a broker for its "
         "versions first.",
         wrong="FindCoordinator share key g:t:0 → 42",
         right="FindCoordinator share key g:AAAAAAAAAAAAAAAAAAAABw:0 → 0",
@@ -319,7 +342,8 @@ ROWS: Final = (
         number=121,
         code="WRONG_SHARE_COORDINATOR",
         text="A broker is asked for the state of a share partition that another one coordinates.",
-        advice="Look for the coordinator again (FindCoordinator, key type 2), and ask there: it is whoever leads the partition of "
+        advice="Look for the coordinator again (FindCoordinator, key type 2), and ask there: it is whoever leads the "
+        "partition of "
         "__share_group_state.",
         wrong="ReadShareGroupState → 16",
         right="ReadShareGroupState → 0",
@@ -335,7 +359,8 @@ ROWS: Final = (
         code="OFFSETS_ADMIN_NON_EMPTY",
         text="Offsets of a share group are set or deleted while it has members.",
         must="Offsets of a share group are set or deleted while it has no members.",
-        advice="Stop its consumers and wait until the group is empty (kafka-share-groups --describe --state): members that did not leave "
+        advice="Stop its consumers and wait until the group is empty (kafka-share-groups --describe --state): members "
+        "that did not leave "
         "are in it until their session timeout, 45 s.",
         wrong="ShareFetch epoch 0 → 0; on B: AlterShareGroupOffsets t[0] 5 → 68",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0; a leaves; on B: AlterShareGroupOffsets t[0] 5 → 0",

@@ -1,7 +1,8 @@
-"""Premises: what has to be so for a step to put a rule to the test, where not every step does that the rule could look at.
+"""Premises: what has to be so for a step to put a rule to the test, where not every step does that the rule could look
+at.
 
-Each is a function of the situation; those of steps of sessions ask for nothing but its `session` (before the step) and its `step`.
-"""
+Each is a function of the situation; those of steps of sessions ask for nothing but its `session` (before the step) and
+its `step`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from typing import Any
 
 from kshark.analysis.machines.in_flight import RENEW
 from kshark.analysis.members.heartbeats import OUT
-from kshark.analysis.sessions.steps import FINAL, INITIAL, LAST_EPOCH, NEED_A_NEW_SESSION, REJECTED_EARLY, SUBSEQUENT, UNCLEAR, Step
+from kshark.analysis.sessions.steps import (
+    FINAL,
+    INITIAL,
+    LAST_EPOCH,
+    NEED_A_NEW_SESSION,
+    REJECTED_EARLY,
+    SUBSEQUENT,
+    UNCLEAR,
+    Step,
+)
 
 # -- sessions
 
@@ -61,7 +71,9 @@ def asks_for_partitions(now: Any) -> bool:
 
 def goes_on_behind_its_opening(now: Any) -> bool:
     opening = now.session.opening
-    return bool(now.step.is_fetch and opening is not None and now.session.last is opening and now.session.member.assignments)
+    return bool(
+        now.step.is_fetch and opening is not None and now.session.last is opening and now.session.member.assignments
+    )
 
 
 def of_other_api(now: Any) -> bool:

@@ -9,7 +9,8 @@ from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.api_keys import PRODUCE
 
-#: Since this version a Produce request carries one batch of magic 2 for each partition. Kafka: ProduceRequest.validateRecords; KIP-98.
+#: Since this version a Produce request carries one batch of magic 2 for each partition. Kafka:
+#: ProduceRequest.validateRecords; KIP-98.
 MAGIC_2_ONLY: Final = 3
 
 
@@ -31,7 +32,8 @@ ROWS: Final = (
     Rule(
         number=124,
         code="BATCH_CRC",
-        text="The checksum of a record batch does not match its bytes: brokers refuse it with error 2 or 87, share consumers reject it.",
+        text="The checksum of a record batch does not match its bytes: brokers refuse it with error 2 or 87, share "
+        "consumers reject it.",
         source="Kafka: DefaultRecordBatch",
         blame=("client", "broker"),
         weird=("BATCH_CRC",),
@@ -40,7 +42,8 @@ ROWS: Final = (
         checks=(Check(damaged),),
         told="a checksum does not match",
         must="A batch's checksum is the CRC-32C of its bytes from the attributes on (magic 2).",
-        advice="Compute it last, over what is sent. Where a broker hands such a batch out, look for damaged segments on its disk.",
+        advice="Compute it last, over what is sent. Where a broker hands such a batch out, look for damaged segments "
+        "on its disk.",
         wrong="batch of 2 records, checksum 0",
         right="batch of 2 records, their checksum",
     ),
@@ -102,7 +105,8 @@ ROWS: Final = (
         checks=(Check(legacy),),
         told="a message set of an old format",
         must="A Produce request of version 3 or later carries one batch of magic 2 for each partition.",
-        advice="Write batches of magic 2: magic 0 and 1 need Produce 2 or earlier, which brokers do not take since 4.0.",
+        advice="Write batches of magic 2: magic 0 and 1 need Produce 2 or earlier, which brokers do not take since "
+        "4.0.",
         wrong="Produce v7, magic 1",
         right="Produce v7, magic 2; Produce v2, magic 1",
     ),

@@ -46,22 +46,27 @@ def flapping(now: Situation) -> Argument | None:
 def went_on(now: Situation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
 
-    At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited for no new session.
-    Otherwise one may have been opened in between where the capture does not see it.
-    """
+    At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited
+    for no new session. Otherwise one may have been opened in between where the capture does not see it."""
     step, before, initial = now.step, now.before_here, now.session.initial
     if before is None or before.reply not in NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
         return None
     if before.kind is INITIAL and not before.opens:
         return None
     text = f"{before.story}; {step.story} instead of opening a new session"
-    if step.refused and step.epoch > 1 and goes_on_from(step.epoch, before.epoch) and step.time_ns - before.end_ns < _BACKOFF_NS:
+    if (
+        step.refused
+        and step.epoch > 1
+        and goes_on_from(step.epoch, before.epoch)
+        and step.time_ns - before.end_ns < _BACKOFF_NS
+    ):
         return Argument(text, (before, step), EXCHANGE)
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
 def looped(now: Situation) -> Argument | None:
-    """Opened again right behind the request before, several times. A broker without room delays its answer: that is a pause too."""
+    """Opened again right behind the request before, several times. A broker without room delays its answer: that is a
+    pause too."""
     step = now.step
     loop = (*(now.here.openings if now.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
@@ -77,9 +82,11 @@ ROWS: Final = (
         number=29,
         code="SESSION_REOPEN",
         text="Epoch 0 while a session is open; what the member had acquired stays locked.",
-        advice="Close a session by epoch -1 before the next is opened, or acknowledge what was acquired in it: that stays locked.",
+        advice="Close a session by epoch -1 before the next is opened, or acknowledge what was acquired in it: that "
+        "stays locked.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0",
-        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch -1 → 0; "
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch "
+        "-1 → 0; "
         "ShareFetch epoch 0 → 0",
         source="Kafka: SharePartitionManager",
         blame=(),
@@ -91,8 +98,10 @@ ROWS: Final = (
         number=30,
         code="SESSION_FLAPPING",
         text="Many sessions opened or refused within a minute.",
-        advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at DEBUG only.",
-        wrong="ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; "
+        advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at "
+        "DEBUG only.",
+        wrong="ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; "
+        "1000 ms later; "
         "ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
@@ -110,7 +119,8 @@ ROWS: Final = (
         code="NO_RECOVERY",
         text="After 122, 123 or 133 the client went on instead of opening a new session.",
         must="After 122, 123 or 133 the next request is a ShareFetch with epoch 0.",
-        advice="Drop the session on these errors and open a new one. What was to be acknowledged is lost: the records come again.",
+        advice="Drop the session on these errors and open a new one. What was to be acknowledged is lost: the records "
+        "come again.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 4 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",

@@ -1,6 +1,5 @@
-"""Acknowledgements that had another effect than their client can know, or none, so that records are delivered again. Rules 60, 64, 67
-to 69, 87 and 88.
-"""
+"""Acknowledgements that had another effect than their client can know, or none, so that records are delivered again.
+Rules 60, 64, 67 to 69, 87 and 88."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ _INVALID_RECORD_STATE: Final = 121
 
 
 def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
-    """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts for this one."""
+    """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts
+    for this one."""
     step, partition, session = now.step, now.share_partition, now.session
     if now.error != 0 or partition.handed < step.packet or session is None:
         return None
@@ -48,7 +48,8 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
 def _stale(now: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
     step, (first, last, _) = now.step, piece
     text = (
-        f"{step.here} acknowledges {told(first, last)} of partition {now.partition[1]} before the member knows that {hold.step.here} "
+        f"{step.here} acknowledges {told(first, last)} of partition {now.partition[1]} before the member knows that "
+        f"{hold.step.here} "
         f"hands them out again ({hold.step.packets}): it means those of {before.step.here} ({before.step.packets}), "
         f"and is taken for the new ones ({step.packets})"
     )
@@ -59,13 +60,18 @@ def _stale(now: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argume
 
 
 def refused_and_half_taken(now: Acknowledging) -> Argument | None:
-    """Records that the member still has are refused, and were once before, together with others: that took part of them, then."""
+    """Records that the member still has are refused, and were once before, together with others: that took part of
+    them, then."""
     step, partition = now.step, now.share_partition
     if now.error != _INVALID_RECORD_STATE or not partition.refused or now.fault is not None or now.missing:
         return None
     for piece in now.pieces:
         hold = piece.value[0].hold
-        if hold is None or not all(one.is_held_by(step.member_id) and one.hold is hold for one in piece.value) or not hold.is_of(step):
+        if (
+            hold is None
+            or not all(one.is_held_by(step.member_id) and one.hold is hold for one in piece.value)
+            or not hold.is_of(step)
+        ):
             return None
     for before, runs in partition.refused:
         if before.member_id != step.member_id or before.end >= step.packet:
@@ -81,11 +87,14 @@ def refused_and_half_taken(now: Acknowledging) -> Argument | None:
 def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: Step) -> Argument | None:
     step, partition = now.step, now.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
-    overlapping = any(run.first <= now.extent[1] and run.last >= now.extent[0] for runs in partition.open for run in runs)
+    overlapping = any(
+        run.first <= now.extent[1] and run.last >= now.extent[0] for runs in partition.open for run in runs
+    )
     if session is None or overlapping or hold.step.packet <= partition.shaken:
         return None
     text = (
-        f"the member has all of them acquired ({told(piece.first, piece.last)} with {hold.step.here}, {hold.step.packets}); "
+        f"the member has all of them acquired ({told(piece.first, piece.last)} with {hold.step.here}, "
+        f"{hold.step.packets}); "
         f"{before.here} was refused with some of them ({before.packets}), and should have changed none"
     )
     needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
@@ -108,7 +117,13 @@ def lost(now: Acquiring) -> Argument | None:
 
 def _is_lost(record: Record, step: Step) -> bool:
     by = record.by
-    return record.stage in TERMINAL and record.how in _MEANT and by is not None and by.answer is None and by.packet < step.end
+    return (
+        record.stage in TERMINAL
+        and record.how in _MEANT
+        and by is not None
+        and by.answer is None
+        and by.packet < step.end
+    )
 
 
 def never_acknowledged(now: Acquiring) -> Argument | None:
@@ -123,19 +138,24 @@ def too_slow(now: Acquiring) -> Argument | None:
     """The lock was out before the member was done with the records, though it was at work on them."""
     for by, pieces, work in _timed_out(now):
         if work is not None:
-            return _again(now, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work)
+            return _again(
+                now, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work
+            )
     return None
 
 
 def _had(by: Step, and_then: str) -> str:
-    return f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
+    return (
+        f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
+    )
 
 
 def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
-    """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work on it; of each
-    acquisition when the first of its records comes again.
-    """
-    found = [(piece, hold) for piece in _pieces(now) if (hold := _out(piece)) is not None and not _goes_on(now, piece, hold)]
+    """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work
+    on it; of each acquisition when the first of its records comes again."""
+    found = [
+        (piece, hold) for piece in _pieces(now) if (hold := _out(piece)) is not None and not _goes_on(now, piece, hold)
+    ]
     for by in dict.fromkeys(hold.step for _, hold in found):
         work = [work for piece, hold in found if hold.step is by and (work := _work(now, piece, hold)) is not None]
         yield by, [piece for piece, hold in found if hold.step is by], work[0] if work else None
@@ -156,11 +176,17 @@ def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
     """Whether the record before was acquired together with these, and has come again since their lock was out."""
     before = now.share_partition.records.at(piece.first - 1)
     again = None if before is None else before[0].hold
-    return again is not None and again.before is not None and again.before.step is hold.step and again.step.end_ns >= hold.early_ns
+    return (
+        again is not None
+        and again.before is not None
+        and again.before.step is hold.step
+        and again.step.end_ns >= hold.early_ns
+    )
 
 
 def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
-    """The request that renewed the lock, or acknowledged the record before these, which was acquired together with them."""
+    """The request that renewed the lock, or acknowledged the record before these, which was acquired together with
+    them."""
     if hold.renewal is not None:
         return hold.renewal
     before = now.share_partition.records.at(piece.first - 1)
@@ -226,7 +252,8 @@ def _accepts(runs: Sequence[Run], piece: Piece) -> bool:
 def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
     step, offsets = now.step, told(piece.first, piece.last)
     text = (
-        f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of member "
+        f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of "
+        f"member "
         f"{other.member_id} ({other.packets}): both processed what {first.here} handed out first ({first.packets})"
     )
     return Argument(text, (first, other, step), EXCHANGE, partition=now.partition, offsets=(piece.first, piece.last))
@@ -237,12 +264,18 @@ def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argume
 
 def mostly_released(now: Acknowledging) -> Argument | None:
     """Most records are given back, to come again."""
-    return _often(now, now.rate, now.rate.released, "released") if now.rate is not None and now.rate.is_release_storm else None
+    return (
+        _often(now, now.rate, now.rate.released, "released")
+        if now.rate is not None and now.rate.is_release_storm
+        else None
+    )
 
 
 def often_rejected(now: Acknowledging) -> Argument | None:
     """Many records are given up."""
-    return _often(now, now.rate, now.rate.rejected, "rejected") if now.rate is not None and now.rate.is_rejecting else None
+    return (
+        _often(now, now.rate, now.rate.rejected, "rejected") if now.rate is not None and now.rate.is_rejecting else None
+    )
 
 
 def _often(now: Acknowledging, rate: Rate, count: int, how: str) -> Argument:
@@ -261,9 +294,11 @@ ROWS: Final = (
         code="STALE_ACK_ACCEPTED",
         text="An acknowledgement meant for one delivery is taken for the next: the records had come again meanwhile.",
         must="Records are acknowledged while the lock lasts under which they were handed out.",
-        advice="Send acknowledgements before the lock is out (acquisition_lock_timeout_ms) and drop those that are late: the records come "
+        advice="Send acknowledgements before the lock is out (acquisition_lock_timeout_ms) and drop those that are "
+        "late: the records come "
         "again, and are acknowledged then.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareFetch epoch 1 → …; ShareAcknowledge epoch 2, accept 0-9 → …; "
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareFetch epoch 1 → …; ShareAcknowledge epoch 2, "
+        "accept 0-9 → …; "
         "… → 0, offsets 0-9; … → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
@@ -275,7 +310,8 @@ ROWS: Final = (
         code="ACK_ATOMICITY_BROKEN",
         text="Acknowledgements of a partition were refused, and part of them had an effect all the same.",
         must="Of the acknowledgements of a partition either all are taken or none is.",
-        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka with these packets.",
+        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka "
+        "with these packets.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
         "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
         right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
@@ -285,13 +321,17 @@ ROWS: Final = (
         causes=("half_taken",),
         verdicts=EXPLAINS,
         machine=IN_FLIGHT,
-        checks=(Check(refused_and_half_taken, order=90, about=Acknowledging), Check(refused_and_stored, trigger=UNTOLD, about=Persisted)),
+        checks=(
+            Check(refused_and_half_taken, order=90, about=Acknowledging),
+            Check(refused_and_stored, trigger=UNTOLD, about=Persisted),
+        ),
     ),
     Rule(
         number=67,
         code="ACK_LOST_IN_FLIGHT",
         text="An acknowledgement was not answered and had no effect: the records are delivered again.",
-        advice="Processing a record twice must do no harm: this is what at-least-once delivery means. Look at why the connection ended "
+        advice="Processing a record twice must do no harm: this is what at-least-once delivery means. Look at why the "
+        "connection ended "
         "before the answer came.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; "
         "by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
@@ -307,10 +347,14 @@ ROWS: Final = (
         number=68,
         code="NEVER_ACKED",
         text="Records were acquired, and neither acknowledged nor renewed before their lock was out.",
-        advice="See whether the consumer still polls: it hangs, takes too long for what it fetches at once (max.poll.records), or forgets "
-        "to acknowledge. Processing that takes long renews the lock, or gets a longer one (share.record.lock.duration.ms).",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
-        right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms later; "
+        advice="See whether the consumer still polls: it hangs, takes too long for what it fetches at once "
+        "(max.poll.records), or forgets "
+        "to acknowledge. Processing that takes long renews the lock, or gets a longer one "
+        "(share.record.lock.duration.ms).",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, "
+        "delivery 2",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms "
+        "later; "
         "ShareAcknowledge epoch 2, accept 0-9 → 0",
         source="Kafka: SharePartition",
         blame=(),
@@ -322,10 +366,13 @@ ROWS: Final = (
     Rule(
         number=87,
         code="LOCK_TIMEOUT_REDELIVERY",
-        text="Records are delivered again because their lock ran out while their consumer was at work on them: it is too slow.",
-        advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once (max.poll.records), or lengthen "
+        text="Records are delivered again because their lock ran out while their consumer was at work on them: it is "
+        "too slow.",
+        advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once "
+        "(max.poll.records), or lengthen "
         "share.record.lock.duration.ms.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 ms later; "
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 "
+        "ms later; "
         "by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
@@ -338,8 +385,10 @@ ROWS: Final = (
     Rule(
         number=69,
         code="RELEASE_STORM",
-        text="A member gives back most records of a topic that it acquires: they come again until their deliveries are used up.",
-        advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not released.",
+        text="A member gives back most records of a topic that it acquires: they come again until their deliveries "
+        "are used up.",
+        advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not "
+        "released.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-2, release 3-5 → 0; "
         "ShareAcknowledge epoch 2, release 6-9 → 0; ShareAcknowledge epoch 3, release 10-12 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-11, release 12-12 → 0",
@@ -354,7 +403,8 @@ ROWS: Final = (
         number=69,
         code="REJECT_RATE",
         text="A member rejects many of the records of a topic: nobody gets them any more.",
-        advice="See why the consumer rejects them (records that cannot be read, a CRC that does not match), and whether they are kept "
+        advice="See why the consumer rejects them (records that cannot be read, a CRC that does not match), and "
+        "whether they are kept "
         "elsewhere: the group is done with them.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-29, reject 30-32 → 0; "
         "ShareAcknowledge epoch 2, reject 33-36 → 0; ShareAcknowledge epoch 3, reject 37-39 → 0",
@@ -370,9 +420,11 @@ ROWS: Final = (
         number=88,
         code="DUPLICATE_PROCESSING_WINDOW",
         text="Two members accept the same records: the first one was too late, and both have processed them.",
-        advice="Processing a record twice must do no harm. Where it is too slow for the lock, renew that, or make it longer "
+        advice="Processing a record twice must do no harm. Where it is too slow for the lock, renew that, or make it "
+        "longer "
         "(share.record.lock.duration.ms), or fetch less at once (max.poll.records).",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; "
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, "
+        "delivery 2; "
         "by b: ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",

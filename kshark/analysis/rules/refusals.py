@@ -25,11 +25,14 @@ def refusal(
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:
-    """An argument about acknowledgements of a partition; `before`: exchanges by which one knows, `offsets`: the first and the last."""
+    """An argument about acknowledgements of a partition; `before`: exchanges by which one knows, `offsets`: the first
+    and the last."""
     step = now.step
     answered = f" and {refused_with(now.error)}" if now.error else ""
     said = f"{step.here} acknowledges {acknowledged(now)}{answered} ({step.packets}): {text}"
-    return Argument(said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets)
+    return Argument(
+        said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets
+    )
 
 
 def acknowledged(now: Acknowledging) -> str:

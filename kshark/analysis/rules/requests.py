@@ -11,7 +11,14 @@ from kshark.analysis.members.heartbeats import INVALID
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import FAILED_LATER, FAILED_REOPEN, LONGEST_MEMBER_ID, REJECTED_EARLY, UNCLEAR, has_uuid
+from kshark.analysis.sessions.steps import (
+    FAILED_LATER,
+    FAILED_REOPEN,
+    LONGEST_MEMBER_ID,
+    REJECTED_EARLY,
+    UNCLEAR,
+    has_uuid,
+)
 from kshark.analysis.surroundings.releases import all_say
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
@@ -23,7 +30,8 @@ _FETCHES_TOO: Final = (F("max_wait_ms") > 0) | (F("min_bytes") > 0) | (F("max_by
 
 
 def named_badly(now: Situation) -> Argument | None:
-    """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka: Uuid.fromString)."""
+    """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka:
+    Uuid.fromString)."""
     step = now.step
     if step.is_named and (has_uuid(step.member_id) or not all_say(now.session.releases, "reads_uuids")):
         return None
@@ -52,7 +60,8 @@ ROWS: Final = (
         code="ACK_IN_INITIAL_FETCH",
         text="A ShareFetch that opens a session carries acknowledgements.",
         must="The ShareFetch that opens a session acknowledges nothing.",
-        advice="Give up acknowledgements that were not sent when the session is lost: the records come again. Java clients do so "
+        advice="Give up acknowledgements that were not sent when the session is lost: the records come again. Java "
+        "clients do so "
         "from 4.1.1 on.",
         wrong="ShareFetch epoch 0, accept 0-4 → 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, accept 0-4 → 0",
@@ -69,7 +78,8 @@ ROWS: Final = (
         code="FINAL_WITH_PAYLOAD",
         text="A closing ShareFetch lists partitions without acknowledging anything.",
         must="The ShareFetch that closes a session lists partitions only to acknowledge their records.",
-        advice="Close by a ShareAcknowledge, or list nothing else: Kafka 4.0 refuses the request, and the session stays open.",
+        advice="Close by a ShareAcknowledge, or list nothing else: Kafka 4.0 refuses the request, and the session "
+        "stays open.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch -1, list t[0] → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0",
         source="Kafka 4.0: SharePartitionManager",
@@ -77,16 +87,19 @@ ROWS: Final = (
         at="request",
         apis=(SHARE_FETCH,),
         given=F("share_session_epoch") == -1,
-        # Partitions that it forgets are no payload: Java clients forget what they give up with whatever request comes next.
+        # Partitions that it forgets are no payload: Java clients forget what they give up with whatever request comes
+        # next.
         when=any_of("topics.partitions", size("acknowledgement_batches") == 0),
         told="it closes the session and lists partitions without acknowledging records",
     ),
     Rule(
         number=46,
         code="MEMBER_ID_INVALID",
-        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid in URL-safe base64.",
+        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no "
+        "uuid in URL-safe base64.",
         must="A member id has 1 to 36 characters; for brokers before 4.2 it is a uuid in URL-safe base64.",
-        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it in every request of "
+        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it "
+        "in every request of "
         "the member.",
         wrong='ShareFetch epoch 0, member id "" → 42',
         right="ShareFetch epoch 0 → 0",
@@ -102,9 +115,11 @@ ROWS: Final = (
         number=54,
         code="RENEW_FLAG_MISUSE",
         text="A request says that it renews locks, and renews none or asks for records, too.",
-        must="A ShareFetch with is_renew_ack renews locks, and asks for no records: max_wait_ms, min_bytes, max_bytes and max_records "
+        must="A ShareFetch with is_renew_ack renews locks, and asks for no records: max_wait_ms, min_bytes, max_bytes "
+        "and max_records "
         "are 0.",
-        advice="Renew by a ShareAcknowledge, or with all four limits 0, and fetch with the next request. Set is_renew_ack only where a "
+        advice="Renew by a ShareAcknowledge, or with all four limits 0, and fetch with the next request. Set "
+        "is_renew_ack only where a "
         "type 4 is sent: without one nothing is renewed and nothing is handed out.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9, max_records 500 → 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0",
@@ -119,7 +134,8 @@ ROWS: Final = (
         code="RECORDS_ON_RENEW",
         text="A request that only renews locks is handed records.",
         must="A ShareFetch that renews locks is handed no records.",
-        advice="Take what is handed out for acquired: process it or release it, else it stays locked until its lock is out. Report it to "
+        advice="Take what is handed out for acquired: process it or release it, else it stays locked until its lock "
+        "is out. Report it to "
         "Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0, offsets 10-19",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0",

@@ -1,4 +1,5 @@
-"""What a rule is: one row of facts. What `explain` says, what Spark screens for, which bodies are read is derived from it."""
+"""What a rule is: one row of facts. What `explain` says, what Spark screens for, which bodies are read is derived from
+it."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from kshark.conditions import ALWAYS as EVERY
 from kshark.conditions import Condition
 
 Verdict = Literal["violation", "unknown", "note"]
-#: Where a finding stands: at the request that breaks the rule, at the answer that shows it (what explains a refusal always does), or where
-#: the client let go of its session: at its FIN, or the heartbeat by which it left. What is odd stands where it was seen, or at the
-#: connection's end, if only that tells what it means.
+#: Where a finding stands: at the request that breaks the rule, at the answer that shows it (what explains a refusal
+#: always does), or where the client let go of its session: at its FIN, or the heartbeat by which it left. What is odd
+#: stands where it was seen, or at the connection's end, if only that tells what it means.
 At = Literal["request", "answer", "end"]
-#: What puts a rule about bytes to the test, each time that it is read: frames that were cut, messages, requests, answers, answers that have
-#: their request, requests that ask for an answer and those that ask for none, connections; answers to ApiVersions, requests to begin
-#: authentication, requests of share groups that are no early access; messages with record batches, and of these Produce requests of
-#: today's format, those whose batches' records were counted, and those whose records were opened.
+#: What puts a rule about bytes to the test, each time that it is read: frames that were cut, messages, requests,
+#: answers, answers that have their request, requests that ask for an answer and those that ask for none, connections;
+#: answers to ApiVersions, requests to begin authentication, requests of share groups that are no early access; messages
+#: with record batches, and of these Produce requests of today's format, those whose batches' records were counted, and
+#: those whose records were opened.
 Read = Literal[
     "", "frames", "messages", "requests", "answers", "matched", "due", "one_way", "connections",
     "api_versions", "authentications", "share_requests", "batches", "produced", "counted", "opened",
@@ -35,7 +37,8 @@ REPLIES: Final = tuple(Reply)
 ACCUSES: Final[tuple[Verdict, ...]] = ("violation", "unknown")
 NOTES_TOO: Final[tuple[Verdict, ...]] = ("violation", "unknown", "note")
 NOTES: Final[tuple[Verdict, ...]] = ("note",)
-#: What one comes to that explains a refusal: what the capture cannot prove is no explanation, and the refusal stays unexplained.
+#: What one comes to that explains a refusal: what the capture cannot prove is no explanation, and the refusal stays
+#: unexplained.
 EXPLAINS: Final[tuple[Verdict, ...]] = ("violation",)
 #: What one comes to of which nearly every capture could say that it is not known.
 PROVED: Final = EXPLAINS
@@ -46,9 +49,8 @@ class Check(Struct, frozen=True):
 
     `kinds`, `replies`: the steps of a session, or heartbeats, that it is about; it is called where `trigger` holds.
     `order`: its place among those that explain a refusal: the first one proved gives the refusal its one cause.
-    `machine` None: the rule's. `about`: the situation that it looks at, where a machine has several; `apis`: of requests to share
-    coordinators those that it is about, where not all.
-    """
+    `machine` None: the rule's. `about`: the situation that it looks at, where a machine has several; `apis`: of
+    requests to share coordinators those that it is about, where not all."""
 
     look: Callable[[Any], Argument | None]
     kinds: Collection[Kind] = KINDS
@@ -63,15 +65,15 @@ class Check(Struct, frozen=True):
 class Rule(Struct, frozen=True, kw_only=True):
     """One rule of the catalogue.
 
-    What it looks at is one exchange: of the requests of `apis` that it is about (`given`) those for which `when` holds, and whose answer
-    `answer` holds for, if there is one; or the steps of `machine`, with `checks`; or what is odd about bytes, the codes of `weird`
-    (kshark.anomaly), with `checks` too. `blame` are the parties that it may accuse, the likeliest first; `verdicts` all that it can come
-    to; `causes` all that its findings may name (kshark.analysis.rules.causes).
+    What it looks at is one exchange: of the requests of `apis` that it is about (`given`) those for which `when` holds,
+    and whose answer
+    `answer` holds for, if there is one; or the steps of `machine`, with `checks`; or what is odd about bytes, the codes
+    of `weird` (kshark.anomaly), with `checks` too. `blame` are the parties that it may accuse, the likeliest first;
+    `verdicts` all that it can come to; `causes` all that its findings may name (kshark.analysis.rules.causes).
 
-    For people: `must` is what has to be so, `advice` what a client should do where it is not, in sentences; `wrong` and `right` are
-    exchanges that break the rule and keep it, or bring a note about and do not, with `; ` between them (README.md says how they are
-    written); `tickets` what is known of it.
-    """
+    For people: `must` is what has to be so, `advice` what a client should do where it is not, in sentences; `wrong` and
+    `right` are exchanges that break the rule and keep it, or bring a note about and do not, with `; ` between them
+    (README.md says how they are written); `tickets` what is known of it."""
 
     number: int | None
     code: str
@@ -92,7 +94,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     read: Read = ""
     #: Error codes with which brokers answer what carries one of these codes: the rule says why they came.
     refused_with: tuple[int, ...] = ()
-    #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so on; 0: each time.
+    #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so
+    #: on; 0: each time.
     rationed: int = 0
     #: What the exchange shows, in a few words for the argument's sentence.
     told: str = ""

@@ -1,6 +1,5 @@
-"""What is stored of a share partition: start offsets, batches, counts, and what a share coordinator loses of them. Rules 112, 114, 115
-and 119.
-"""
+"""What is stored of a share partition: start offsets, batches, counts, and what a share coordinator loses of them.
+Rules 112, 114, 115 and 119."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMA
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)
 _WRITES: Final = (WRITE_SHARE_GROUP_STATE,)
-#: Records between start and end offset of a share partition, by the highest limit that Kafka takes: group.share.partition.max.record.locks.
+#: Records between start and end offset of a share partition, by the highest limit that Kafka takes:
+#: group.share.partition.max.record.locks.
 LONGEST_WINDOW: Final = 10_000
 
 
@@ -93,10 +93,11 @@ def _wrong_in(step: StateStep) -> tuple[StateBatch, str] | None:
 
 
 def _is_past(batch: StateBatch, start_offset: int) -> bool:
-    """Whether that is of records whose lock ended behind a start offset that had passed them, as it does where a log is truncated.
+    """Whether that is of records whose lock ended behind a start offset that had passed them, as it does where a log is
+    truncated.
 
-    Leaders store that they are archived, which they were by the start offset (Kafka: SharePartition.releaseAcquisitionLockOnTimeout).
-    """
+    Leaders store that they are archived, which they were by the start offset (Kafka:
+    SharePartition.releaseAcquisitionLockOnTimeout)."""
     return batch.last < start_offset and STORED[batch.state] is ARCHIVED
 
 
@@ -117,10 +118,11 @@ def counts_below_zero(now: Storing) -> Argument | None:
 
 
 def counts_more_than_there_are(now: Storing) -> Argument | None:
-    """More records are said to be finished than lie between the start offset and the highest offset that was ever stored.
+    """More records are said to be finished than lie between the start offset and the highest offset that was ever
+    stored.
 
-    Leaders count offsets that compaction took, once too often now and then: up to the longest window that they may have, that is no sign.
-    """
+    Leaders count offsets that compaction took, once too often now and then: up to the longest window that they may
+    have, that is no sign."""
     step, stored = now.step, now.stored
     if stored.doubt is not None or step.complete_count is None or step.start_offset is None:
         return None
@@ -128,7 +130,10 @@ def counts_more_than_there_are(now: Storing) -> Argument | None:
     window = max(highest - step.start_offset + 1, 0)
     if step.complete_count <= max(window, LONGEST_WINDOW):
         return None
-    text = f"{step.story}; its delivery complete count is {step.complete_count}, and {window} offsets are stored from its start offset on"
+    text = (
+        f"{step.story}; its delivery complete count is {step.complete_count}, and {window} offsets are stored from its "
+        f"start offset on"
+    )
     return Argument(text, (step.call,), ABSENCE)
 
 
@@ -158,16 +163,23 @@ def refused_what_was_stored(now: Storing) -> Argument | None:
     """The coordinator says that nothing was ever stored, though it took what was."""
     step, stored = now.step, now.stored
     by = stored.write or stored.state_epoch_by
-    if step.reply is not INVALID or step.negative is not None or not stored.exists or by is None or by.call.end >= step.packet:
+    if (
+        step.reply is not INVALID
+        or step.negative is not None
+        or not stored.exists
+        or by is None
+        or by.call.end >= step.packet
+    ):
         return None
     return Argument(step.story_after(by), (by.call, step.call), ABSENCE)
 
 
 def _coordinator_lost(now: Storing, by: StateStep, more: str = "") -> Argument:
-    """Whether an unseen Initialize or Delete explains it: not where the answer still has what was stored before, and one leader asks.
+    """Whether an unseen Initialize or Delete explains it: not where the answer still has what was stored before, and
+    one leader asks.
 
-    Any other leader would have another leader epoch; what this one wrote is on its connection, and an Initialize leaves no batch.
-    """
+    Any other leader would have another leader epoch; what this one wrote is on its connection, and an Initialize leaves
+    no batch."""
     kept = _kept(now, by) if by.is_same_leader(now.step) else None
     if kept is None:
         return Argument(now.step.story_after(by) + more, (by.call, now.step.call), ABSENCE)
@@ -221,8 +233,10 @@ ROWS: Final = (
         code="START_OFFSET_REGRESSION",
         text="A start offset is stored or told that is lower than one before it, and no Initialize came between them.",
         must="A start offset never goes down, but by an Initialize.",
-        advice="Send the writes of a share partition one behind the other, each with the start offset of its time. Before Kafka 4.4 "
-        "coordinators store what comes last, and records that were done with come again; since then they keep the highest (a note).",
+        advice="Send the writes of a share partition one behind the other, each with the start offset of its time. "
+        "Before Kafka 4.4 "
+        "coordinators store what comes last, and records that were done with come again; since then they keep the "
+        "highest (a note).",
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
@@ -239,10 +253,13 @@ ROWS: Final = (
     Rule(
         number=114,
         code="STATE_BATCH_INVALID",
-        text="State is stored that no leader can mean: inverted or overlapping batches, unknown states, negative numbers.",
-        must="Batches lie apart, in a state that is stored (0, 2, 3, 4), with counts from 0, at the start offset or above; below it lie "
+        text="State is stored that no leader can mean: inverted or overlapping batches, unknown states, negative "
+        "numbers.",
+        must="Batches lie apart, in a state that is stored (0, 2, 3, 4), with counts from 0, at the start offset or "
+        "above; below it lie "
         "archived ones alone.",
-        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown states as well, and the "
+        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown "
+        "states as well, and the "
         "next leader is given it.",
         wrong="WriteShareGroupState acknowledged 9-5 → 0",
         right="WriteShareGroupState acknowledged 5-9 → 0",
@@ -257,7 +274,8 @@ ROWS: Final = (
         code="COMPLETE_COUNT_INVALID",
         text="A delivery complete count below -1, or above the number of offsets that can be meant.",
         must="A delivery complete count is -1, which stands for none, or a number of records from the start offset on.",
-        advice="Count the records that are done with from the start offset on, and no others; say -1 where they were not counted.",
+        advice="Count the records that are done with from the start offset on, and no others; say -1 where they were "
+        "not counted.",
         wrong="WriteShareGroupState complete count -5 → 0",
         right="WriteShareGroupState complete count -1 → 0",
         source="Kafka: ShareCoordinatorShard",
@@ -271,7 +289,8 @@ ROWS: Final = (
         code="STATE_LOST",
         text="A share coordinator does not have what it said it had stored.",
         must="What a coordinator said it had stored it gives to whoever reads.",
-        advice="Nothing in the client: records that were done with come again. Look what happened to the coordinator between the two, and "
+        advice="Nothing in the client: records that were done with come again. Look what happened to the coordinator "
+        "between the two, and "
         "report it to Kafka with these packets.",
         wrong="WriteShareGroupState acknowledged 100-109 → 0; WriteShareGroupState acknowledged 110-119 → 0; "
         "ReadShareGroupState → 0, acknowledged 100-109",

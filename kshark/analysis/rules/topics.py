@@ -29,7 +29,8 @@ def topic_unknown(now: Acknowledging) -> Argument | None:
 
 
 def fetched_topic_unknown(now: Situation) -> Argument | None:
-    """Brokers take the ids of a ShareFetch into the session, and up to 4.3 fail at those that they do not know, until they are forgotten.
+    """Brokers take the ids of a ShareFetch into the session, and up to 4.3 fail at those that they do not know, until
+    they are forgotten.
 
     Of an id of zeros that is the client's fault, of another one it may be that the topic was deleted.
     """
@@ -38,13 +39,16 @@ def fetched_topic_unknown(now: Situation) -> Argument | None:
         return None
     zero = next((listed.partition for listed in step.listed if listed.partition[0] == _ZERO), None)
     if zero is not None:
-        return Argument(f"{step.story}; the topic id that it lists is all zeros", (step,), EXCHANGE, "unknown_topic", partition=zero)
+        return Argument(
+            f"{step.story}; the topic id that it lists is all zeros", (step,), EXCHANGE, "unknown_topic", partition=zero
+        )
     text = f"{step.story}, as brokers answer where they do not know a topic id of the session"
     return Argument(text, (step,), EXCHANGE, "unknown_topic", noted=True)
 
 
 def not_served(now: Unserved) -> Argument | None:
-    """The topic has no such partition, or none that the broker knows of yet; or, as 4.4 says at the partition, there is no such topic.
+    """The topic has no such partition, or none that the broker knows of yet; or, as 4.4 says at the partition, there is
+    no such topic.
 
     Of an id of zeros that is the client's fault.
     """
@@ -65,8 +69,10 @@ ROWS: Final = (
         code="TOPIC_ID_UNKNOWN",
         text="A topic id, or a partition, that the broker does not know.",
         must="A topic is named by an id that the cluster has.",
-        advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under forgotten_topics_data, or open a new "
-        "session: until then every ShareFetch fails, and from Kafka 4.4 on that partition. An id of zeros was never looked up.",
+        advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under "
+        "forgotten_topics_data, or open a new "
+        "session: until then every ShareFetch fails, and from Kafka 4.4 on that partition. An id of zeros was never "
+        "looked up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",

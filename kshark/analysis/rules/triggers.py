@@ -1,7 +1,8 @@
-"""Triggers: what has to be so about a step for a rule to be looked at. Each is told twice, for the session machine and for Spark's screen.
+"""Triggers: what has to be so about a step for a rule to be looked at. Each is told twice, for the session machine and
+for Spark's screen.
 
-A step at which no trigger of its rules holds takes the fast path; a member without such a step passes the screen unseen.
-"""
+A step at which no trigger of its rules holds takes the fast path; a member without such a step passes the screen
+unseen."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from kshark.analysis.rules import premises
 
 
 class Trigger(Struct, frozen=True):
-    """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state before the step)
-    and `step`.
+    """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state
+    before the step) and `step`.
 
-    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.sessions.fast_path). `premise`: whether a situation
-    puts its rules to the test (kshark.analysis.observed.coverage); None: each one does. `sign`: of situations of records, the bit that
-    stands for it (kshark.analysis.deliveries.fast_path); 0: such a rule is looked at in every one.
-    """
+    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.sessions.fast_path). `premise`:
+    whether a situation puts its rules to the test (kshark.analysis.observed.coverage); None: each one does. `sign`: of
+    situations of records, the bit that stands for it (kshark.analysis.deliveries.fast_path); 0: such a rule is looked
+    at in every one."""
 
     name: str
     sql: str = "false"
@@ -45,7 +46,9 @@ AFTER_REFUSAL: Final = Trigger("after a refusal", premise=premises.after_refusal
 ELSEWHERE: Final = Trigger("on another connection", "elsewhere", premise=premises.not_crossed_yet)
 OVERLAPS: Final = Trigger("while another request is open", "elsewhere")
 FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", premises.forgets)
-REPEATS: Final = Trigger("lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several)
+REPEATS: Final = Trigger(
+    "lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several
+)
 #: Spark looks at what heartbeats tell in spark_analysis.screen.heartbeats.
 DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
 ASSIGNED: Final = Trigger(

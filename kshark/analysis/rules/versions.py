@@ -29,11 +29,14 @@ def switched_off(now: Situation | MemberSituation) -> Argument | None:
 
 
 def not_advertised(odd: Oddity) -> Argument | None:
-    """Brokers close the connection of such a request without a word; a client that closes may have seen no refusal yet."""
+    """Brokers close the connection of such a request without a word; a client that closes may have seen no refusal
+    yet."""
     if odd.end is None or not odd.is_over:
         return None
     argument = odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
-    return replace(argument, text=f"{odd.detail}: {odd.rule.told}{odd.often}; the connection was closed (packet {odd.end.packet})")
+    return replace(
+        argument, text=f"{odd.detail}: {odd.rule.told}{odd.often}; the connection was closed (packet {odd.end.packet})"
+    )
 
 
 ROWS: Final = (
@@ -47,7 +50,8 @@ ROWS: Final = (
         read="requests",
         checks=(Check(not_advertised),),
         told="the broker's answer to ApiVersions does not have that version",
-        must="A request has an API and version that the broker's answer to ApiVersions names; of Produce those from 3 on where Kafka is "
+        must="A request has an API and version that the broker's answer to ApiVersions names; of Produce those from 3 "
+        "on where Kafka is "
         "4.0 or later, though its answer says 0.",
         advice="Ask ApiVersions first on each connection, and use the highest version that both sides have.",
         wrong="ApiVersions, ShareFetch 1-2; ShareFetch v9, closed",
@@ -82,7 +86,8 @@ ROWS: Final = (
         checks=(Check(Oddity.argument),),
         told="its software's name or version is none",
         must="Name and version have letters, digits, dots and hyphens, and begin and end with a letter or a digit.",
-        advice="Name the library, not the application, and its version, both without spaces; a name that is not known is no empty text.",
+        advice="Name the library, not the application, and its version, both without spaces; a name that is not known "
+        "is no empty text.",
         wrong='ApiVersions of "my client" 1.0, answered 42',
         right='ApiVersions of "my-client" 1.0, answered 0',
     ),
@@ -99,7 +104,8 @@ ROWS: Final = (
         read="share_requests",
         checks=(Check(Oddity.argument),),
         told="early access to share groups",
-        advice="Use brokers and clients from 4.2 on: early access was no promise, and its protocol ended with Kafka 4.0.",
+        advice="Use brokers and clients from 4.2 on: early access was no promise, and its protocol ended with Kafka "
+        "4.0.",
     ),
     Rule(
         number=16,
@@ -111,7 +117,10 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(switched_off, replies=(REJECTED_EARLY,)), Check(switched_off, replies=(UNCLEAR,), machine=MEMBER)),
+        checks=(
+            Check(switched_off, replies=(REJECTED_EARLY,)),
+            Check(switched_off, replies=(UNCLEAR,), machine=MEMBER),
+        ),
         apis=(SHARE_GROUP_DESCRIBE,),
         when=ALWAYS,
         answer=any_of("groups", F("error_code") == _UNSUPPORTED_VERSION),

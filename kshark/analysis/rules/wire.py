@@ -11,12 +11,14 @@ from kshark.analysis.sessions.steps import Sighting
 
 
 def impossible(odd: Oddity) -> Argument | None:
-    """Of what a broker sends only the client's requests tell that it is Kafka: TLS, say, has impossible lengths and is nobody's fault."""
+    """Of what a broker sends only the client's requests tell that it is Kafka: TLS, say, has impossible lengths and is
+    nobody's fault."""
     return odd.argument(CONNECTION) if odd.sender == "client" else None
 
 
 def foreign(odd: Oddity) -> Argument | None:
-    """A listener that speaks TLS answers TLS: only where the broker says nothing and closes, or resets, it was the wrong protocol."""
+    """A listener that speaks TLS answers TLS: only where the broker says nothing and closes, or resets, it was the
+    wrong protocol."""
     return odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
 
 
@@ -41,7 +43,8 @@ ROWS: Final = (
         checks=(Check(impossible),),
         told="no message has such a length",
         must="A request begins with its length, 8 to socket.request.max.bytes (100 MB unless configured).",
-        advice="Write nothing to the socket but requests, each behind its length: brokers close the connection without a word.",
+        advice="Write nothing to the socket but requests, each behind its length: brokers close the connection "
+        "without a word.",
         wrong="length -2, 8 bytes",
         right="length 8, 8 bytes",
     ),
@@ -107,7 +110,8 @@ ROWS: Final = (
     Rule(
         number=6,
         code="UNDECODABLE_BODY",
-        text="A message does not fit the layout of its API and version: brokers close the connection of such a request.",
+        text="A message does not fit the layout of its API and version: brokers close the connection of such a "
+        "request.",
         source="Kafka: RequestContext.parseRequest",
         blame=("client", "broker"),
         weird=(
@@ -123,7 +127,8 @@ ROWS: Final = (
         checks=(Check(undecodable),),
         told="it does not fit the layout of its version",
         must="A body has the fields of its API and version, each as long as it says.",
-        advice="Compare the writer with the layout (kshark explain API): brokers close the connection of such a request.",
+        advice="Compare the writer with the layout (kshark explain API): brokers close the connection of such a "
+        "request.",
         wrong="Metadata v0 that announces 2 topics and has 1",
         right="Metadata v0 that announces 1 topic and has 1",
     ),

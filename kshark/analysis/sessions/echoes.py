@@ -1,4 +1,5 @@
-"""Requests that the capture holds twice, on two connections: as a client sent them to a proxy or a NAT, and as that passed them on."""
+"""Requests that the capture holds twice, on two connections: as a client sent them to a proxy or a NAT, and as that
+passed them on."""
 
 from __future__ import annotations
 
@@ -36,12 +37,13 @@ class Echo:
 
 
 def passed_on(step: Step, others: Collection[Step]) -> Step | None:
-    """The same request on another connection, with the same answer: a broker counts an epoch once, and hands records out once.
+    """The same request on another connection, with the same answer: a broker counts an epoch once, and hands records
+    out once.
 
-    Correlation ids differ where a proxy numbers requests anew; then only records that were handed out show that it is one request, for
-    the epoch may be that of a session that was replaced meanwhile. Where one may have been, as another request opens one, the same numbers
-    do not show it, either; nor do two openings, since two clients may open sessions alike.
-    """
+    Correlation ids differ where a proxy numbers requests anew; then only records that were handed out show that it is
+    one request, for the epoch may be that of a session that was replaced meanwhile. Where one may have been, as another
+    request opens one, the same numbers do not show it, either; nor do two openings, since two clients may open sessions
+    alike."""
     if step.reply is not ACCEPTED or step.any_doubt is not None or step.answer is None:
         return None
     counted = step.kind is SUBSEQUENT and not any(other.opens for other in others)
@@ -50,27 +52,38 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
             continue
         if step.end < other.packet or other.end < step.packet:
             continue
-        if (step.answer.acquired or (counted and is_again(step, other))) and _asks(other) == _asks(step) and _gets(other) == _gets(step):
+        if (
+            (step.answer.acquired or (counted and is_again(step, other)))
+            and _asks(other) == _asks(step)
+            and _gets(other) == _gets(step)
+        ):
             return other
     return None
 
 
 class HandedOut:
-    """Which session was handed records last, by its member, the epoch and the first of the ranges; the oldest are forgotten first."""
+    """Which session was handed records last, by its member, the epoch and the first of the ranges; the oldest are
+    forgotten first."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[Member, int, Acquired], SessionState] = OrderedDict()
 
     def elsewhere(self, step: Step, answer: Answer, session: SessionState) -> Step | None:
-        """The same request of the member's session with another broker, which handed out the same records at the same time.
+        """The same request of the member's session with another broker, which handed out the same records at the same
+        time.
 
-        It is this broker, by the address that it has on the other side of a NAT. Where there is none, this is the last one.
-        """
+        It is this broker, by the address that it has on the other side of a NAT. Where there is none, this is the last
+        one."""
         key = session.member, step.epoch, answer.acquired[0]
         other = self._sessions.pop(key, None)
         if other is not None and other is not session and other.handed is not None:
             before, acquired = other.handed
-            if step.packet <= before.end and before.packet <= answer.packet and may_be_one(step, before) and acquired == answer.acquired:
+            if (
+                step.packet <= before.end
+                and before.packet <= answer.packet
+                and may_be_one(step, before)
+                and acquired == answer.acquired
+            ):
                 self._sessions[key] = other
                 return before
         self._sessions[key] = session
@@ -106,7 +119,10 @@ def may_be_copy(one: Step, other: Step) -> bool:
 
 
 def _asks(step: Step) -> tuple[object, ...]:
-    listed = [(one.partition, [(batch.first, batch.last, [*batch.types]) for batch in one.acknowledged]) for one in step.listed]
+    listed = [
+        (one.partition, [(batch.first, batch.last, [*batch.types]) for batch in one.acknowledged])
+        for one in step.listed
+    ]
     return listed, [*step.forgotten]
 
 

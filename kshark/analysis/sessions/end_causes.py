@@ -12,15 +12,17 @@ from kshark.analysis.sessions.steps import Step
 from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.surroundings.releases import BEHAVIOUR, all_say
 
-#: An end cause with its place among them: those that a broker noticed at once by their time, late ones behind all others.
+#: An end cause with its place among them: those that a broker noticed at once by their time, late ones behind all
+#: others.
 _Placed = tuple[tuple[bool, bool, int], EndCause]
 
 
 def end_causes(session: SessionState, state: State, step: Step) -> tuple[EndCause, ...]:
-    """What may have ended an open session by the time of the step's answer, the likeliest first; behind one that is certain there is none.
+    """What may have ended an open session by the time of the step's answer, the likeliest first; behind one that is
+    certain there is none.
 
-    The first that came behind the last sign of the session's life did it; what came before that may have been noticed late.
-    """
+    The first that came behind the last sign of the session's life did it; what came before that may have been noticed
+    late."""
     alive = session.alive or state.opening
     if alive is None:
         return ()
@@ -36,7 +38,10 @@ def _restart(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed
     restart = session.broker.restarted_between(alive.packet, step.end)
     if restart is not None:
         told = f"the broker went down ({restart.seen}, packet {restart.packet})"
-        yield (False, False, restart.since), EndCause("broker_restart", restart.packet, restart.time_ns, told, end=restart.end)
+        yield (
+            (False, False, restart.since),
+            EndCause("broker_restart", restart.packet, restart.time_ns, told, end=restart.end),
+        )
 
 
 def _connections(session: SessionState, state: State, alive: Step, step: Step) -> Iterator[_Placed]:
@@ -52,7 +57,10 @@ def _connections(session: SessionState, state: State, alive: Step, step: Step) -
     for connection in state.replaced if dies is not False else ():
         if (cause := _end(connection, opening, alive, step, dies)) is not None:
             told = f"an older connection, which had opened a session of the member, {cause.told}"
-            yield (cause.packet <= alive.packet, True, cause.packet), cause._replace(cause="old_connection_closed", told=told)
+            yield (
+                (cause.packet <= alive.packet, True, cause.packet),
+                cause._replace(cause="old_connection_closed", told=told),
+            )
 
 
 def _end(connection: Connection, opening: Step, alive: Step, step: Step, dies: bool | None) -> EndCause | None:

@@ -1,8 +1,9 @@
-"""The fast path of most steps: the request that was due, on the connection used before, accepted, everything around it seen.
+"""The fast path of most steps: the request that was due, on the connection used before, accepted, everything around it
+seen.
 
-No rule has anything to say of such a step (the rows' triggers tell), and its effect is known, so that the situation it met need not be
-drawn up. The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests hold the two together).
-"""
+No rule has anything to say of such a step (the rows' triggers tell), and its effect is known, so that the situation it
+met need not be drawn up. The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests hold the two
+together)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Step, next_epoc
 
 
 def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
-    """Whether the one possible state had the epoch due, the step before it was like it, and every byte of both was seen.
+    """Whether the one possible state had the epoch due, the step before it was like it, and every byte of both was
+    seen.
 
     `later` are requests that were sent before the step's answer.
     """

@@ -27,11 +27,13 @@ from kshark.analysis.sessions.steps import (
     Step,
 )
 
-#: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0 does not.
+#: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0
+#: does not.
 _ALL_LISTED_ENTER: Final = 1
 
 
-#: Where there is no room for one more range, those whose lock is out are looked for: once in so many times as this part of all.
+#: Where there is no room for one more range, those whose lock is out are looked for: once in so many times as this part
+#: of all.
 _PART: Final = 10
 #: How long records are locked by default (group.share.record.lock.duration.ms).
 _LOCK_NS: Final = 30_000_000_000
@@ -56,11 +58,12 @@ class Held(Struct, eq=False, gc=False):
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone, and by which step.
+    """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone,
+    and by which step.
 
     `closed` are those of the session that the last request closed (None: it closed none, or they are not known).
-    `held` lists ranges in the order of their offsets, `ranges` counts them; `full` counts how often there was no room for one more.
-    """
+    `held` lists ranges in the order of their offsets, `ranges` counts them; `full` counts how often there was no room
+    for one more."""
 
     partitions: set[Partition] | frozenset[Partition] | None = None
     closed: set[Partition] | frozenset[Partition] | None = None
@@ -98,7 +101,8 @@ class InFlight:
         self.acknowledged_only.clear()
 
     def _update(self, step: Step, partitions: set[Partition]) -> None:
-        """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and leave again."""
+        """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and
+        leave again."""
         for listed in step.listed:
             if not listed.acknowledged:
                 self.acknowledged_only.pop(listed.partition, None)
@@ -151,7 +155,9 @@ class InFlight:
         self.ranges += low - high + len(rest)
 
     def _forget_unlocked(self, now_ns: int) -> None:
-        unlocked = {partition: [one for one in found if one.until_ns > now_ns] for partition, found in self.held.items()}
+        unlocked = {
+            partition: [one for one in found if one.until_ns > now_ns] for partition, found in self.held.items()
+        }
         self.held = {partition: found for partition, found in unlocked.items() if found}
         self.ranges = sum(map(len, self.held.values()))
 

@@ -1,4 +1,5 @@
-"""Share sessions and their requests, listed: when one was opened and how it ended, which epoch was due with a request, what came of it."""
+"""Share sessions and their requests, listed: when one was opened and how it ended, which epoch was due with a request,
+what came of it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class Moment(msgspec.Struct):
 
 
 class Closing(msgspec.Struct):
-    """How a session ended: final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows."""
+    """How a session ended: final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the
+    capture shows."""
 
     packet: int
     time_ns: int
@@ -58,7 +60,8 @@ class Closing(msgspec.Struct):
 
 
 class SessionStep(msgspec.Struct):
-    """One request; `expected` is null where it is not known, 0 where there is no session, a list where several are possible.
+    """One request; `expected` is null where it is not known, 0 where there is no session, a list where several are
+    possible.
 
     `cause`: of a refusal with 122 or 123, as in its finding.
     """
@@ -75,9 +78,8 @@ class SessionStep(msgspec.Struct):
 class ShareSession(msgspec.Struct):
     """One share session; its fields, in this order, are the JSON line (`kshark sessions -T json`).
 
-    `session` counts from 1 for each (broker, group, member). `opened` is null where no accepted epoch 0 was seen, `closed` where there
-    was no session at all.
-    """
+    `session` counts from 1 for each (broker, group, member). `opened` is null where no accepted epoch 0 was seen,
+    `closed` where there was no session at all."""
 
     broker: str
     group_id: str | None
@@ -95,7 +97,8 @@ class ShareSession(msgspec.Struct):
 
 
 class ListedStep(msgspec.Struct, gc=False):
-    """A request in the order in which its session took it; `session` None: of none, as when it was refused before one was looked for.
+    """A request in the order in which its session took it; `session` None: of none, as when it was refused before one
+    was looked for.
 
     `time_ns` is the request's, `end_ns` that of the exchange's last packet.
     """
@@ -112,7 +115,8 @@ class ListedStep(msgspec.Struct, gc=False):
 
 
 class ListedSession(msgspec.Struct, gc=False):
-    """A session that is over, and where its first request stands; `partitions`: of one that is still open, how many it holds."""
+    """A session that is over, and where its first request stands; `partitions`: of one that is still open, how many it
+    holds."""
 
     flow: int
     packet: int
@@ -131,9 +135,8 @@ Told = Finding | Listed
 
 
 class PackedSessions:
-    """Takes what is listed; iterating gives the sessions that are over in the order in which they began, each with the steps listed of it,
-    each time as new objects: the first limits.LISTED_SESSIONS of them, some 300 bytes each.
-    """
+    """Takes what is listed; iterating gives the sessions that are over in the order in which they began, each with the
+    steps listed of it, each time as new objects: the first limits.LISTED_SESSIONS of them, some 300 bytes each."""
 
     def __init__(self, listed: Iterable[Listed] = ()) -> None:
         self._packed = Packed()
@@ -157,7 +160,8 @@ class PackedSessions:
 
 
 class Listing:
-    """Of one (broker, group, member): tells `begun` of each session, and adds it to `sessions` when it is over, its requests to `steps`."""
+    """Of one (broker, group, member): tells `begun` of each session, and adds it to `sessions` when it is over, its
+    requests to `steps`."""
 
     __slots__ = ("_begun", "_clients", "_current", "_ending", "_first", "_over", "_sessions", "_steps")
 
@@ -194,12 +198,15 @@ class Listing:
             self._ending = None
 
     def count(self, step: Step) -> bool:
-        """Takes the request that was due, accepted behind another on its connection; says whether there is a session to count it in."""
+        """Takes the request that was due, accepted behind another on its connection; says whether there is a session to
+        count it in."""
         session = self._current
         if session is None:
             return False
         if self._steps is not None:
-            self._steps.append(_listed(step, session, SessionStep(step.packet, step.api, step.epoch, step.epoch, 0, "advanced", None)))
+            self._steps.append(
+                _listed(step, session, SessionStep(step.packet, step.api, step.epoch, step.epoch, 0, "advanced", None))
+            )
         session.requests += 1
         session.accepted += 1
         session.last_epoch = step.epoch
@@ -208,7 +215,11 @@ class Listing:
 
     def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None:
         opening = session.opening
-        if opening is not None and opening.connection is connection and all_say(session.releases, "dies_with_connection") is not False:
+        if (
+            opening is not None
+            and opening.connection is connection
+            and all_say(session.releases, "dies_with_connection") is not False
+        ):
             self._ending = Closing(end.packet, end.time_ns, "connection_closed")
 
     def end(self, session: SessionState) -> None:
@@ -217,12 +228,18 @@ class Listing:
         still_open = None if last is None else Closing(last.end, last.end_ns, "open")
         closed = self._unasked(session, 1 << 62) or still_open
         held = session.in_flight.partitions
-        if self._first is not None and closed is still_open and self._current is not None and self._current.closed is None:
+        if (
+            self._first is not None
+            and closed is still_open
+            and self._current is not None
+            and self._current.closed is None
+        ):
             self._first.partitions = None if held is None else len(held)
         self._finish(closed)
 
     def _unasked(self, session: SessionState, before: int) -> Closing | None:
-        """What ended the session before that packet without a request of its own: the first of its connection's end and a restart."""
+        """What ended the session before that packet without a request of its own: the first of its connection's end and
+        a restart."""
         restart = None if session.alive is None else session.broker.restarted_between(session.alive.packet, before)
         if restart is None or (self._ending is not None and self._ending.packet < restart.since):
             return self._ending
@@ -247,7 +264,9 @@ class Listing:
             connections=0,
         )
         if self._over is not None:
-            self._first = ListedSession(step.connection.flow.id, step.packet, step.time_ns, step.connection.client, self._current)
+            self._first = ListedSession(
+                step.connection.flow.id, step.packet, step.time_ns, step.connection.client, self._current
+            )
         self._begun()
         return self._current
 
@@ -288,7 +307,9 @@ def _found_by(now: Situation) -> Closing | None:
 
 def _listed(step: Step, session: ShareSession | None, row: SessionStep) -> ListedStep:
     flow = step.connection.flow
-    return ListedStep(step.witness, step.time_ns, step.end_ns, flow.broker, flow.client, step.group_id, step.member_id, session, row)
+    return ListedStep(
+        step.witness, step.time_ns, step.end_ns, flow.broker, flow.client, step.group_id, step.member_id, session, row
+    )
 
 
 def _row(now: Situation, cause: str | None) -> SessionStep:

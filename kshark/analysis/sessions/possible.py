@@ -1,9 +1,8 @@
 """The runner over sets of possible states: the situation that a request meets, and what its answer leaves possible.
 
-After a request without an answer the broker has taken it, or not; of requests that are open at the same time on several connections
-it took one first, and the capture does not tell which. Each way is a branch. An answer ends those that it contradicts; where it
-contradicts all, something was not seen, and only what the exchange proves by itself is known.
-"""
+After a request without an answer the broker has taken it, or not; of requests that are open at the same time on several
+connections it took one first, and the capture does not tell which. Each way is a branch. An answer ends those that it
+contradicts; where it contradicts all, something was not seen, and only what the exchange proves by itself is known."""
 
 from __future__ import annotations
 
@@ -36,7 +35,8 @@ _RIVALS_AFTER: Final = 6
 
 
 def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situation:
-    """What the request met, and which of it the answer agrees with; `later` are requests sent before the answer, all of them settled."""
+    """What the request met, and which of it the answer agrees with; `later` are requests sent before the answer, all of
+    them settled."""
     _look_for_holes(session, step)
     rivals = tuple(other for other in later if other.connection is not step.connection)
     overtaker = _overtaker(step, rivals)
@@ -65,7 +65,9 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
     reply = ACCEPTED if overtaken is not None else step.reply
     after = _distinct_branches([branch for _, branches in ways for branch in branches])
     was_due = bool(rivals) and any(branch.state.due == step.epoch for branch in session.branches)
-    return Situation(step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due)
+    return Situation(
+        step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due
+    )
 
 
 def conclude(now: Situation) -> None:
@@ -122,8 +124,8 @@ def _state_after(session: SessionState, then: Then, step: Step, state: State, re
 
 
 def _openers(state: State, step: Step) -> tuple[Connection, ...]:
-    """The connections that were open when the step came and have opened a session of the member: 4.1 goes by them, whether their sessions
-    still are or not."""
+    """The connections that were open when the step came and have opened a session of the member: 4.1 goes by them,
+    whether their sessions still are or not."""
     opened = (*state.replaced, state.opening.connection) if state.opening is not None else state.replaced
     return tuple(one for one in dict.fromkeys(opened) if one.over_at is None or one.over_at > step.packet)[-REPLACED:]
 
@@ -157,9 +159,8 @@ def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
 def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
     """The request on another connection that moved the session on while this fetch waited.
 
-    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out. What was sent behind
-    an opening went on with another session.
-    """
+    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out. What
+    was sent behind an opening went on with another session."""
     if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
     opened = min((other.packet for other in rivals if other.opens), default=step.end)
@@ -177,7 +178,11 @@ def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
 def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> tuple[Step, ...]:
     """Requests that the session counted and that were open at the same time on other connections."""
     around = (*session.overlapping, *rivals)
-    return tuple(other for other in around if other.connection is not step.connection and other.is_counted and other.end > step.packet)
+    return tuple(
+        other
+        for other in around
+        if other.connection is not step.connection and other.is_counted and other.end > step.packet
+    )
 
 
 def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later: Sequence[Step]) -> Iterator[Branch]:
@@ -194,9 +199,12 @@ def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later
 
 
 def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
-    """Whether another request on the rival's connection comes before it: on one connection a broker takes them in their order."""
+    """Whether another request on the rival's connection comes before it: on one connection a broker takes them in their
+    order."""
     return any(
-        other.connection is rival.connection and other.arrival < rival.arrival and all(early is not other for early, _ in branch.early)
+        other.connection is rival.connection
+        and other.arrival < rival.arrival
+        and all(early is not other for early, _ in branch.early)
         for other in later
         if other is not rival
     )
@@ -216,7 +224,8 @@ def _borne_out(
 
 
 def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
-    """Whether an order of these requests agrees with all answers until the packet `by`; what has none by then may come later."""
+    """Whether an order of these requests agrees with all answers until the packet `by`; what has none by then may come
+    later."""
     if all(step.reply is UNANSWERED or step.end > by for step in left):
         return True
     for step in left:
@@ -230,7 +239,8 @@ def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence
 
 
 def _comes_first(one: Step, other: Step) -> bool:
-    """Whether the broker took one before the other: on one connection in their order, else if it was answered before the other came."""
+    """Whether the broker took one before the other: on one connection in their order, else if it was answered before
+    the other came."""
     return one.arrival < other.arrival if one.connection is other.connection else one.end < other.packet
 
 

@@ -1,8 +1,9 @@
-"""The runner of one share session: one for each (broker, group, member), fed with its steps and what happened around them.
+"""The runner of one share session: one for each (broker, group, member), fed with its steps and what happened around
+them.
 
-Steps wait until all before them, and all that were sent before their answer, have theirs, so that a long poll, pipelined requests and an
-overtaken fetch come out in the order in which the broker took them; then the rules look at each, and it becomes the past.
-"""
+Steps wait until all before them, and all that were sent before their answer, have theirs, so that a long poll,
+pipelined requests and an overtaken fetch come out in the order in which the broker took them; then the rules look at
+each, and it becomes the past."""
 
 from __future__ import annotations
 
@@ -46,11 +47,11 @@ class Blind(NamedTuple):
 
 
 class ShareSessionRunner:
-    """`ask`, `answer`, `ended` take what happens in the time line; `settle` gives what can be said by now, `close` the rest.
+    """`ask`, `answer`, `ended` take what happens in the time line; `settle` gives what can be said by now, `close` the
+    rest.
 
-    Of requests and answers there are many: `ask` and `answer` settle at once. `echoes` are connections that carry what another one does,
-    too: nothing is looked at twice.
-    """
+    Of requests and answers there are many: `ask` and `answer` settle at once. `echoes` are connections that carry what
+    another one does, too: nothing is looked at twice."""
 
     __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "echoes", "listing", "owner", "state")
 
@@ -105,7 +106,12 @@ class ShareSessionRunner:
     def _goes_on(self, step: Step, later: Sequence[Step]) -> bool:
         """Whether the step takes the fast path; then it is the past."""
         session = self.state
-        if self._exact or not is_plain(session, step, later) or self._book.is_triggered(session, step) or not self.listing.count(step):
+        if (
+            self._exact
+            or not is_plain(session, step, later)
+            or self._book.is_triggered(session, step)
+            or not self.listing.count(step)
+        ):
             return False
         if self._covering is not None:
             self._covering.plain(session, step)
@@ -135,7 +141,9 @@ class ShareSessionRunner:
 
     def ended(self, connection: Connection, end: End) -> None:
         if self.echoes:
-            self.echoes = {one: echo for one, echo in self.echoes.items() if connection not in (one, echo.of)} or NOTHING
+            self.echoes = {
+                one: echo for one, echo in self.echoes.items() if connection not in (one, echo.of)
+            } or NOTHING
         self._queue.append(Ended(end.packet, connection, end))
 
     def blind(self, packet: int, doubt: str) -> None:
@@ -151,7 +159,8 @@ class ShareSessionRunner:
         self.state.member.listed = None
 
     def _look_up_unread(self) -> None:
-        """The last request that its connections did not tell it of: only what it does itself brings back what an earlier one took."""
+        """The last request that its connections did not tell it of: only what it does itself brings back what an
+        earlier one took."""
         state = self.state
         state.unread = state.last_unread
         for connection in state.unread_on:
@@ -162,7 +171,8 @@ class ShareSessionRunner:
     # -- what can be said
 
     def settle(self) -> Sequence[Verdict]:
-        """Everything that no missing answer holds back; where more waits than may, the first answer is not waited for any longer."""
+        """Everything that no missing answer holds back; where more waits than may, the first answer is not waited for
+        any longer."""
         said: list[Verdict] = []
         queue = self._queue
         while queue:

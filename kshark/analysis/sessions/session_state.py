@@ -1,4 +1,5 @@
-"""The state of one share session: the states that it may be in, and what later requests are judged by of what came before."""
+"""The state of one share session: the states that it may be in, and what later requests are judged by of what came
+before."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ UNSEEN: Final = "unseen"
 class EndCause(NamedTuple):
     """Something that took the session away, or may have: an accepted epoch -1, a connection's end, a restart.
 
-    `because` is why it is not certain, None when it is; `step` the request that did it, `end` the connection's end that did.
-    """
+    `because` is why it is not certain, None when it is; `step` the request that did it, `end` the connection's end that
+    did."""
 
     cause: str
     packet: int
@@ -74,9 +75,10 @@ class Hint(NamedTuple):
 class State(Struct, eq=False):
     """A state that the session may be in.
 
-    `due` is the epoch that the broker expects, ABSENT without a session; then `ended` tells what took it, None before the first opening.
-    `opening` is the epoch 0 that opened it, None where that was not seen; `replaced` are the connections whose sessions it replaced.
-    """
+    `due` is the epoch that the broker expects, ABSENT without a session; then `ended` tells what took it, None before
+    the first opening.
+    `opening` is the epoch 0 that opened it, None where that was not seen; `replaced` are the connections whose sessions
+    it replaced."""
 
     due: int
     opening: Step | None = None
@@ -98,15 +100,16 @@ class State(Struct, eq=False):
 class Branch(Struct, eq=False):
     """One way in which the broker may have taken the requests so far.
 
-    `early` are requests that it took before their turn in the capture, because they were open at the same time, with the state they met.
-    """
+    `early` are requests that it took before their turn in the capture, because they were open at the same time, with
+    the state they met."""
 
     state: State
     early: tuple[tuple[Step, State], ...] = ()
 
 
 class Trace(Struct, eq=False):
-    """What a session did on one connection: its first and last request, the one before, and the unbroken run of openings at the end."""
+    """What a session did on one connection: its first and last request, the one before, and the unbroken run of
+    openings at the end."""
 
     first: Step
     last: Step
@@ -157,12 +160,14 @@ class SessionState:
     overlapping: tuple[Step, ...] = ()
     #: Connections to which the session was seen to cross; the one that opened it is none of them.
     crossed: tuple[int, ...] = ()
-    #: The member's departure behind which a fetch went on and was accepted, and whether one did on that heartbeat's own connection.
+    #: The member's departure behind which a fetch went on and was accepted, and whether one did on that heartbeat's own
+    #: connection.
     departed: Beat | None = None
     departed_here: bool = False
     in_flight: InFlight = field(default_factory=InFlight)
-    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not known; and the
-    #: connections that may have had more of them since. And the last one of a fetch whose answer is not there.
+    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not
+    #: known; and the connections that may have had more of them since. And the last one of a fetch whose answer is not
+    #: there.
     unread: int = 0
     unread_on: list[Connection] = field(default_factory=list)
     unheard: int = 0
@@ -202,11 +207,12 @@ class SessionState:
         return self.last_fetch if api_key == SHARE_FETCH else self.last_acknowledge
 
     def departure(self, step: Step) -> Beat | None:
-        """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it were in it.
+        """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it
+        were in it.
 
-        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they subscribe anew. On another
-        connection than the one on which it left it has had an answer since, or it may have asked before.
-        """
+        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they
+        subscribe anew. On another connection than the one on which it left it has had an answer since, or it may have
+        asked before."""
         gone = self.member.departure
         if gone is None or step.packet <= gone.end or step.kind is FINAL:
             return None
@@ -217,7 +223,8 @@ class SessionState:
         return None if not step.is_fetch or step.forgotten or step.acknowledges else gone
 
     def missing_before(self, step: Step) -> str | None:
-        """Why requests of this session may be missing since its states are known, on any connection between these hosts and the broker."""
+        """Why requests of this session may be missing since its states are known, on any connection between these hosts
+        and the broker."""
         if self.anchor is None or not self.broker.holes:
             return None
         host = step.connection.host
@@ -318,8 +325,8 @@ class SessionState:
 class Unbroken(NamedTuple):
     """Proof that the session went on and nothing of it is missing between two packets: no epoch was left out (KIP-932).
 
-    Where it seems to move to another connection, a third one, which the capture does not hold, may have opened it anew and counted as far.
-    """
+    Where it seems to move to another connection, a third one, which the capture does not hold, may have opened it anew
+    and counted as far."""
 
     session: SessionState
     since: int
@@ -350,7 +357,8 @@ class BothUnbroken(NamedTuple):
 
 
 class WentOn(NamedTuple):
-    """Proof that a request was the session's: its connection goes on with the session, and no answer contradicts what is known of that."""
+    """Proof that a request was the session's: its connection goes on with the session, and no answer contradicts what
+    is known of that."""
 
     session: SessionState
     step: Step

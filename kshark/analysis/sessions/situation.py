@@ -19,12 +19,12 @@ ORDINARY = ("connection_closed", "broker_restart", "evicted", "session_limit")
 class Situation:
     """A request, its answer, and what was known when it came.
 
-    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those that its answer
-    agrees with, `after` what is possible behind them. `here` is what the session did before on the same connection. `overtaker` is the
-    request on another connection that moved the session on while this one waited, `rivals` are all that were open at the same time on
-    other connections; `contested`: as far as the capture tells the request may have been overtaken, or refused at once; `was_due`: its
-    epoch was, or may have been, but for requests that were sent on other connections while it was open.
-    """
+    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those
+    that its answer agrees with, `after` what is possible behind them. `here` is what the session did before on the same
+    connection. `overtaker` is the request on another connection that moved the session on while this one waited,
+    `rivals` are all that were open at the same time on other connections; `contested`: as far as the capture tells the
+    request may have been overtaken, or refused at once; `was_due`: its epoch was, or may have been, but for requests
+    that were sent on other connections while it was open."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class Situation:
 
     @property
     def due_epochs(self) -> frozenset[int]:
-        """The epochs that may have been due, as far as the answer agrees; ABSENT among them where there may have been no session."""
+        """The epochs that may have been due, as far as the answer agrees; ABSENT among them where there may have been
+        no session."""
         return frozenset(state.due for state in self.agreeing)
 
     @property
@@ -76,9 +77,8 @@ class Situation:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the epoch goes on, on one connection, from what the session counted last, or from a refused one that did; after an
-        opening that the capture does not hold it would not.
-        """
+        """Whether the epoch goes on, on one connection, from what the session counted last, or from a refused one that
+        did; after an opening that the capture does not hold it would not."""
         step, session, before = self.step, self.session, self.before_here
         if step.kind is not SUBSEQUENT or step.epoch == 1:
             return False
@@ -90,10 +90,11 @@ class Situation:
 
     @cached_property
     def end_cause(self) -> EndCause | None:
-        """What took the session that the broker did not find: where several are possible, one that accuses nobody, and is certain.
+        """What took the session that the broker did not find: where several are possible, one that accuses nobody, and
+        is certain.
 
-        Where the last opening that was answered found no room, one without an answer more likely found none either than died since.
-        """
+        Where the last opening that was answered found no room, one without an answer more likely found none either than
+        died since."""
         causes = [state.ended for state in self.agreeing if state.due == ABSENT and state.ended is not None]
         if not causes or len(causes) < len(self.agreeing):
             return None
@@ -108,20 +109,24 @@ class Situation:
         return any(is_again(other, self.step) and other.reply is self.reply for other in self.session.overlapping)
 
     def is_shifted(self, other: Step) -> bool:
-        """Whether a clock that is behind explains that another request was open on another connection: one is a copy of that before the
-        other. Two clients may open sessions alike, but hardly at the same time behind the beginning of their connections.
-        """
+        """Whether a clock that is behind explains that another request was open on another connection: one is a copy of
+        that before the other. Two clients may open sessions alike, but hardly at the same time behind the beginning of
+        their connections."""
         before = self.before_here
         if before is not None and is_again(before, other):
             return True
         there = self.session.here.get(other.connection.flow.id)
         if there is None:
             return False
-        before, is_copy = there.before if there.last is other else there.last, may_be_copy if self.step.opens else is_again
+        before, is_copy = (
+            there.before if there.last is other else there.last,
+            may_be_copy if self.step.opens else is_again,
+        )
         return before is not None and is_copy(before, self.step)
 
     def all_agree(self, relation: str) -> bool:
-        """Whether the epoch stands so to every epoch that may be due, and was so when it was sent: `replay`, `stale` or `ahead`."""
+        """Whether the epoch stands so to every epoch that may be due, and was so when it was sent: `replay`, `stale` or
+        `ahead`."""
         due = self.due_epochs
         if self.was_due or self.is_seen_twice or not due:
             return False
@@ -137,7 +142,8 @@ class SessionEnd(NamedTuple):
 
 
 def relation_to(epoch: int, due: int, last: Step | None) -> str:
-    """How an epoch of 1 or more stands to the one due: `due`, `replay` (the one before), `stale`, `ahead`, or `none` without a session."""
+    """How an epoch of 1 or more stands to the one due: `due`, `replay` (the one before), `stale`, `ahead`, or `none`
+    without a session."""
     if due == ABSENT:
         return "none"
     if epoch == due:

@@ -1,4 +1,5 @@
-"""Steps: the requests of a share session in the order in which they were complete, each with its answer as an attribute."""
+"""Steps: the requests of a share session in the order in which they were complete, each with its answer as an
+attribute."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def next_epoch(epoch: int) -> int:
 
 
 class Kind(IntEnum):
-    """Epochs by what they ask for (KIP-932): of a share session to be opened, used or closed; of a member to join, stay or leave."""
+    """Epochs by what they ask for (KIP-932): of a share session to be opened, used or closed; of a member to join, stay
+    or leave."""
 
     INITIAL = 0
     SUBSEQUENT = 1
@@ -78,9 +80,9 @@ INITIAL, SUBSEQUENT, FINAL, NEGATIVE = Kind
 class Reply(StrEnum):
     """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager.
 
-    FAILED_LATER: the session took the request, and something behind it failed (an unknown topic id, say): it is counted all the same.
-    FAILED_REOPEN: an epoch 0 that lists a partition twice takes the old session away before it trips over that.
-    """
+    FAILED_LATER: the session took the request, and something behind it failed (an unknown topic id, say): it is counted
+    all the same. FAILED_REOPEN: an epoch 0 that lists a partition twice takes the old session away before it trips over
+    that."""
 
     ACCEPTED = "was accepted"
     SESSION_NOT_FOUND = "was refused with SHARE_SESSION_NOT_FOUND"
@@ -95,10 +97,20 @@ class Reply(StrEnum):
     __hash__ = str.__hash__
 
 
-ACCEPTED, SESSION_NOT_FOUND, INVALID_EPOCH, LIMIT_REACHED, REJECTED_EARLY, FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED = Reply
+(
+    ACCEPTED,
+    SESSION_NOT_FOUND,
+    INVALID_EPOCH,
+    LIMIT_REACHED,
+    REJECTED_EARLY,
+    FAILED_LATER,
+    FAILED_REOPEN,
+    UNCLEAR,
+    UNANSWERED,
+) = Reply
 
-#: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at (group
-#: authorization, feature off, invalid request).
+#: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at
+#: (group authorization, feature off, invalid request).
 _REPLIES: Final = {
     None: UNANSWERED,
     0: ACCEPTED,
@@ -121,7 +133,8 @@ def reply_of(error: int | None) -> Reply:
 
 
 class Batch(Struct, eq=False, gc=False):
-    """Offsets that a request acknowledges; `types`: one for all of them, or one each (kshark.analysis.machines.in_flight.Type)."""
+    """Offsets that a request acknowledges; `types`: one for all of them, or one each
+    (kshark.analysis.machines.in_flight.Type)."""
 
     first: int
     last: int
@@ -141,7 +154,8 @@ class Listed(Struct, eq=False, gc=False):
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, as an answer of another broker tells: its node id and address, and since which leader epoch."""
+    """Who leads a partition, as an answer of another broker tells: its node id and address, and since which leader
+    epoch."""
 
     node_id: int
     address: str
@@ -151,9 +165,11 @@ class Leader(NamedTuple):
 class Answer(Struct, eq=False, gc=False):
     """The response.
 
-    `acquired` are the ranges that it hands out: partition, first and last offset, delivery count. `lock_ns` is how long they are locked,
-    None where it does not say. `acknowledged` has what became of the acknowledgements of each partition that it names, an error code;
-    `failed` the partitions that could not be fetched from, with theirs, and `leaders` the leaders of those that another broker leads.
+    `acquired` are the ranges that it hands out: partition, first and last offset, delivery count. `lock_ns` is how long
+    they are locked, None where it does not say. `acknowledged` has what became of the acknowledgements of each
+    partition that it names, an error code;
+    `failed` the partitions that could not be fetched from, with theirs, and `leaders` the leaders of those that another
+    broker leads.
     `spans` tells of partitions whose records it holds which offsets have one, where that is known.
     `throttled`: for a quota it names none at all, whatever was acquired.
     """
@@ -174,9 +190,8 @@ class Answer(Struct, eq=False, gc=False):
 class Call(Struct, eq=False):
     """A request, with its answer once it is seen; `settled` when none will come any more.
 
-    `end` and `end_ns`: the last packet of the exchange, and its time. What follows from the rest is found out when a call is made, and not
-    again where it is read back.
-    """
+    `end` and `end_ns`: the last packet of the exchange, and its time. What follows from the rest is found out when a
+    call is made, and not again where it is read back."""
 
     connection: Connection
     api_key: int
@@ -207,7 +222,9 @@ class Call(Struct, eq=False):
 
     @property
     def witness(self) -> Witness:
-        return Witness(self.connection.flow.id, self.correlation_id, self.packet, self.answer.packet if self.answer else None)
+        return Witness(
+            self.connection.flow.id, self.correlation_id, self.packet, self.answer.packet if self.answer else None
+        )
 
     @property
     def packets(self) -> str:
@@ -244,11 +261,13 @@ class Step(Call, eq=False):
     forgotten: Sequence[Partition] = ()
     #: It says that it renews locks (KIP-1222).
     is_renewal: bool = False
-    #: How many records it asks for; how many it takes, where that is a strict limit (KIP-1206); it wants batches of less than one record.
+    #: How many records it asks for; how many it takes, where that is a strict limit (KIP-1206); it wants batches of
+    #: less than one record.
     max_records: int | None = None
     most_records: int | None = None
     wants_no_batch: bool = False
-    #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were before it.
+    #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were
+    #: before it.
     arrival: int = 0
     kind: Kind = SUBSEQUENT
     reply: Reply = UNANSWERED
@@ -275,7 +294,8 @@ class Step(Call, eq=False):
                 self.reply = self._failed()
 
     def _failed(self) -> Reply:
-        """What UNKNOWN_SERVER_ERROR says: brokers from 4.1 on give it behind the session, but for ids of members that they cannot read."""
+        """What UNKNOWN_SERVER_ERROR says: brokers from 4.1 on give it behind the session, but for ids of members that
+        they cannot read."""
         if self.kind is FINAL or self.kind is NEGATIVE or not self._is_read:
             return UNCLEAR
         if self.opens:

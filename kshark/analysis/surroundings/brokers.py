@@ -1,4 +1,5 @@
-"""Brokers: by which addresses each is known, which release it runs, what of its connections is missing, when it went down."""
+"""Brokers: by which addresses each is known, which release it runs, what of its connections is missing, when it went
+down."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _TOGETHER_NS: Final = 2_000_000_000
 
 
 class End(NamedTuple):
-    """The end of a connection, or of its half: a FIN, a RST, or the new SYN that shows that it is over; `by` is who ended it."""
+    """The end of a connection, or of its half: a FIN, a RST, or the new SYN that shows that it is over; `by` is who
+    ended it."""
 
     packet: int
     time_ns: int
@@ -31,7 +33,8 @@ class End(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """A broker went down: its connections closed together from `since` on, the last by `end`, or it refused a new one (`end`)."""
+    """A broker went down: its connections closed together from `since` on, the last by `end`, or it refused a new one
+    (`end`)."""
 
     since: int
     seen: str
@@ -91,7 +94,8 @@ class Broker:
     # -- release
 
     def offers(self, answer: Message) -> None:
-        """Its answer to ApiVersions; one with an error lists ApiVersions alone and tells nothing. Addresses that differ leave all open."""
+        """Its answer to ApiVersions; one with an error lists ApiVersions alone and tells nothing. Addresses that differ
+        leave all open."""
         body: Any = answer.body
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
@@ -113,7 +117,12 @@ class Broker:
         self.closed.append(end)
         while end.time_ns - self.closed[0].time_ns > _TOGETHER_NS:
             self.closed.popleft()
-        if end.by == "broker" and not self.open and self not in self.down and sum(one.by == "broker" for one in self.closed) > 1:
+        if (
+            end.by == "broker"
+            and not self.open
+            and self not in self.down
+            and sum(one.by == "broker" for one in self.closed) > 1
+        ):
             self._went_down(end, "all its connections closed together")
 
     def refused(self, end: End) -> None:
@@ -122,7 +131,9 @@ class Broker:
             self._went_down(end, "it refused a new connection")
 
     def _went_down(self, end: End, seen: str) -> None:
-        together = (one.packet for one in self.closed if one.by == "broker" and end.time_ns - one.time_ns <= _TOGETHER_NS)
+        together = (
+            one.packet for one in self.closed if one.by == "broker" and end.time_ns - one.time_ns <= _TOGETHER_NS
+        )
         self.restarts.append(Restart(min(together, default=end.packet), seen, end))
         del self.restarts[: -limits.RESTARTS_PER_BROKER]
         self.down.add(self)

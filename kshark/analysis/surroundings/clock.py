@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Clock:
-    """`disorder_ns`: packets of different connections that lie within this time have no order, whatever the file says."""
+    """`disorder_ns`: packets of different connections that lie within this time have no order, whatever the file
+    says."""
 
     disorder_ns: int = 0
 

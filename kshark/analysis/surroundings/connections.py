@@ -1,4 +1,5 @@
-"""TCP connections as the judgement sees them: whose they are, when they were used, what is missing of them, how they ended."""
+"""TCP connections as the judgement sees them: whose they are, when they were used, what is missing of them, how they
+ended."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class User(Protocol):
         """The connection ended."""
 
     def waits_on(self, connection: Connection) -> bool:
-        """Whether a request that came on it has no answer yet: until then its broker reads no further, and notices no end of it."""
+        """Whether a request that came on it has no answer yet: until then its broker reads no further, and notices no
+        end of it."""
 
     def lost_on(self, connection: Connection) -> None:
         """A share request on it could not be read; not said again before the session takes another step."""
@@ -121,7 +123,8 @@ class Connection:
         self.untold = None
 
     def cannot_read(self, packet: int) -> None:
-        """A share request, whosever it is; of many behind each other a session is told once, and looks up which was the last."""
+        """A share request, whosever it is; of many behind each other a session is told once, and looks up which was the
+        last."""
         self.last_unread = packet
         untold, self.untold = self.untold, None
         for user in untold.values() if untold else ():
@@ -188,11 +191,11 @@ class Connections:
         self._lose(connection, hole)
 
     def _lose(self, connection: Connection, hole: Hole) -> None:
-        """Brokers know of it at once, whether anything of the connection was read or not: other members' sessions may be concerned.
+        """Brokers know of it at once, whether anything of the connection was read or not: other members' sessions may
+        be concerned.
 
-        Before the first request that is the end that was called and, if nobody saw the call, the other one where a broker is known: what
-        the flow says of its client by then may depend on how many packets came at once.
-        """
+        Before the first request that is the end that was called and, if nobody saw the call, the other one where a
+        broker is known: what the flow says of its client by then may depend on how many packets came at once."""
         connection.holes.add(hole)
         if connection.broker is not None:
             connection.broker.lose(connection.host, hole)
@@ -211,7 +214,8 @@ class Connections:
             self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
 
     def broken(self, connection: Connection, packet: int, reason: str) -> None:
-        """A frame of which nothing can be read: what it held is not known, nor for certain where the next one begins."""
+        """A frame of which nothing can be read: what it held is not known, nor for certain where the next one
+        begins."""
         hole = Hole(packet, packet + 1, reason)
         connection.gaps.add(hole)
         self._lose(connection, hole)
@@ -230,9 +234,8 @@ class Connections:
     def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
         """Takes an end to the connection it belongs to; the second value says whether it is the first one seen.
 
-        Before the first request nobody has to know whose it is: what the flow says of its client by then may depend on how many packets
-        came at once, and who has ended asks and answers nothing any more.
-        """
+        Before the first request nobody has to know whose it is: what the flow says of its client by then may depend on
+        how many packets came at once, and who has ended asks and answers nothing any more."""
         connection = self.of(event.flow)
         is_known = connection.broker is not None
         is_client = event.flow.ends[event.side] == event.flow.client if is_known and event.side is not None else None
@@ -264,7 +267,12 @@ class Connections:
                 self._lose(connection, Hole(event.packet, _NEVER, "gap"))
             if connection.broker is not None:
                 connection.broker.open.discard(flow.id)
-        elif event.how == "rst" and flow.opened_by is not None and event.side == 1 - flow.opened_by and not any(flow.stream_bytes):
+        elif (
+            event.how == "rst"
+            and flow.opened_by is not None
+            and event.side == 1 - flow.opened_by
+            and not any(flow.stream_bytes)
+        ):
             # A SYN answered by a RST, on a port where a broker used to listen.
             broker = self._brokers.known_at(flow.ends[1 - flow.opened_by])
             if broker is not None:

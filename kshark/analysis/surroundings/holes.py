@@ -33,7 +33,9 @@ class Holes(list[Hole]):
             self.reach = hole.last_packet
         if len(self) > limits.HOLES:
             old = self[: limits.HOLES // 2 + 1]  # many at once: each time two would cost a move of all others
-            self[: len(old)] = [Hole(min(each.first_packet for each in old), max(each.last_packet for each in old), "gap")]
+            self[: len(old)] = [
+                Hole(min(each.first_packet for each in old), max(each.last_packet for each in old), "gap")
+            ]
 
     def between(self, first: int, last: int) -> str | None:
         """Why the capture does not hold everything that went between two packets; None when it does."""

@@ -1,8 +1,9 @@
-"""Broker releases, as far as share groups behave differently; nothing here is guessed from anything but the broker's own answer.
+"""Broker releases, as far as share groups behave differently; nothing here is guessed from anything but the broker's
+own answer.
 
-Sources: KAFKA-19015 (sessions die with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction of idle
-sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epochs of stored state), apache/kafka#23074 (start offsets).
-"""
+Sources: KAFKA-19015 (sessions die with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction
+of idle sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epochs of stored state),
+apache/kafka#23074 (start offsets)."""
 
 from __future__ import annotations
 
@@ -27,11 +28,14 @@ class Release(Enum):
 class Behaviour(Struct, frozen=True):
     """What a broker of one release does with share sessions and stored state.
 
-    `dies_with_connection`: the session ends when the connection that opened it closes. `dies_with_older_connection`: also when an
-    earlier connection closes, whose session it replaced. `idle_ns`: a session this long unused may give way to another; None: never.
-    `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133. `write_sets_epochs`: a WriteShareGroupState sets
-    the stored state and leader epoch to its own. `release_uncounts`: records that the end of a session releases were not delivered by it.
-    `reads_uuids`: a member id has to be a uuid in URL-safe base64 (KafkaApis reads it with Uuid.fromString); later it is any text.
+    `dies_with_connection`: the session ends when the connection that opened it closes. `dies_with_older_connection`:
+    also when an earlier connection closes, whose session it replaced. `idle_ns`: a session this long unused may give
+    way to another; None: never.
+    `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133. `write_sets_epochs`: a
+    WriteShareGroupState sets the stored state and leader epoch to its own. `release_uncounts`: records that the end of
+    a session releases were not delivered by it.
+    `reads_uuids`: a member id has to be a uuid in URL-safe base64 (KafkaApis reads it with Uuid.fromString); later it
+    is any text.
     `delivers_last_alone`: a record that is delivered for the last time is alone in the answer. `keeps_highest_start`: a
     WriteShareGroupState with a lower start offset leaves the stored one as it is.
     """
@@ -54,7 +58,8 @@ BEHAVIOUR: Final = {
     Release.V4_4: Behaviour(True, False, None, False, False, False, False, True, True),
 }
 ANY_RELEASE: Final = frozenset(Release)
-#: APIs whose highest version that a broker offers tells its release: the first one, and of the newest releases the second.
+#: APIs whose highest version that a broker offers tells its release: the first one, and of the newest releases the
+#: second.
 TELLING: Final = (SHARE_FETCH, API_VERSIONS)
 _BY_SHARE_FETCH: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1})}
 _NEWEST: Final = frozenset({Release.V4_2, Release.V4_4})

@@ -36,7 +36,9 @@ def looked_at(*writes: tuple[int, list[Stored]], runs: list[Run] = ASKED) -> tup
     return brief.is_as_said(asked, runs), [(one.first, one.last) for one in left]
 
 
-@pytest.mark.parametrize("stored", [ALL, SINGLY, [Stored(0, 4, ACKNOWLEDGED, 1), Stored(5, 5, ARCHIVED, 1), Stored(6, 20, ARCHIVED, 1)]])
+@pytest.mark.parametrize(
+    "stored", [ALL, SINGLY, [Stored(0, 4, ACKNOWLEDGED, 1), Stored(5, 5, ARCHIVED, 1), Stored(6, 20, ARCHIVED, 1)]]
+)
 def test_one_write_stores_what_was_said(stored: list[Stored]) -> None:
     assert looked_at((11, stored)) == (True, [])
     assert looked_at((11, [Stored(90, 99, ACKNOWLEDGED, 1)]), (12, stored)) == (True, [])

@@ -1,4 +1,5 @@
-"""Brokers as witnesses: what is known of records in flight agrees with what their leaders store of them, write by write."""
+"""Brokers as witnesses: what is known of records in flight agrees with what their leaders store of them, write by
+write."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from kshark.pipeline import Options
 from tests.shared import CAPTURES, sample_of, shared
 from tests.thinning import pages_of
 
-#: Captures in which brokers write, and how often that says something that the capture does not show, by why (see `Witness`).
+#: Captures in which brokers write, and how often that says something that the capture does not show, by why (see
+#: `Witness`).
 CLEAN: Final[dict[str, int]] = {}
 BUNDLED: Final = {
     "adv-acks": CLEAN,
@@ -61,11 +63,11 @@ _QUEUED_NS: Final = 100_000_000
 
 
 class Witness:
-    """Compares each batch of each accepted write with the records that the machine knows at its answer, and that all below its start
-    offset may be done with.
+    """Compares each batch of each accepted write with the records that the machine knows at its answer, and that all
+    below its start offset may be done with.
 
-    `counts`: agreed (the one state that is known), acknowledged (the state after what waits for its answer), uncertain (one of several
-    states), not_seen (nothing is known). What is not as known is one of:
+    `counts`: agreed (the one state that is known), acknowledged (the state after what waits for its answer), uncertain
+    (one of several states), not_seen (nothing is known). What is not as known is one of:
 
     - overtaken: the records were acquired again while the write was under way.
     - released: the leader released them before the client was told that its session is over.
@@ -81,7 +83,9 @@ class Witness:
         self.contradictions: list[tuple[int, Stored | int, Piece]] = []
         self._released: list[tuple[SharePartition, str | None]] = []
 
-    def write(self, partition: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]) -> None:
+    def write(
+        self, partition: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]
+    ) -> None:
         partition.time(packet, time_ns)
         for piece in () if partition.start is None else partition.over(partition.start, start - 1, time_ns, time_ns):
             if not _waiting(partition, piece) and all(one.stage not in TERMINAL for one in piece.value):
@@ -132,7 +136,9 @@ def witnessed(capture: Path, monkeypatch: pytest.MonkeyPatch) -> Witness:
     """A capture's, from its first write to its last."""
     witness, write, let_go = Witness(), SharePartition.write, SharePartition.let_go
 
-    def written(self: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]) -> None:
+    def written(
+        self: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]
+    ) -> None:
         batches = [*stored]
         witness.write(self, packet, sent_ns, time_ns, start, batches)
         write(self, packet, sent_ns, time_ns, start, batches)

@@ -13,9 +13,16 @@ from tests.conversation import TOPIC, Conversation, events
 
 def steps(talk: Conversation) -> list[StateStep]:
     exchanges = [
-        event for event in events(talk) if isinstance(event, Exchange) and event.request is not None and event.request.api_key != 18
+        event
+        for event in events(talk)
+        if isinstance(event, Exchange) and event.request is not None and event.request.api_key != 18
     ]
-    return [step for it in exchanges if it.request is not None for step in state_steps(it.request, it.response, connection())]
+    return [
+        step
+        for it in exchanges
+        if it.request is not None
+        for step in state_steps(it.request, it.response, connection())
+    ]
 
 
 def test_a_step_tells_its_story() -> None:
@@ -29,8 +36,10 @@ def test_a_step_tells_its_story() -> None:
     a.connection.close()
     assert [step.story for step in steps(talk)] == [
         "exchange 2 (InitializeShareGroupState) with state epoch 2 and start offset 7 was accepted (packets 6, 7)",
-        "exchange 3 (ReadShareGroupState) with leader epoch 0 was answered with state epoch 2 and start offset 7 (packets 8, 9)",
-        "exchange 4 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 7 was refused with FENCED_LEADER_EPOCH "
+        "exchange 3 (ReadShareGroupState) with leader epoch 0 was answered with state epoch 2 and start offset 7 "
+        "(packets 8, 9)",
+        "exchange 4 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 7 was refused with "
+        "FENCED_LEADER_EPOCH "
         "(packets 10, 11)",
         "exchange 5 (DeleteShareGroupState) failed with UNKNOWN_TOPIC_OR_PARTITION (packets 12, 13)",
         "exchange 6 (ReadShareGroupStateSummary) with leader epoch 0 was not answered (packet 14)",
@@ -42,7 +51,10 @@ def test_each_partition_has_its_own_answer() -> None:
     talk = Conversation()
     on = talk.connection()
     topics = [{"topic_id": TOPIC, "partitions": [{"partition": number, "leader_epoch": 3} for number in (0, 1, 2)]}]
-    results: list[dict[str, Any]] = [{"partition": 2, "error_code": 42}, {"partition": 0, "error_code": 0, "state_epoch": 5}]
+    results: list[dict[str, Any]] = [
+        {"partition": 2, "error_code": 42},
+        {"partition": 0, "error_code": 0, "state_epoch": 5},
+    ]
     asked = on.ask(84, "ReadShareGroupState", 0, {"group_id": "g", "topics": topics})
     asked.answered(None, results=[{"topic_id": TOPIC, "partitions": results}])
     found = steps(talk)
@@ -53,6 +65,12 @@ def test_each_partition_has_its_own_answer() -> None:
 def test_what_no_broker_takes() -> None:
     talk = Conversation()
     a, b = Sender(talk.connection()), Sender(talk.connection(), -1)
-    for asked in (a.write(0), a.write(0, state_epoch=-1, leader_epoch=-1), a.write(0, state_epoch=-2), a.read(-2), b.delete()):
+    for asked in (
+        a.write(0),
+        a.write(0, state_epoch=-1, leader_epoch=-1),
+        a.write(0, state_epoch=-2),
+        a.read(-2),
+        b.delete(),
+    ):
         asked.accepted()
     assert [step.negative for step in steps(talk)] == [None, None, "state epoch", "leader epoch", "partition"]

@@ -1,4 +1,5 @@
-"""What Writes come to is the same whenever it is asked for; what the start offset has passed is not kept for whoever never asks."""
+"""What Writes come to is the same whenever it is asked for; what the start offset has passed is not kept for whoever
+never asks."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def written(random: Random) -> list[tuple[list[StateBatch], int | None]]:
         batches = []
         for _ in range(random.randint(0, 4)):
             first = start + random.randint(-6, 20)
-            batches.append(StateBatch(first, first + random.randint(-1, 8), random.choice((0, 2, 4)), random.randint(1, 4)))
+            batches.append(
+                StateBatch(first, first + random.randint(-1, 8), random.choice((0, 2, 4)), random.randint(1, 4))
+            )
         writes.append((batches, random.choice((None, -1, start, start, start))))
     return writes
 

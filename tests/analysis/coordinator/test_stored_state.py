@@ -1,4 +1,5 @@
-"""What is stored, as the Writes before tell it, is what a Read is answered with: on every capture of brokers that has one."""
+"""What is stored, as the Writes before tell it, is what a Read is answered with: on every capture of brokers that has
+one."""
 
 from __future__ import annotations
 
@@ -51,7 +52,14 @@ def differences(capture: Path) -> tuple[int, list[str]]:
             different.append(f"{step.story}: {numbers} {given.batches} {stored_batches(stored)}")
 
     rule = Rule(
-        number=None, code="SEEN", text="It was seen.", source="", blame=(), verdicts=NOTES, machine=PERSISTER, checks=(Check(look),)
+        number=None,
+        code="SEEN",
+        text="It was seen.",
+        source="",
+        blame=(),
+        verdicts=NOTES,
+        machine=PERSISTER,
+        checks=(Check(look),),
     )
     analyzer = Analyzer(book=RuleBook((*RULES, rule)))
     for page in pages_of(Whole.load(capture).batches, Options(records=False, bodies=PERSISTER.apis | {18})):
@@ -102,7 +110,18 @@ def test_the_same_in_larger_captures(capture: str) -> None:
 
 def step(api_key: int, packet: int, error: int | None = 0, **told: Any) -> StateStep:
     call = Call(
-        ON, api_key, "", 0, packet, packet, packet, None, "g", None, 0, answer=None if error is None else Answer(packet + 1, 0, None, None)
+        ON,
+        api_key,
+        "",
+        0,
+        packet,
+        packet,
+        packet,
+        None,
+        "g",
+        None,
+        0,
+        answer=None if error is None else Answer(packet + 1, 0, None, None),
     )
     return StateStep(call, ("t", 0), error, **told)
 
@@ -114,9 +133,18 @@ def read(packet: int, leader_epoch: int, start: int, *batches: StateBatch, error
     return asked
 
 
-def write(packet: int, start: int, *batches: StateBatch, state_epoch: int = 2, leader_epoch: int = 0, error: int | None = 0) -> StateStep:
+def write(
+    packet: int, start: int, *batches: StateBatch, state_epoch: int = 2, leader_epoch: int = 0, error: int | None = 0
+) -> StateStep:
     return step(
-        85, packet, error, state_epoch=state_epoch, leader_epoch=leader_epoch, start_offset=start, complete_count=-1, batches=batches
+        85,
+        packet,
+        error,
+        state_epoch=state_epoch,
+        leader_epoch=leader_epoch,
+        start_offset=start,
+        complete_count=-1,
+        batches=batches,
     )
 
 
@@ -146,7 +174,12 @@ def test_where_batches_overlap_the_later_delivery_stays_then_the_higher_state() 
         write(3, 0, StateBatch(0, 4, 2, 1), StateBatch(5, 14, 2, 2)),
         write(5, 2, StateBatch(9, 9, 0, 3)),
     )
-    assert stored_batches(stored) == [StateBatch(2, 4, 0, 2), StateBatch(5, 8, 2, 2), StateBatch(9, 9, 0, 3), StateBatch(10, 14, 2, 2)]
+    assert stored_batches(stored) == [
+        StateBatch(2, 4, 0, 2),
+        StateBatch(5, 8, 2, 2),
+        StateBatch(9, 9, 0, 3),
+        StateBatch(10, 14, 2, 2),
+    ]
 
 
 def test_a_refused_write_changes_nothing_and_one_without_an_answer_may() -> None:

@@ -1,4 +1,5 @@
-"""Records that a group is done with, and that are on their way to a dead-letter queue (KIP-1191, Kafka 4.4): what their leader stores."""
+"""Records that a group is done with, and that are on their way to a dead-letter queue (KIP-1191, Kafka 4.4): what their
+leader stores."""
 
 from __future__ import annotations
 
@@ -13,8 +14,11 @@ from tests.conversation import Conversation
 ARCHIVING = 3
 
 
-def stored_meanwhile(*acks: tuple[int, int, int], state: int, count: int = 5, error: int = 0) -> tuple[Conversation, Sender]:
-    """Offsets 0 to 9 are acknowledged at their fifth delivery, and their leader stores a state before it answers; the leader."""
+def stored_meanwhile(
+    *acks: tuple[int, int, int], state: int, count: int = 5, error: int = 0
+) -> tuple[Conversation, Sender]:
+    """Offsets 0 to 9 are acknowledged at their fifth delivery, and their leader stores a state before it answers; the
+    leader."""
     talk = Conversation(release="4.4")
     stores = leader(talk)
     a = talk.member("a")
@@ -45,8 +49,11 @@ def left(talk: Conversation) -> list[tuple[str, int | None]]:
         (ACCEPT, ACCEPTED, []),
     ],
 )
-def test_what_was_stored_before_the_answer_is_what_they_are_in(kind: int, state: int, told: list[tuple[str, int | None]]) -> None:
-    """A record that is released for the last time is archived; where the group has a queue for dead letters that takes a while."""
+def test_what_was_stored_before_the_answer_is_what_they_are_in(
+    kind: int, state: int, told: list[tuple[str, int | None]]
+) -> None:
+    """A record that is released for the last time is archived; where the group has a queue for dead letters that takes
+    a while."""
     talk, _ = acknowledged(kind, state)
     assert left(talk) == told
 

@@ -1,4 +1,5 @@
-"""The end of a connection on which a request waits: its broker reads nothing more of it before it has answered, and notices no end."""
+"""The end of a connection on which a request waits: its broker reads nothing more of it before it has answered, and
+notices no end."""
 
 from __future__ import annotations
 
@@ -7,7 +8,16 @@ import pytest
 from kshark.analysis import Analyzer
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from tests.analysis.talks import handed
-from tests.conversation import SHARE_SESSION_NOT_FOUND, Asked, Conversation, Member, events, everything, findings, unknown
+from tests.conversation import (
+    SHARE_SESSION_NOT_FOUND,
+    Asked,
+    Conversation,
+    Member,
+    events,
+    everything,
+    findings,
+    unknown,
+)
 
 ACCEPT = 1
 INVALID_RECORD_STATE = 121
@@ -15,7 +25,9 @@ INVALID_RECORD_STATE = 121
 
 def acquires(member: Member, epoch: int, first: int, last: int, count: int = 1) -> Asked:
     responses = handed((0, first, last, count))
-    return member.share_fetch(epoch, [0] if epoch == 0 else []).answered(responses=responses, acquisition_lock_timeout_ms=30_000)
+    return member.share_fetch(epoch, [0] if epoch == 0 else []).answered(
+        responses=responses, acquisition_lock_timeout_ms=30_000
+    )
 
 
 def changes(talk: Conversation) -> list[tuple[str, int]]:
@@ -28,7 +40,8 @@ def changes(talk: Conversation) -> list[tuple[str, int]]:
 
 
 def reopened_before_that_was_noticed() -> tuple[Conversation, Member]:
-    """The member's first connection ends while a fetch waits there; its next session takes the place of the first one, and its records."""
+    """The member's first connection ends while a fetch waits there; its next session takes the place of the first one,
+    and its records."""
     talk = Conversation()
     a = talk.member("a")
     acquires(a, 0, 0, 9)
@@ -98,7 +111,8 @@ def test_an_end_by_the_broker_is_no_news_to_it() -> None:
 
 
 def acquired_before_it_was_noticed() -> tuple[Conversation, Member]:
-    """The session goes on elsewhere for as long as its broker has not noticed that the connection is gone which it was opened on."""
+    """The session goes on elsewhere for as long as its broker has not noticed that the connection is gone which it was
+    opened on."""
     talk = Conversation()
     a = talk.member("a")
     acquires(a, 0, 0, 9)
@@ -125,7 +139,9 @@ def test_a_session_that_is_not_found_again_and_again_lets_go_once(monkeypatch: p
     looked: list[int] = []
     let_go = SharePartition.let_go
     monkeypatch.setattr(
-        SharePartition, "let_go", lambda self, member, packet, *of, **how: looked.append(packet) or let_go(self, member, packet, *of, **how)
+        SharePartition,
+        "let_go",
+        lambda self, member, packet, *of, **how: looked.append(packet) or let_go(self, member, packet, *of, **how),
     )
     everything(talk)
     assert len(looked) == 2, "at the end that was seen, and when it was not found"

@@ -1,4 +1,5 @@
-"""The fast path of acknowledgements: which of them no rule looks at. That findings stay the same: tests/analysis/sessions."""
+"""The fast path of acknowledgements: which of them no rule looks at. That findings stay the same:
+tests/analysis/sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from tests.analysis.talks import batch_of, handed, opened
 from tests.conversation import Conversation, everything
 
 
-def looked_at(talk: Conversation, monkeypatch: pytest.MonkeyPatch, about: type = Acknowledging, *, exact: bool = False) -> list[int]:
+def looked_at(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch, about: type = Acknowledging, *, exact: bool = False
+) -> list[int]:
     """The epochs of requests whose acknowledgements, or acquisitions, rules looked at."""
     epochs: list[int] = []
     judge = RecordRules.judge

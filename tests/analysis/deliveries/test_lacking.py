@@ -23,7 +23,9 @@ SPANS = [(0, 4, "data"), (5, 5, "control"), (8, 9, "data"), (10, 19, "holed"), (
 )
 def test_each_offset_has_a_record_or_is_lacking(first: int, last: int, lacks: list[tuple[int, int, str]]) -> None:
     assert list(lacking(SPANS, first, last) or ()) == lacks
-    assert lacking([[*one] for one in SPANS], first, last) == lacking(SPANS, first, last)  # as they come back from tables
+    assert lacking([[*one] for one in SPANS], first, last) == lacking(
+        SPANS, first, last
+    )  # as they come back from tables
 
 
 def test_before_the_first_batch_is_outside_too() -> None:

@@ -1,4 +1,5 @@
-"""Answers that were long under way: by the time they are seen, others have been handed the records, as the delivery counts tell."""
+"""Answers that were long under way: by the time they are seen, others have been handed the records, as the delivery
+counts tell."""
 
 from __future__ import annotations
 
@@ -46,7 +47,13 @@ def test_who_was_handed_them_last_has_them() -> None:
     _, waiting, b = late(talk)
     arrives(waiting, last=4)
     (left,) = left_in_flight(talk).ranges
-    assert (left.first_offset, left.last_offset, left.state, left.delivery_count, left.member_id) == (0, 9, "acquired", 2, b.member_id)
+    assert (left.first_offset, left.last_offset, left.state, left.delivery_count, left.member_id) == (
+        0,
+        9,
+        "acquired",
+        2,
+        b.member_id,
+    )
 
 
 def test_records_may_be_done_with_by_then() -> None:

@@ -1,4 +1,5 @@
-"""The leader of a share partition moves, or reads its state anew: what members did with the one before accuses nobody."""
+"""The leader of a share partition moves, or reads its state anew: what members did with the one before accuses
+nobody."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def acquires(member: Member, epoch: int, *ranges: tuple[int, ...]) -> Asked:
 
 
 def moved(talk: Conversation, *ranges: tuple[int, ...]) -> tuple[Member, Member]:
-    """A member with offsets 0 to 9 of one leader that goes on with the next one, which hands it these; and as it was with the first."""
+    """A member with offsets 0 to 9 of one leader that goes on with the next one, which hands it these; and as it was
+    with the first."""
     a = talk.member("a")
     acquires(a, 0, (0, 9))
     b = a.on(talk.connection(OTHER))
@@ -64,7 +66,8 @@ def test_a_leader_that_read_the_state_anew_knows_nothing_of_what_it_handed_out()
 
 
 def test_that_a_leader_reads_the_state_anew_need_not_be_in_the_capture() -> None:
-    """Brokers talk among themselves on another listener: what was handed out is past the end of none but a leader that began anew."""
+    """Brokers talk among themselves on another listener: what was handed out is past the end of none but a leader that
+    began anew."""
     talk = Conversation()
     a = talk.member("a")
     acquires(a, 0, (0, 19))

@@ -1,4 +1,5 @@
-"""Whose session ends is asked of the group, not of each of its partitions: it names the same ones as if each had been asked."""
+"""Whose session ends is asked of the group, not of each of its partitions: it names the same ones as if each had been
+asked."""
 
 from __future__ import annotations
 

@@ -53,7 +53,12 @@ def test_the_same_as_one_value_an_offset(steps: list[tuple[str, int, int, str]],
     assert all(one.last + 1 < two.first or one.value != two.value for one, two in pairwise(neighbours))
 
 
-@given(st.lists(st.tuples(st.sampled_from(["put", "put", "put", "drop", "forget"]), OFFSETS, OFFSETS, st.booleans()), max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["put", "put", "put", "drop", "forget"]), OFFSETS, OFFSETS, st.booleans()),
+        max_size=40,
+    )
+)
 def test_whether_one_has_no_value_whatever_was_asked_before(steps: list[tuple[str, int, int, bool]]) -> None:
     ranges = OffsetRanges[str]()
     for number, (what, begin, size, is_asked) in enumerate(steps):
@@ -64,7 +69,9 @@ def test_whether_one_has_no_value_whatever_was_asked_before(steps: list[tuple[st
         elif len(ranges) > 0:
             ranges.forget(1 + size % len(ranges))
         if is_asked:
-            assert ranges.is_gapless() is not any(ranges.gaps(ranges.first or 0, ranges.last or 0) if len(ranges) else ())
+            assert ranges.is_gapless() is not any(
+                ranges.gaps(ranges.first or 0, ranges.last or 0) if len(ranges) else ()
+            )
 
 
 def test_what_was_forgotten_is_missing_where_it_lies_between_others_again() -> None:

@@ -29,7 +29,9 @@ class Told:
         self.group = GroupLocks()
         self.partition = SharePartition(step(0), ONE, LEADER, self.group, self.changes.append)
 
-    def acquires(self, packet: int, first: int, last: int, count: int = 1, *, member: str = "a", lock_ms: int | None = 1000) -> Step:
+    def acquires(
+        self, packet: int, first: int, last: int, count: int = 1, *, member: str = "a", lock_ms: int | None = 1000
+    ) -> Step:
         fetch = step(1, packet, on=connection(broker=LEADER), member=member)
         answer = fetch.answer
         assert answer is not None
@@ -39,7 +41,9 @@ class Told:
         return fetch
 
     def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:
-        self.partition.acknowledge(step(2, packet, fetch=False, member=member), [Run(*run) for run in runs], certain=certain)
+        self.partition.acknowledge(
+            step(2, packet, fetch=False, member=member), [Run(*run) for run in runs], certain=certain
+        )
 
     def at(self, packet: int) -> list[tuple[int, int, str]]:
         """Ranges with all that they may be, at the time of that packet."""
@@ -210,7 +214,12 @@ def test_what_a_leader_reads_and_writes() -> None:
     assert (told.partition.start, told.partition.end) == (52, 54)
     told.acquires(10, 52, 55, 2)
     told.partition.write(900, 1000 * MS, 1005 * MS, 52, [Stored(53, 53, ARCHIVED, 2)])
-    assert told.at(1006) == [(50, 51, "acknowledged 1"), (52, 52, "acquired 2"), (53, 53, "archived 2"), (54, 55, "acquired 2")]
+    assert told.at(1006) == [
+        (50, 51, "acknowledged 1"),
+        (52, 52, "acquired 2"),
+        (53, 53, "archived 2"),
+        (54, 55, "acquired 2"),
+    ]
     told.partition.write(1100, 1045 * MS, 1050 * MS, 52, [Stored(52, 52, AVAILABLE, 2)])
     assert told.events[1:] == [("session_released", 53, 53), ("lock_timeout", 52, 52)]
 
@@ -233,8 +242,12 @@ def test_what_is_stored_may_be_older_than_the_last_acquisition() -> None:
 
 
 @pytest.mark.parametrize("released", [False, True])
-@pytest.mark.parametrize(("releases", "more"), [({Release.V4_2}, ""), ({Release.V4_1}, " or available 1"), (Release, " or available 1")])
-def test_the_end_of_an_earlier_delivery_may_be_stored_late(releases: Iterable[Release], more: str, *, released: bool) -> None:
+@pytest.mark.parametrize(
+    ("releases", "more"), [({Release.V4_2}, ""), ({Release.V4_1}, " or available 1"), (Release, " or available 1")]
+)
+def test_the_end_of_an_earlier_delivery_may_be_stored_late(
+    releases: Iterable[Release], more: str, *, released: bool
+) -> None:
     """Seen on 4.3.1 and 4.1.2 under load; in 4.1 a session that ends takes its deliveries back."""
     told = Told()
     told.partition.leader = Broker([BROKER], releases=frozenset(releases))
@@ -288,7 +301,8 @@ def test_locks_of_before_a_leader_read_the_state_anew_run_out_all_the_same() -> 
 
 
 def test_what_was_handed_out_before_a_leader_read_the_state_anew_may_be_new_to_it() -> None:
-    """Seen on 4.1.2: a lock of before runs out, and is stored; the records' next delivery is their first all the same."""
+    """Seen on 4.1.2: a lock of before runs out, and is stored; the records' next delivery is their first all the
+    same."""
     told = Told()
     told.acquires(10, 0, 9)
     told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)], 20 * MS)
@@ -299,7 +313,8 @@ def test_what_was_handed_out_before_a_leader_read_the_state_anew_may_be_new_to_i
 
 
 def test_so_may_be_what_nobody_saw_handed_out() -> None:
-    """Seen on 4.1.2: fetches that failed had acquired records, whose locks ran out when another instance of their leader had read."""
+    """Seen on 4.1.2: fetches that failed had acquired records, whose locks ran out when another instance of their
+    leader had read."""
     told = Told()
     told.acquires(10, 0, 4)
     told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)], 300 * MS)

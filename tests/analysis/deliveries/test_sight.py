@@ -1,4 +1,5 @@
-"""What a member was not seen to be handed, it was handed where the capture may lack that; what it gave back itself is seen all the same."""
+"""What a member was not seen to be handed, it was handed where the capture may lack that; what it gave back itself is
+seen all the same."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, UNKNOWN_TOPIC_ID, INVALID_RECORD_ST
 
 def acquires(member: Member, epoch: int, *ranges: tuple[int, ...]) -> Asked:
     responses = handed(*((0, *one) for one in ranges))
-    return member.share_fetch(epoch, [0] if epoch == 0 else []).answered(responses=responses, acquisition_lock_timeout_ms=30_000)
+    return member.share_fetch(epoch, [0] if epoch == 0 else []).answered(
+        responses=responses, acquisition_lock_timeout_ms=30_000
+    )
 
 
 def refused(member: Member, epoch: int, first: int, last: int, error: int = INVALID_RECORD_STATE) -> Asked:
@@ -67,7 +70,11 @@ def test_what_was_accepted_stays_so_when_the_leader_reads_the_state_anew(given: 
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(INVALID_REQUEST, "ACK_NOT_ACQUIRED"), (UNKNOWN_TOPIC_ID, "TOPIC_ID_UNKNOWN"), (INVALID_RECORD_STATE, "ACK_NOT_OWNER")],
+    [
+        (INVALID_REQUEST, "ACK_NOT_ACQUIRED"),
+        (UNKNOWN_TOPIC_ID, "TOPIC_ID_UNKNOWN"),
+        (INVALID_RECORD_STATE, "ACK_NOT_OWNER"),
+    ],
 )
 def test_nothing_is_hidden_in_a_session_of_which_every_epoch_is_there(error: int, code: str) -> None:
     """An epoch that is missing was on a connection that the capture lacks, and may have handed them out."""
@@ -141,8 +148,8 @@ def test_an_answer_that_is_missing_may_have_handed_them_out_again() -> None:
 
 
 def test_what_may_have_been_done_with_is_not_known_to_have_been_acknowledged() -> None:
-    """The end of a connection took the records, or another member's session: delivered for the last time they would be archived, and an
-    acknowledgement passed over in silence. Then the next one is the first."""
+    """The end of a connection took the records, or another member's session: delivered for the last time they would be
+    archived, and an acknowledgement passed over in silence. Then the next one is the first."""
     talk = Conversation()
     a = talk.member("a")
     a.share_fetch(0, [0]).answered(responses=handed((0, 0, 0, 5)), acquisition_lock_timeout_ms=30_000)

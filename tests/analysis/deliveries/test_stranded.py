@@ -9,9 +9,8 @@ from tests.conversation import Conversation
 
 
 def started(*, closed: bool, pause: float = 0) -> int | None:
-    """The start offset where the first records handed out are 20 to 39. `closed`: a fetch waited on a connection that ended, so long before
-    the leader read its state.
-    """
+    """The start offset where the first records handed out are 20 to 39. `closed`: a fetch waited on a connection that
+    ended, so long before the leader read its state."""
     talk = Conversation()
     Sender(talk.connection()).initialize().accepted()
     a = opened(talk)

@@ -1,4 +1,5 @@
-"""Verdicts that wait for what the capture shows later: asked for when their session goes on, and not whenever any session does."""
+"""Verdicts that wait for what the capture shows later: asked for when their session goes on, and not whenever any
+session does."""
 
 from __future__ import annotations
 

@@ -30,12 +30,16 @@ from tests.analysis.plain import connection
 
 FENCED, UNKNOWN_MEMBER = 110, 25
 HERE = connection()
-GREATER, SMALLER = (f"The share group member has a {word} member epoch (8) than the one known" for word in ("greater", "smaller"))
+GREATER, SMALLER = (
+    f"The share group member has a {word} member epoch (8) than the one known" for word in ("greater", "smaller")
+)
 
 
 def beat(epoch: int, error: int | None, given: int | None = None, message: str = "") -> Beat:
     answer = None if error is None else Answer(11, 1, error, None)
-    return Beat(HERE, SHARE_GROUP_HEARTBEAT, "", 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer, given=given, message=message)
+    return Beat(
+        HERE, SHARE_GROUP_HEARTBEAT, "", 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer, given=given, message=message
+    )
 
 
 def after(asked: Beat, state: MemberState) -> set[MemberState]:
@@ -89,9 +93,19 @@ def test_the_table_and_the_coordinator_agree(known: int, previous: int, target: 
 
 def test_how_an_epoch_stands_to_what_is_known() -> None:
     assert relations(5, MemberState(ABSENT)) == (NO_MEMBER,)
-    assert [relations(epoch, MemberState(5, 3)) for epoch in (6, 5, 4, 3, 2)] == [(AHEAD,), (ITS_OWN,), (BEHIND,), (PREVIOUS,), (BEHIND,)]
+    assert [relations(epoch, MemberState(5, 3)) for epoch in (6, 5, 4, 3, 2)] == [
+        (AHEAD,),
+        (ITS_OWN,),
+        (BEHIND,),
+        (PREVIOUS,),
+        (BEHIND,),
+    ]
     assert relations(4, MemberState(5)) == (PREVIOUS, BEHIND)
-    assert [relations(epoch, MemberState(None, 3)) for epoch in (4, 3, 2)] == [(ITS_OWN, AHEAD, BEHIND), (PREVIOUS,), (BEHIND,)]
+    assert [relations(epoch, MemberState(None, 3)) for epoch in (4, 3, 2)] == [
+        (ITS_OWN, AHEAD, BEHIND),
+        (PREVIOUS,),
+        (BEHIND,),
+    ]
     assert relations(4, MemberState(None)) == (ITS_OWN, PREVIOUS, AHEAD, BEHIND)
 
 
@@ -124,7 +138,8 @@ def test_a_lost_answer_is_made_up_for_by_the_next() -> None:
 
 
 def test_no_heartbeat_is_without_a_way_on() -> None:
-    """Of each kind every answer leads somewhere from some state, or proves something alone, or contradicts the protocol."""
+    """Of each kind every answer leads somewhere from some state, or proves something alone, or contradicts the
+    protocol."""
     errors = [reply.value for reply in HeartbeatReply]
     states = [MemberState(ABSENT), MemberState(5, 4), MemberState(None)]
     nowhere = {

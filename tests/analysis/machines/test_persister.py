@@ -26,16 +26,29 @@ def test_real_coordinators_answer_by_the_table() -> None:
 
     def look(now: Storing) -> None:
         held = now.stored.held(now.step)
-        if held is not None and now.step.negative is None and now.step.reply in (TAKEN, INVALID, FENCED_STATE, FENCED_LEADER):
+        if (
+            held is not None
+            and now.step.negative is None
+            and now.step.reply in (TAKEN, INVALID, FENCED_STATE, FENCED_LEADER)
+        ):
             answered[now.step.call.api_key, held] += 1
             assert now.step.reply is reply_due(now.step.call.api_key, held), now.step.story
 
     rule = Rule(
-        number=None, code="SEEN", text="It was seen.", source="", blame=(), verdicts=NOTES, machine=PERSISTER, checks=(Check(look),)
+        number=None,
+        code="SEEN",
+        text="It was seen.",
+        source="",
+        blame=(),
+        verdicts=NOTES,
+        machine=PERSISTER,
+        checks=(Check(look),),
     )
     for name in ("adv-members", "adv-sessions-4.2.1", "seed-messy", "share-restart", "share-java-explicit"):
         analyzer = Analyzer(book=RuleBook((*RULES, rule)))
-        for page in pages_of(Whole.load(CAPTURES / f"{name}.pcap").batches, Options(records=False, bodies=PERSISTER.apis | {18})):
+        for page in pages_of(
+            Whole.load(CAPTURES / f"{name}.pcap").batches, Options(records=False, bodies=PERSISTER.apis | {18})
+        ):
             analyzer.page(page)
     assert {api_key for api_key, _ in answered} >= {83, 84, 85, 86, 87}
     assert {held for _, held in answered} == set(Held)

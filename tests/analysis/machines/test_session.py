@@ -6,7 +6,16 @@ from itertools import product
 
 import pytest
 
-from kshark.analysis.machines.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, due_after, outcome_of, proved_alone, thens
+from kshark.analysis.machines.session import (
+    ABSENT,
+    AFTER,
+    SESSION_OUTCOME,
+    Outcome,
+    due_after,
+    outcome_of,
+    proved_alone,
+    thens,
+)
 from kshark.analysis.sessions.steps import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
 from kshark.analysis.surroundings.connections import Connection
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH

@@ -27,7 +27,9 @@ def message(packet: int, body: dict[str, Any] | None, weird: Any = UNSET) -> Any
         "client_id": "c",
         "weird": weird,
     }
-    return SimpleNamespace(packet=packet, api_key=SHARE_GROUP_HEARTBEAT, body=None if body is None else SimpleNamespace(**body), **told)
+    return SimpleNamespace(
+        packet=packet, api_key=SHARE_GROUP_HEARTBEAT, body=None if body is None else SimpleNamespace(**body), **told
+    )
 
 
 def asked(epoch: Any, **fields: Any) -> Any:
@@ -36,7 +38,13 @@ def asked(epoch: Any, **fields: Any) -> Any:
 
 
 def answered(error: int = 0, weird: Any = UNSET, **fields: Any) -> Any:
-    body = {"error_code": error, "error_message": None, "member_epoch": 3, "heartbeat_interval_ms": 5000, "assignment": None}
+    body = {
+        "error_code": error,
+        "error_message": None,
+        "member_epoch": 3,
+        "heartbeat_interval_ms": 5000,
+        "assignment": None,
+    }
     return message(11, body | fields, weird)
 
 
@@ -47,13 +55,20 @@ def beat(request: Any, response: Any = None) -> Beat:
 
 
 def topics(*told: tuple[str, list[int] | None]) -> Any:
-    return SimpleNamespace(topic_partitions=[SimpleNamespace(topic_id=name, partitions=partitions) for name, partitions in told])
+    return SimpleNamespace(
+        topic_partitions=[SimpleNamespace(topic_id=name, partitions=partitions) for name, partitions in told]
+    )
 
 
 def test_what_it_asks() -> None:
     joining = beat(asked(0, rack_id="r", subscribed_topic_names=["t", "u"]))
     assert (joining.group_id, joining.member_id, joining.rack_id, joining.topics) == ("g", "m", "r", ("t", "u"))
-    assert (joining.kind, beat(asked(5)).kind, beat(asked(-1)).kind, beat(asked(-2)).kind) == (INITIAL, SUBSEQUENT, FINAL, NEGATIVE)
+    assert (joining.kind, beat(asked(5)).kind, beat(asked(-1)).kind, beat(asked(-2)).kind) == (
+        INITIAL,
+        SUBSEQUENT,
+        FINAL,
+        NEGATIVE,
+    )
     assert (beat(asked(0)).topics, beat(asked(0, subscribed_topic_names=[])).topics) == (None, ())
 
 
@@ -81,7 +96,9 @@ def test_what_an_answer_says_of_the_member() -> None:
     assert beat(asked(2)).reply is UNANSWERED
 
 
-@pytest.mark.parametrize(("text", "told"), [(GREATER, "greater"), (SMALLER, "smaller"), ("Fenced.", None), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "told"), [(GREATER, "greater"), (SMALLER, "smaller"), ("Fenced.", None), (None, None)]
+)
 def test_how_the_broker_says_that_an_epoch_stands(text: str | None, told: str | None) -> None:
     assert beat(asked(2), answered(110, error_message=text)).fenced_as == told
 
@@ -90,6 +107,12 @@ def test_stories() -> None:
     here = "exchange 7 (ShareGroupHeartbeat)"
     assert beat(asked(0), answered()).story == f"{here} asked to join and was given 3 (packets 10, 11)"
     assert beat(asked(2)).story == f"{here} used member epoch 2 and was not answered (packet 10)"
-    assert beat(asked(2), answered(110)).story == f"{here} used member epoch 2 and was refused with FENCED_MEMBER_EPOCH (packets 10, 11)"
-    assert beat(asked(2), answered(999)).story == f"{here} used member epoch 2 and was refused with error 999 (packets 10, 11)"
+    assert (
+        beat(asked(2), answered(110)).story
+        == f"{here} used member epoch 2 and was refused with FENCED_MEMBER_EPOCH (packets 10, 11)"
+    )
+    assert (
+        beat(asked(2), answered(999)).story
+        == f"{here} used member epoch 2 and was refused with error 999 (packets 10, 11)"
+    )
     assert beat(asked(-1), answered()).story == f"{here} left the group (packets 10, 11)"

@@ -45,14 +45,24 @@ def test_what_is_right_puts_a_rule_to_the_test() -> None:
 def test_nothing_is_said_of_rules_that_nothing_puts_to_the_test() -> None:
     talk = Conversation()
     opened(talk, upto=3)
-    never = {"EPOCH_WRAP_ERROR", "USE_AFTER_FINAL", "NO_RECOVERY", "FORGET_UNKNOWN", "TWO_COUNTERS", "ACK_NOT_OWNER", "STATE_LOST"}
+    never = {
+        "EPOCH_WRAP_ERROR",
+        "USE_AFTER_FINAL",
+        "NO_RECOVERY",
+        "FORGET_UNKNOWN",
+        "TWO_COUNTERS",
+        "ACK_NOT_OWNER",
+        "STATE_LOST",
+    }
     assert put_to_the_test(talk) & never == set()
     assert put_to_the_test(Conversation()) == set()
 
 
 def test_every_rule_of_the_catalogue_has_a_row() -> None:
     rows = Coverage().rules()
-    assert [(row.rule, row.code) for row in rows] == [(rule.number, rule.code) for rule in RULES if rule.number is not None]
+    assert [(row.rule, row.code) for row in rows] == [
+        (rule.number, rule.code) for rule in RULES if rule.number is not None
+    ]
 
 
 def test_every_rule_about_bytes_says_what_puts_it_to_the_test() -> None:
@@ -162,7 +172,9 @@ def test_acknowledgements() -> None:
 def test_records_that_are_handed_out_as_they_should_be() -> None:
     """No rule looks at them one by one."""
     talk = Conversation()
-    opened(talk).share_fetch(1, [0, 1]).answered(responses=handed((0, 0, 9), (1, 0, 0)), acquisition_lock_timeout_ms=30_000)
+    opened(talk).share_fetch(1, [0, 1]).answered(
+        responses=handed((0, 0, 9), (1, 0, 0)), acquisition_lock_timeout_ms=30_000
+    )
     assert counted(talk, "OVERLAPPING_ACQUISITION") == (2, 2, 0, 0, 0)
     assert counted(talk, "MAX_RECORDS_EXCEEDED") == (0, 0, 0, 0, 0)  # no strict limit was asked for
 

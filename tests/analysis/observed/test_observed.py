@@ -88,7 +88,9 @@ def test_an_unknown_cause_is_said_too() -> None:
 def test_codes_inside_an_answer_count_each() -> None:
     talk = Conversation()
     a = opened(talk)
-    a.share_acknowledge(1, [(0, 1, 1)]).answered(responses=of_partitions((1, INVALID_RECORD_STATE), (2, INVALID_RECORD_STATE)))
+    a.share_acknowledge(1, [(0, 1, 1)]).answered(
+        responses=of_partitions((1, INVALID_RECORD_STATE), (2, INVALID_RECORD_STATE))
+    )
     assert left(talk) == [("ShareAcknowledge", INVALID_RECORD_STATE, 2, ["c1"])]
 
 
@@ -103,7 +105,9 @@ def test_what_is_said_of_a_partition_explains_its_errors_and_the_answers_own() -
     """A partition is listed twice; another one has an error of its own."""
     talk = Conversation()
     a = opened(talk, 1)
-    a.share_fetch(2, [0, 0, 1]).answered(responses=of_partitions((0, TOPIC_DELETION_DISABLED), (1, TOPIC_DELETION_DISABLED)))
+    a.share_fetch(2, [0, 0, 1]).answered(
+        responses=of_partitions((0, TOPIC_DELETION_DISABLED), (1, TOPIC_DELETION_DISABLED))
+    )
     assert left(talk) == [("ShareFetch", TOPIC_DELETION_DISABLED, 1, ["c1"])]
     talk = Conversation()
     opened(talk, 1).share_fetch(2, [0, 0]).answered(-1)
@@ -147,7 +151,13 @@ def test_what_says_itself_why_it_came_and_is_nobodys_fault_is_told_apart() -> No
     for code in (COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT):
         connection.ask(FIND_COORDINATOR, "FindCoordinator", 0, {"key": "g"}).answered(code)
     assert left(talk) == [("FindCoordinator", REQUEST_TIMED_OUT, 1, ["c1"])]
-    row = {"api": "FindCoordinator", "error_code": COORDINATOR_NOT_AVAILABLE, "count": 1, "clients": ["c1"], "cause": "not_available"}
+    row = {
+        "api": "FindCoordinator",
+        "error_code": COORDINATOR_NOT_AVAILABLE,
+        "count": 1,
+        "clients": ["c1"],
+        "cause": "not_available",
+    }
     assert observed(talk).ordinary() == [row]
 
 
@@ -169,7 +179,9 @@ def test_who_is_not_tried_because_others_were_refused_is_not_refused_himself() -
     ]
     asked.answered(None, results_by_topic_v3_and_below=[{"name": "t", "results_by_partition": errors}])
     assert [code for _, code, *_ in left(talk)] == [UNKNOWN_TOPIC_OR_PARTITION]
-    assert [(row["error_code"], row["cause"]) for row in observed(talk).ordinary()] == [(OPERATION_NOT_ATTEMPTED, "others_refused")]
+    assert [(row["error_code"], row["cause"]) for row in observed(talk).ordinary()] == [
+        (OPERATION_NOT_ATTEMPTED, "others_refused")
+    ]
 
 
 def test_what_a_finding_explains_is_not_explained_twice() -> None:
@@ -257,6 +269,6 @@ def test_every_code_is_counted_that_statistics_count(name: str) -> None:
     answered = Counter[tuple[str, int]]()
     for refusal, count in audit.observed.answered.items():
         answered[refusal[:2]] += count
-    assert answered == {
-        (api, row["error_code"]): count for row in counting.summary()["errors"] for api, count in row["apis"].items() if count
-    } != {}  # fmt: skip
+    errors = counting.summary()["errors"]
+    counted = {(api, row["error_code"]): count for row in errors for api, count in row["apis"].items() if count}
+    assert answered == counted != {}

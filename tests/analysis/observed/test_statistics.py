@@ -14,7 +14,14 @@ from kshark import limits
 from kshark.analysis.observed.observed import OTHERS
 from kshark.analysis.observed.statistics import Percentiles, Statistics
 from kshark.registry import Registry
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, TOPIC, Conversation, Thinned, events
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    TOPIC,
+    Conversation,
+    Thinned,
+    events,
+)
 
 REGISTRY = Registry()
 
@@ -94,7 +101,10 @@ def test_all_that_is_counted() -> None:
     total = sum(len(packet.data) - 54 for _, packet in talk.packets())
     assert found["flows"] == [{"service": "kafka", "connections": 2, "bytes": total, "gaps": 0}]
     latency = {"p50": 1.0, "p95": 1.0, "p99": 1.0, "max": 1.0}
-    rows = [(row["api_key"], row["api"], row["version"], row["requests"], row["responses"], row["unanswered"]) for row in found["apis"]]
+    rows = [
+        (row["api_key"], row["api"], row["version"], row["requests"], row["responses"], row["unanswered"])
+        for row in found["apis"]
+    ]
     assert rows == [
         (18, "ApiVersions", 3, 1, 1, 0),
         (76, "ShareGroupHeartbeat", 1, 2, 2, 0),
@@ -106,7 +116,13 @@ def test_all_that_is_counted() -> None:
     partition = {"error_code": 6, "error": "NOT_LEADER_OR_FOLLOWER", "count": 1}
     assert [row["errors"] for row in found["apis"]] == [[], [], [partition, refused], []]
     assert found["errors"] == [{**partition, "apis": {"ShareFetch": 1}}, {**refused, "apis": {"ShareFetch": 1}}]
-    java = {"software": "apache-kafka-java", "software_version": "4.3.1", "address": "10.0.0.1", "connections": 1, "requests": 6}
+    java = {
+        "software": "apache-kafka-java",
+        "software_version": "4.3.1",
+        "address": "10.0.0.1",
+        "connections": 1,
+        "requests": 6,
+    }
     other = {"software": None, "software_version": None, "address": "10.0.0.2", "connections": 1, "requests": 2}
     assert found["clients"] == [{"client_id": "c1", **java}, {"client_id": "c1", **other}]
     assert found["share_groups"] == [
@@ -235,7 +251,11 @@ def test_tables_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         "g1": (1, 1),
         OTHERS: (3, 1),
     }
-    assert {client["address"]: client["connections"] for client in found["clients"]} == {"10.0.0.0": 1, "10.0.0.1": 4, OTHERS: 3}
+    assert {client["address"]: client["connections"] for client in found["clients"]} == {
+        "10.0.0.0": 1,
+        "10.0.0.1": 4,
+        OTHERS: 3,
+    }
     assert {(row["api_key"], row["version"]): (row["api"], row["requests"]) for row in found["apis"]} == {
         (-1, -1): (OTHERS, 8),
         (18, 3): ("ApiVersions", 8),

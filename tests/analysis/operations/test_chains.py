@@ -1,4 +1,5 @@
-"""Administrative operations as chains of a client, the group coordinator and share coordinators; those that were not finished stand out."""
+"""Administrative operations as chains of a client, the group coordinator and share coordinators; those that were not
+finished stand out."""
 
 from __future__ import annotations
 
@@ -72,12 +73,22 @@ def test_a_group_comes_to_be_and_its_partitions_are_assigned() -> None:
     cluster = Cluster()
     cluster.joined()
     create, assign = operations(cluster.talk)
-    assert (told(create), create.group_id, create.client_id, create.in_sight) == (("create", "done", None), "g", "c1", None)
+    assert (told(create), create.group_id, create.client_id, create.in_sight) == (
+        ("create", "done", None),
+        "g",
+        "c1",
+        None,
+    )
     assert told(assign) == ("assign", "done", None)
     assert assign.in_sight
-    assert [(row.topic_id, row.partition, row.error_code) for row in assign.partitions] == [(TOPIC, 0, 0), (TOPIC, 1, 0)]
+    assert [(row.topic_id, row.partition, row.error_code) for row in assign.partitions] == [
+        (TOPIC, 0, 0),
+        (TOPIC, 1, 0),
+    ]
     asked = [row.share_coordinator for row in assign.partitions]
-    assert [(one.api, one.error_code, one.broker) for one in asked if one] == [("InitializeShareGroupState", 0, "10.0.0.9:9092")] * 2
+    assert [(one.api, one.error_code, one.broker) for one in asked if one] == [
+        ("InitializeShareGroupState", 0, "10.0.0.9:9092")
+    ] * 2
 
 
 def test_partitions_are_assigned_for_the_first_time_once() -> None:
@@ -121,7 +132,10 @@ def test_offsets_are_altered() -> None:
     altering.answered(0, 0)
     alter = operations(cluster.talk)[-1]
     assert (told(alter), alter.in_sight, alter.broker) == (("alter_offsets", "done", None), True, "10.0.0.9:9092")
-    assert [(row.topic, row.partition, row.start_offset, row.error_code) for row in alter.partitions] == [("t", 0, 5, 0), ("t", 1, 7, 0)]
+    assert [(row.topic, row.partition, row.start_offset, row.error_code) for row in alter.partitions] == [
+        ("t", 0, 5, 0),
+        ("t", 1, 7, 0),
+    ]
     asked = [row.share_coordinator.packet for row in alter.partitions if row.share_coordinator]
     assert len(asked) == 2
     assert alter.packet < min(asked) < max(asked) < (alter.answer_packet or 0)
@@ -197,7 +211,9 @@ def test_the_answer_says_nothing_of_what_was_asked() -> None:
     cluster.admin.alter(p0=5, p1=7).answered()
     cluster.admin.alter(p0=5, p1=7).answered(0)
     cluster.admin.describe().answered(None, groups=[])
-    names = [(told(one), [row.partition for row in one.partitions if row.lacking]) for one in operations(cluster.talk)[2:]]
+    names = [
+        (told(one), [row.partition for row in one.partitions if row.lacking]) for one in operations(cluster.talk)[2:]
+    ]
     assert names == [
         (("alter_offsets", "unfinished", "not_told"), [0, 1]),
         (("alter_offsets", "unfinished", "not_told"), [1]),
@@ -241,7 +257,10 @@ def test_offsets_of_a_topic_and_then_the_group_are_deleted() -> None:
     group_deleted(cluster.admin.delete_group())
     offsets, group = operations(cluster.talk)[2:]
     assert (told(offsets), told(group)) == (("delete_offsets", "done", None), ("delete_group", "done", None))
-    assert [(row.topic, row.partition, row.share_coordinator is not None) for row in offsets.partitions] == [("t", 0, True), ("t", 1, True)]
+    assert [(row.topic, row.partition, row.share_coordinator is not None) for row in offsets.partitions] == [
+        ("t", 0, True),
+        ("t", 1, True),
+    ]
     assert (group.partitions, group.in_sight) == ([], True)
 
 
@@ -291,7 +310,10 @@ def test_groups_are_listed_and_described() -> None:
         (("describe_offsets", "done", None), 0),
     ]
     offsets = operations(cluster.talk)[-1]
-    assert [(row.start_offset, row.share_coordinator is not None) for row in offsets.partitions] == [(20, True), (-1, False)]
+    assert [(row.start_offset, row.share_coordinator is not None) for row in offsets.partitions] == [
+        (20, True),
+        (-1, False),
+    ]
 
 
 def test_nothing_becomes_unfinished_by_packets_that_are_missing() -> None:
@@ -306,9 +328,13 @@ def test_nothing_becomes_unfinished_by_packets_that_are_missing() -> None:
     cluster.goes_on()
     assert cluster.told() == [*JOINED, *done("alter_offsets", "delete_group")]
     for number, _ in cluster.talk.packets():
-        assert not [one for one in operations(cluster.talk.without_packets([number])) if one.because is not None], number
+        assert not [one for one in operations(cluster.talk.without_packets([number])) if one.because is not None], (
+            number
+        )
     for exchange in cluster.talk.exchanges:
-        assert not [one for one in operations(cluster.talk.without_packets(exchange.all_packets)) if one.because is not None], exchange
+        assert not [
+            one for one in operations(cluster.talk.without_packets(exchange.all_packets)) if one.because is not None
+        ], exchange
 
 
 def test_too_many_groups_are_forgotten() -> None:
@@ -337,7 +363,14 @@ def test_too_many_unfinished_operations_are_given_out_early() -> None:
 
 #: Captures with administrators and connections between brokers, and how many operations each holds.
 LOGGED = {"groups-share": 39, "admin-tools": 17, "adv-members": 14, "ver-4.1.2": 10}
-ADMIN = {16: "list", 42: "delete_group", 77: "describe", 90: "describe_offsets", 91: "alter_offsets", 92: "delete_offsets"}
+ADMIN = {
+    16: "list",
+    42: "delete_group",
+    77: "describe",
+    90: "describe_offsets",
+    91: "alter_offsets",
+    92: "delete_offsets",
+}
 
 
 def operations_of(capture: Path) -> list[Operation]:
@@ -357,11 +390,18 @@ def test_the_operations_are_those_in_the_brokers_logs(name: str) -> None:
     wanted: Counter[tuple[str, str, int]] = Counter()
     for line in log:
         kind, answer = ADMIN.get(line["requestHeader"]["requestApiKey"]), line.get("response") or {}
-        groups = answer.get("groups") or answer.get("results") or ([line["request"]] if kind in ("alter_offsets", "delete_offsets") else [])
+        groups = (
+            answer.get("groups")
+            or answer.get("results")
+            or ([line["request"]] if kind in ("alter_offsets", "delete_offsets") else [])
+        )
         for group in groups if kind else ():
             if kind not in ("list", "delete_group") or group["groupId"] in share:
                 wanted[str(kind), group["groupId"], group.get("errorCode", answer.get("errorCode", 0))] += 1
-    assert Counter((one.operation, one.group_id, one.error_code) for one in found if one.operation in ADMIN.values()) == wanted
+    assert (
+        Counter((one.operation, one.group_id, one.error_code) for one in found if one.operation in ADMIN.values())
+        == wanted
+    )
 
 
 @pytest.mark.sweep(quick=1)
@@ -370,7 +410,9 @@ def test_every_state_made_or_deleted_belongs_to_an_operation(name: str) -> None:
     """But for what a raw client wrote that plays a broker."""
     capture = shared("captures", "kafka-4", f"{name}.pcap")
     chained = [row.share_coordinator for one in operations_of(capture) for row in one.partitions]
-    found = Counter((one.api, one.error_code) for one in chained if one is not None and one.api != "ReadShareGroupStateSummary")
+    found = Counter(
+        (one.api, one.error_code) for one in chained if one is not None and one.api != "ReadShareGroupStateSummary"
+    )
     names = {83: "InitializeShareGroupState", 86: "DeleteShareGroupState"}
     lines = [line for line in log_of(capture) if line["requestHeader"]["requestApiKey"] in names]
     wanted: Counter[tuple[str, int]] = Counter()
@@ -384,10 +426,13 @@ def test_every_state_made_or_deleted_belongs_to_an_operation(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOGGED)
 def test_what_is_unfinished(name: str) -> None:
-    """4.1 alters no offsets of a group with members, and names none; in two captures members go before they are assigned any."""
+    """4.1 alters no offsets of a group with members, and names none; in two captures members go before they are
+    assigned any."""
     unfinished = {
         "admin-tools": [("console-share-consumer", "assign", "not_assigned")],
         "ver-4.1.2": [("gs", "alter_offsets", "not_told"), ("vsg", "assign", "not_assigned")],
     }
     found = operations_of(shared("captures", "kafka-4", f"{name}.pcap"))
-    assert [(one.group_id, one.operation, one.because) for one in found if one.because is not None] == unfinished.get(name, [])
+    assert [(one.group_id, one.operation, one.because) for one in found if one.because is not None] == unfinished.get(
+        name, []
+    )

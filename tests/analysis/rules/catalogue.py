@@ -1,7 +1,8 @@
-"""The catalogue of rules, each with where it can be seen: captures whose golden findings name it, the promise that shows little else.
+"""The catalogue of rules, each with where it can be seen: captures whose golden findings name it, the promise that
+shows little else.
 
-`python -m tests.analysis.rules.catalogue` writes CATALOGUE.md anew, as `python -m tests.golden` does when all else is written.
-"""
+`python -m tests.analysis.rules.catalogue` writes CATALOGUE.md anew, as `python -m tests.golden` does when all else is
+written."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ def catalogue() -> Iterator[str]:
     """The lines of CATALOGUE.md."""
     yield "# Every rule, and where it can be seen"
     yield ""
-    yield "Written by `python -m tests.analysis.rules.catalogue`; `kshark explain CODE` says more of each. Captures are those of"
+    yield (
+        "Written by `python -m tests.analysis.rules.catalogue`; `kshark explain CODE` says more of each. Captures are "
+        "those of"
+    )
     yield "`captures/`, as their golden findings tell; conversations are the promises beside this file."
     yield ""
     yield _cells(*_TITLES)

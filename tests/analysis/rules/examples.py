@@ -13,8 +13,18 @@ from tests.conversation import TOPIC, Asked, Conversation, Member
 _TYPES: Final = {"accept": [1], "release": [2], "reject": [3], "renew": [4]}
 _NO_TOPIC: Final = "A" * 22
 #: What a ShareFetch asks for that only renews locks.
-_NOTHING: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "share_acquire_mode": 0, "is_renew_ack": True}
-_WHO: Final = r'(?:on (?P<connection>[B-Z]): |by (?P<member>[b-z]): )?(?P<api>{}) epoch (?P<epoch>-?\d+)(?P<nameless>, member id "")?'
+_NOTHING: Final = {
+    "max_wait_ms": 0,
+    "min_bytes": 0,
+    "max_bytes": 0,
+    "max_records": 0,
+    "share_acquire_mode": 0,
+    "is_renew_ack": True,
+}
+_WHO: Final = (
+    r"(?:on (?P<connection>[B-Z]): |by (?P<member>[b-z]): )?(?P<api>{}) epoch (?P<epoch>-?\d+)"
+    r'(?P<nameless>, member id "")?'
+)
 _HANDED: Final = (
     r", offsets(?P<ranges>(?: \d+-\d+)+)(?:, delivery (?P<delivery>\d+))?(?:, locked (?P<lock>\d+) ms)?"
     r"(?P<batches>(?:, (?:batch|control) \d+-\d+)+)?"
@@ -34,14 +44,17 @@ _HEARTBEAT: Final = re.compile(
     _WHO.format("ShareGroupHeartbeat")
     + r"(?P<topics>, topics t)? → (?P<error>\d+)(?:, given (?P<given>\d+))?(?:, assigned(?P<assigned>(?: t\[\d+\])+))?"
 )
-_MEMBERSHIP: Final = re.compile(r"(?P<member>[a-z]) (?:(?P<joins>joins)|(?P<leaves>leaves)|is assigned(?P<partitions>(?: t\[\d+\])+))")
+_MEMBERSHIP: Final = re.compile(
+    r"(?P<member>[a-z]) (?:(?P<joins>joins)|(?P<leaves>leaves)|is assigned(?P<partitions>(?: t\[\d+\])+))"
+)
 _RELEASE: Final = re.compile(r"Kafka (\d\.\d); ")
 _PAUSE: Final = re.compile(r"(\d+) ms later")
 _CLOSED: Final = re.compile(r"([A-Z]) closes")
 
 
 class Example:
-    """Says lines in a conversation. Who does not begin by joining has joined before. Raises ValueError for words it does not know."""
+    """Says lines in a conversation. Who does not begin by joining has joined before. Raises ValueError for words it
+    does not know."""
 
     def __init__(self, lines: str) -> None:
         release = _RELEASE.match(lines)
@@ -73,7 +86,9 @@ class Example:
         told = led_elsewhere() if said["hint"] else _handed(said)
         if refused and not asked.acknowledged:
             told = {
-                "responses": [{"topic_id": TOPIC, "partitions": [{"partition_index": 0, "error_code": refused, "records": b""}]}]
+                "responses": [
+                    {"topic_id": TOPIC, "partitions": [{"partition_index": 0, "error_code": refused, "records": b""}]}
+                ]
             } | told
         asked.answered(int(said["error"]), acks={0: refused}, **told)
 

@@ -1,4 +1,5 @@
-"""Rules of machines that have none in the catalogue yet: what lies in one bucket is told by whole groups, or by nothing at all."""
+"""Rules of machines that have none in the catalogue yet: what lies in one bucket is told by whole groups, or by nothing
+at all."""
 
 from __future__ import annotations
 
@@ -33,7 +34,17 @@ def answered(now: Visit) -> Argument | None:
 
 def _row(code: str, look: Callable[[Visit], Argument | None], machine: Machine, *apis: int) -> Rule:
     checks = (Check(look),)
-    return Rule(number=None, code=code, text="It was seen.", source="", blame=(), verdicts=NOTES, machine=machine, checks=checks, apis=apis)
+    return Rule(
+        number=None,
+        code=code,
+        text="It was seen.",
+        source="",
+        blame=(),
+        verdicts=NOTES,
+        machine=machine,
+        checks=checks,
+        apis=apis,
+    )
 
 
 #: Their keys have the group in common.

@@ -10,19 +10,24 @@ from tests.analysis.coordinators import ACCEPTED, Batch, Sender, leader
 from tests.conversation import Connection, Conversation
 
 _STORING: Final = re.compile(
-    r"(?:on (?P<connection>[B-Z]): )?(?P<api>Initialize|Read|Write)ShareGroupState(?P<asked>[^→]*) → (?P<error>\d+)(?P<given>.*)"
+    r"(?:on (?P<connection>[B-Z]): )?(?P<api>Initialize|Read|Write)ShareGroupState(?P<asked>[^→]*) → "
+    r"(?P<error>\d+)(?P<given>.*)"
 )
 _WORD: Final = re.compile(
-    r",? (?:(?P<name>state epoch|leader epoch|start offset|complete count) (?P<value>-?\d+)|acknowledged (?P<first>\d+)-(?P<last>\d+))"
+    r",? (?:(?P<name>state epoch|leader epoch|start offset|complete count) (?P<value>-?\d+)|acknowledged "
+    r"(?P<first>\d+)-(?P<last>\d+))"
 )
 #: The words for what tests.analysis.coordinators knows by another name.
 _NAMES: Final = {"start offset": "start", "complete count": "complete"}
 _LOOKING: Final = re.compile(r"FindCoordinator share key (?P<key>\S+) → (?P<error>\d+)")
-_ALTERING: Final = re.compile(r"on (?P<connection>[B-Z]): AlterShareGroupOffsets t\[0\] (?P<offset>\d+) → (?P<error>\d+)")
+_ALTERING: Final = re.compile(
+    r"on (?P<connection>[B-Z]): AlterShareGroupOffsets t\[0\] (?P<offset>\d+) → (?P<error>\d+)"
+)
 
 
 class Senders:
-    """Who asks about partition 0, each on a connection to the coordinator; who begins by writing was given the state before."""
+    """Who asks about partition 0, each on a connection to the coordinator; who begins by writing was given the state
+    before."""
 
     def __init__(self, talk: Conversation) -> None:
         self._talk = talk
@@ -34,7 +39,9 @@ class Senders:
             self._store(storing)
         elif looking := _LOOKING.fullmatch(line):
             told = {"key": looking["key"], "node_id": 1, "host": "b", "port": 9092, "error_message": None}
-            asked = self._connection().ask(10, "FindCoordinator", 6, {"key_type": 2, "coordinator_keys": [looking["key"]]})
+            asked = self._connection().ask(
+                10, "FindCoordinator", 6, {"key_type": 2, "coordinator_keys": [looking["key"]]}
+            )
             asked.answered(None, coordinators=[{**told, "error_code": int(looking["error"])}])
         elif altering := _ALTERING.fullmatch(line):
             asked = Administrator(self._connection()).alter(p0=int(altering["offset"])).asked
@@ -73,5 +80,7 @@ def _words(said: str) -> tuple[dict[str, Any], list[Batch]]:
     found = [*_WORD.finditer(said)]
     if "".join(word[0] for word in found) != said:
         raise ValueError(said)
-    numbers = {_NAMES.get(word["name"], word["name"].replace(" ", "_")): int(word["value"]) for word in found if word["name"]}
+    numbers = {
+        _NAMES.get(word["name"], word["name"].replace(" ", "_")): int(word["value"]) for word in found if word["name"]
+    }
     return numbers, [(int(word["first"]), int(word["last"]), ACCEPTED, 1) for word in found if word["first"]]

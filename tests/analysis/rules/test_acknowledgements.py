@@ -10,7 +10,8 @@ from tests.conversation import Asked, Conversation, Thinned, findings
 
 
 def handed_out_twice(*kinds: int, release: str = "4.2") -> tuple[Conversation, Asked]:
-    """An application is slow: when it acknowledges what it was handed, its member has got the same again, and acknowledges that, too."""
+    """An application is slow: when it acknowledges what it was handed, its member has got the same again, and
+    acknowledges that, too."""
     talk = Conversation(release=release)
     a = holding(talk, (0, 9), lock_ms=2000)
     talk.pause(3)

@@ -62,7 +62,9 @@ def test_without_its_answer_the_other_request_may_have_come_to_nothing() -> None
 def accused_without_one(talk: Conversation) -> list[tuple[int, str]]:
     """Violations where one packet is missing: which one, and the code."""
     missing = [number for number, _ in talk.packets()]
-    return [(one, it.code) for one in missing for it in findings(talk.without_packets([one])) if it.verdict == "violation"]
+    return [
+        (one, it.code) for one in missing for it in findings(talk.without_packets([one])) if it.verdict == "violation"
+    ]
 
 
 def overtaken(talk: Conversation | Thinned) -> list[str]:
@@ -190,7 +192,8 @@ def test_who_ends_a_connection_when_he_went_on_elsewhere_had_not_given_it_up(bef
 
 
 def reopened_and_went_on(*, openings: int = 1, upto: int = 3) -> Conversation:
-    """A fetch that is given up and taken late: until then its client has opened its session anew, and got further with that."""
+    """A fetch that is given up and taken late: until then its client has opened its session anew, and got further with
+    that."""
     talk = Conversation()
     a = opened(talk)
     held_up = a.share_fetch(1)
@@ -213,7 +216,8 @@ def test_what_another_session_counted_has_not_overtaken_the_fetch(openings: int,
 
 
 def closed_while_held_up() -> Conversation:
-    """A client that gave up a fetch and its connection closes its session on another one; the fetch is taken only then."""
+    """A client that gave up a fetch and its connection closes its session on another one; the fetch is taken only
+    then."""
     talk = Conversation()
     a = opened(talk, 1)
     held_up = a.share_fetch(2)
@@ -239,7 +243,12 @@ def test_an_epoch_that_was_due_when_it_was_sent_is_not_counted_wrongly() -> None
     b.share_fetch(1).answered()
     held_up.answered(INVALID_SHARE_SESSION_EPOCH)
     a.heartbeat(1).given(1)
-    assert {it.code for it in caused(talk)} & {"EPOCH_SKIP_AHEAD", "EPOCH_STALE", "EPOCH_REPLAY", "TWO_COUNTERS"} == set()
+    assert {it.code for it in caused(talk)} & {
+        "EPOCH_SKIP_AHEAD",
+        "EPOCH_STALE",
+        "EPOCH_REPLAY",
+        "TWO_COUNTERS",
+    } == set()
 
 
 def test_who_goes_on_on_both_connections_has_not_given_up() -> None:
@@ -251,4 +260,6 @@ def test_who_goes_on_on_both_connections_has_not_given_up() -> None:
         first.answered(INVALID_SHARE_SESSION_EPOCH)
         if goes_on:
             a.share_fetch(0).answered()
-        assert [(it.cause, it.verdict) for it in findings(talk) if it.code == "FETCH_OVERTAKEN"] == [("concurrent_requests", verdict)]
+        assert [(it.cause, it.verdict) for it in findings(talk) if it.code == "FETCH_OVERTAKEN"] == [
+            ("concurrent_requests", verdict)
+        ]

@@ -120,7 +120,8 @@ def test_the_end_of_a_connection_releases_what_its_session_lists(listed: list[in
 
 @pytest.mark.parametrize(("release", "state"), [("4.1", "unknown"), ("4.2", "acquired")])
 def test_the_end_of_an_older_connection_may_release_what_the_session_lists(release: str, state: str) -> None:
-    """Seen on 4.1.2 (KAFKA-19950): what the member holds is available again, and the number of its next delivery may be the same."""
+    """Seen on 4.1.2 (KAFKA-19950): what the member holds is available again, and the number of its next delivery may be
+    the same."""
     talk = Conversation(release=release)
     a = holding(talk, (0, 9))
     a.on(talk.connection()).share_fetch(0, [0]).answered()
@@ -177,7 +178,12 @@ def test_a_partition_that_its_leader_is_not_sure_of_may_begin_anew() -> None:
     talk = Conversation()
     a, b = holding(talk, (0, 9)), talk.member("b")
     a.share_fetch(1).answered(
-        responses=[{"topic_id": handed()[0]["topic_id"], "partitions": [{"partition_index": 0, "error_code": 6, "records": b""}]}]
+        responses=[
+            {
+                "topic_id": handed()[0]["topic_id"],
+                "partitions": [{"partition_index": 0, "error_code": 6, "records": b""}],
+            }
+        ]
     )
     given(b, 0, (0, 9, 2))
     goes_on(a, 2)

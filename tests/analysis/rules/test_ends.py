@@ -1,4 +1,5 @@
-"""Why a broker says SHARE_SESSION_NOT_FOUND: what ended or prevented the session, and whether that was anybody's fault."""
+"""Why a broker says SHARE_SESSION_NOT_FOUND: what ended or prevented the session, and whether that was anybody's
+fault."""
 
 from __future__ import annotations
 
@@ -114,7 +115,9 @@ def test_a_session_survives_its_connection_where_the_broker_says_so() -> None:
 
 
 @pytest.mark.parametrize(("release", "because"), [("4.2", "hidden_traffic"), (None, "release_unknown")])
-def test_a_broker_is_not_blamed_for_that_where_its_release_is_another_or_unknown(release: str | None, because: str) -> None:
+def test_a_broker_is_not_blamed_for_that_where_its_release_is_another_or_unknown(
+    release: str | None, because: str
+) -> None:
     talk = Conversation(release=release)
     a = opened(talk, 1)
     b = a.on(talk.connection())
@@ -158,7 +161,9 @@ def test_no_idle_session_gives_way_later(release: str | None) -> None:
         (None, ("unknown", "unknown", "release_unknown", "unknown")),
     ],
 )
-def test_an_opening_is_answered_that_there_is_no_session(release: str | None, told: tuple[str, str, str | None, str]) -> None:
+def test_an_opening_is_answered_that_there_is_no_session(
+    release: str | None, told: tuple[str, str, str | None, str]
+) -> None:
     talk = Conversation(release=release)
     talk.member("a").share_fetch(0).answered(SHARE_SESSION_NOT_FOUND)
     (found,) = findings(talk)
@@ -169,7 +174,9 @@ def never_opened(talk: Conversation, asked: Asked) -> str | None:
     """Why it is not known that the member never opened a session; None where it is."""
     (found,) = findings(talk)
     assert (found.code, found.packet) == ("SESSION_UNKNOWN", asked.packet)
-    assert (found.cause, found.verdict) == (("never_opened", "note") if found.unknown_because is None else ("unknown", "unknown"))
+    assert (found.cause, found.verdict) == (
+        ("never_opened", "note") if found.unknown_because is None else ("unknown", "unknown")
+    )
     return found.unknown_because
 
 
@@ -257,7 +264,9 @@ def test_only_the_connection_that_opened_it_and_only_its_client_leave_it_open() 
         assert left_open(talk) == []
         a.connection.reset()
         (text,) = left_open(talk)
-        assert text.endswith(f"the client closed the connection (packet {len(talk.packets())}) without closing the session by epoch -1")
+        assert text.endswith(
+            f"the client closed the connection (packet {len(talk.packets())}) without closing the session by epoch -1"
+        )
 
 
 def test_a_session_that_may_be_closed_is_not_left_open() -> None:

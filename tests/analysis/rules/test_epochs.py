@@ -46,11 +46,17 @@ def test_the_argument_names_the_witnesses() -> None:
     ]
     (first, second), (third, fourth) = ((w.request_packet, w.response_packet) for w in found.witness)
     assert found.argument == (
-        f"exchange {last.correlation_id} (ShareFetch) used epoch 1 and was accepted (packets {first}, {second}), so 2 was due; "
+        f"exchange {last.correlation_id} (ShareFetch) used epoch 1 and was accepted (packets {first}, {second}), so 2 "
+        f"was due; "
         f"exchange {late.correlation_id} (ShareFetch) used epoch 3 and was refused with INVALID_SHARE_SESSION_EPOCH "
         f"(packets {third}, {fourth})"
     )
-    assert (found.client_id, found.software, found.group_id, found.member_id) == ("c1", "apache-kafka-java 4.3.1", "g", a.member_id)
+    assert (found.client_id, found.software, found.group_id, found.member_id) == (
+        "c1",
+        "apache-kafka-java 4.3.1",
+        "g",
+        a.member_id,
+    )
 
 
 def test_after_an_unanswered_request_both_epochs_are_due() -> None:

@@ -1,4 +1,5 @@
-"""Records acknowledged as gaps, gaps as records, offsets outside of the records: nearly the same, and what the capture has to hold."""
+"""Records acknowledged as gaps, gaps as records, offsets outside of the records: nearly the same, and what the capture
+has to hold."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ WERE_THERE = ("ACQUIRED_OUTSIDE_RECORDS", "violation")
 def given(talk: Conversation, *ranges: tuple[int, int], records: bytes) -> Member:
     """A member that was handed these offsets by an answer with these records."""
     a = talk.member("a")
-    a.share_fetch(0, [0]).answered(responses=handed(*((0, *one) for one in ranges), records=records), acquisition_lock_timeout_ms=30_000)
+    a.share_fetch(0, [0]).answered(
+        responses=handed(*((0, *one) for one in ranges), records=records), acquisition_lock_timeout_ms=30_000
+    )
     return a
 
 
@@ -63,7 +66,9 @@ def test_a_record_may_be_gone_when_it_comes_again() -> None:
     talk = Conversation()
     a = given(talk, (0, 9), records=batch_of(0, 9))
     a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
-    a.share_fetch(2).answered(responses=handed((0, 0, 9, 2), records=batch_of(0, 9, without=[3])), acquisition_lock_timeout_ms=30_000)
+    a.share_fetch(2).answered(
+        responses=handed((0, 0, 9, 2), records=batch_of(0, 9, without=[3])), acquisition_lock_timeout_ms=30_000
+    )
     a.share_acknowledge(3, [(3, 3, GAP)]).answered()
     goes_on(a, 4)
     assert PASSED_OVER not in codes(talk)
@@ -119,9 +124,12 @@ def test_alone_it_has_a_type_of_its_own() -> None:
     assert codes(talk) == [TAKEN_FOR_A_RECORD]
 
 
-@pytest.mark.parametrize("records", [b"", batch_of(0, 9, without=[5]), batch_of(0, 4) + batch_of(5, 5, control=True, crc=1), RECORDS[:-1]])
+@pytest.mark.parametrize(
+    "records", [b"", batch_of(0, 9, without=[5]), batch_of(0, 4) + batch_of(5, 5, control=True, crc=1), RECORDS[:-1]]
+)
 def test_whether_there_was_none_has_to_be_known(records: bytes) -> None:
-    """Who gets a batch with a wrong checksum rejects all of its offsets. Kafka: ShareCompletedFetch.rejectRecordBatch."""
+    """Who gets a batch with a wrong checksum rejects all of its offsets. Kafka:
+    ShareCompletedFetch.rejectRecordBatch."""
     talk = Conversation()
     a = given(talk, (0, 9), records=records)
     acknowledged(a, 6, REJECT)
@@ -145,7 +153,9 @@ def test_one_offset_too_many_is_outside(records: bytes) -> None:
     assert codes(talk) == [OUTSIDE]
 
 
-@pytest.mark.parametrize("records", [b"", batch_of(0, 5)[:-1], batch_of(0, 4) + batch_of(5, 9)[:-1], batch_of(0, 5, crc=1)])
+@pytest.mark.parametrize(
+    "records", [b"", batch_of(0, 5)[:-1], batch_of(0, 4) + batch_of(5, 9)[:-1], batch_of(0, 5, crc=1)]
+)
 def test_what_the_answer_holds_has_to_be_known_to_its_end(records: bytes) -> None:
     talk = Conversation()
     given(talk, (0, 9), records=records)
@@ -193,7 +203,8 @@ def test_whether_there_are_records_shows_when_they_come_again(records: bytes, sa
 
 
 @pytest.mark.parametrize(
-    "before", [batch_of(0, 9, without=[7]), batch_of(0, 4) + batch_of(5, 9, control=True), batch_of(0, 4) + batch_of(7, 9)]
+    "before",
+    [batch_of(0, 9, without=[7]), batch_of(0, 4) + batch_of(5, 9, control=True), batch_of(0, 4) + batch_of(7, 9)],
 )
 def test_what_lies_within_the_records_is_in_their_reach(before: bytes) -> None:
     talk = Conversation()

@@ -149,7 +149,11 @@ def test_what_the_start_offset_has_passed_is_lost_at_once() -> None:
 
 
 def test_what_is_stored_later_is_lost_then() -> None:
-    for stored, lost_then in (((0, (0, 4, ARCHIVED, 5)), [(0, 4)]), ((5, (5, 9, ARCHIVED, 1)), [(0, 4)]), ((0, (5, 9, ARCHIVED, 1)), [])):
+    for stored, lost_then in (
+        ((0, (0, 4, ARCHIVED, 5)), [(0, 4)]),
+        ((5, (5, 9, ARCHIVED, 1)), [(0, 4)]),
+        ((0, (5, 9, ARCHIVED, 1)), []),
+    ):
         talk = Conversation()
         coordinator = leader(talk)
         a = released(talk, (0, 4, 5))
@@ -182,7 +186,9 @@ def test_who_turns_out_to_be_delivered_less_often_than_others_is_not_at_the_limi
 
 
 #: What happens: a fetch is handed a range for this time, it is released, time passes, or a leader stores something.
-MOVES = st.tuples(st.sampled_from(("given", "given", "released", "pause", "archived", "start")), st.integers(0, 3), st.integers(3, 6))
+MOVES = st.tuples(
+    st.sampled_from(("given", "given", "released", "pause", "archived", "start")), st.integers(0, 3), st.integers(3, 6)
+)
 
 
 def said(moves: list[tuple[str, int, int]]) -> Conversation:
@@ -300,7 +306,8 @@ def test_the_first_ten_are_told_and_then_ever_fewer() -> None:
 # -- the answer keys
 
 NUMBERS = {rule.number for rule in last_deliveries.ROWS}
-#: What its maker had in mind, and these packets do not show: records that come again, and one that nothing is handed out after.
+#: What its maker had in mind, and these packets do not show: records that come again, and one that nothing is handed
+#: out after.
 NOT_SHOWN = [479, 484, 488, 493, 502, 511, 520]
 
 

@@ -41,7 +41,9 @@ def test_who_holds_the_first_offset_is_named() -> None:
     assert f"the first is 7, which member {a.member_id} has had since" in it.argument
 
 
-@pytest.mark.parametrize(("release", "last", "told"), [("4.2", 1998, 0), ("4.2", 1999, 1), ("4.1", 1998, 0), ("4.1", 1999, 1)])
+@pytest.mark.parametrize(
+    ("release", "last", "told"), [("4.2", 1998, 0), ("4.2", 1999, 1), ("4.1", 1998, 0), ("4.1", 1999, 1)]
+)
 def test_there_is_room_for_2000(release: str, last: int, told: int) -> None:
     talk = Conversation(release=release)
     holding(talk, (0, last))

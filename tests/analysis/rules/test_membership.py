@@ -40,7 +40,8 @@ def fenced(a: Member, epoch: int, how: str | None = None) -> Asked:
     said = (
         None
         if how is None
-        else f"The share group member has a {how} member epoch ({epoch}) than the one known by the group coordinator (3)."
+        else f"The share group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
+        f"(3)."
     )
     return a.heartbeat(epoch).answered(FENCED_MEMBER_EPOCH, error_message=said)
 
@@ -321,7 +322,8 @@ def test_a_member_that_was_given_up_and_leaves() -> None:
 
 
 def lasted(*pauses: float, elsewhere: bool = False) -> str | None:
-    """Who is to blame for the heartbeat that comes at last; behind each pause, and right before it, the member sends a share request."""
+    """Who is to blame for the heartbeat that comes at last; behind each pause, and right before it, the member sends a
+    share request."""
     talk = Conversation()
     a = talk.member("a")
     fetches = a.on(talk.connection("10.0.0.8:9092")) if elsewhere else a
@@ -406,11 +408,19 @@ def test_a_group_that_is_gone_is_of_no_other_type() -> None:
 def test_a_consumer_may_not_join_a_share_group() -> None:
     talk = Conversation()
     asked = [
-        talk.connection().ask(68, "ConsumerGroupHeartbeat", 1, {"group_id": "g", "member_id": "a", "member_epoch": epoch})
+        talk.connection().ask(
+            68, "ConsumerGroupHeartbeat", 1, {"group_id": "g", "member_id": "a", "member_epoch": epoch}
+        )
         for epoch in (0, 0)
     ]
     for one, what in zip(asked, ("is not a consumer group", "not found"), strict=True):
-        one.answered(GROUP_ID_NOT_FOUND, error_message=f"Group g {what}.", member_epoch=0, heartbeat_interval_ms=0, assignment=None)
+        one.answered(
+            GROUP_ID_NOT_FOUND,
+            error_message=f"Group g {what}.",
+            member_epoch=0,
+            heartbeat_interval_ms=0,
+            assignment=None,
+        )
     assert findings(talk) == [violation("GROUP_TYPE_CONFLICT", asked[0], blame="client")]
 
 
@@ -435,7 +445,11 @@ def test_a_member_whose_beginning_was_not_seen() -> None:
 
 def expected() -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = json.loads((CAPTURES / "adv-members.expected.json").read_text())["steps"]
-    return [step for step in steps if step["api"] in ("ShareGroupHeartbeat", 68) and set(step["rules"]) & {46, *range(94, 109)}]
+    return [
+        step
+        for step in steps
+        if step["api"] in ("ShareGroupHeartbeat", 68) and set(step["rules"]) & {46, *range(94, 109)}
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -447,7 +461,8 @@ def told() -> dict[int, set[int]]:
     return found
 
 
-#: What its maker meant to be wrong, and was not: the epoch that A kept was its own, since the coordinator gives assignments late.
+#: What its maker meant to be wrong, and was not: the epoch that A kept was its own, since the coordinator gives
+#: assignments late.
 RIGHT = {"A keeps its old epoch (previous epoch: tolerated)", "epoch 0 of an existing member (4.2+: rejoins)"}
 
 

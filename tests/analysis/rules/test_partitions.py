@@ -10,7 +10,16 @@ import pytest
 from kshark import limits
 from tests.analysis.coordinators import NOT_COORDINATOR
 from tests.analysis.rules.promises.partitions import gave_up, gone_on, phantom
-from tests.analysis.talks import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, assigned, codes, handed, left, opened, unchanged
+from tests.analysis.talks import (
+    FENCED_MEMBER_EPOCH,
+    UNKNOWN_MEMBER_ID,
+    assigned,
+    codes,
+    handed,
+    left,
+    opened,
+    unchanged,
+)
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_NOT_FOUND,
@@ -207,8 +216,11 @@ def test_a_partition_that_was_just_taken_away_may_be_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize(("pause", "told"), [(1, [("violation", 1)]), (0.9, [])])
-def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers(pause: float, told: list[tuple[str, int]]) -> None:
-    """Seen behind a slow network: requests and answers go on, and what was assigned is on its way on another connection."""
+def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers(
+    pause: float, told: list[tuple[str, int]]
+) -> None:
+    """Seen behind a slow network: requests and answers go on, and what was assigned is on its way on another
+    connection."""
     talk, a = taken_away(1)
     a.share_fetch(1).answered()
     talk.pause(pause)
@@ -218,7 +230,8 @@ def test_behind_the_next_request_a_partition_that_was_taken_away_is_anothers(pau
 
 
 def test_a_session_that_is_opened_anew_has_at_first_what_the_old_one_had() -> None:
-    """A Java client whose connection was reset when a partition was taken away: its next request had been made before."""
+    """A Java client whose connection was reset when a partition was taken away: its next request had been made
+    before."""
     talk, a = taken_away(1)
     talk.pause(5)
     a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
@@ -337,7 +350,8 @@ def test_a_member_that_joined_again_opens_its_session_with_what_it_had() -> None
 
 
 def test_a_session_may_be_opened_with_what_was_never_fetched() -> None:
-    """A Java client that leaves before it fetches, and joins again: which partitions it was assigned before, no packet need show."""
+    """A Java client that leaves before it fetches, and joins again: which partitions it was assigned before, no packet
+    need show."""
     talk = Conversation()
     a = talk.member("a")
     assigned(a, 0)
@@ -353,7 +367,8 @@ def test_a_session_may_be_opened_with_what_was_never_fetched() -> None:
 
 
 def joined_again(*, late: bool = False) -> tuple[Conversation, Asked, Asked]:
-    """A member that has had 1, left and joined again, is assigned 0, and asks for 1 (`late`: it did before it left); its leave and join."""
+    """A member that has had 1, left and joined again, is assigned 0, and asks for 1 (`late`: it did before it left);
+    its leave and join."""
     talk = Conversation()
     a = talk.member("a")
     assigned(a, 1)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.coordinators import ACCEPTED, ARCHIVED, AVAILABLE, NOT_COORDINATOR, Sender
-from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, INVALID_RECORD_STATE, REJECT, RELEASE, RENEW, holding
+from tests.analysis.rules.promises.acknowledgements import (
+    ACCEPT,
+    GAP,
+    INVALID_RECORD_STATE,
+    REJECT,
+    RELEASE,
+    RENEW,
+    holding,
+)
 from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.rules.promises.persisted import acknowledges, orderly
 from tests.analysis.talks import codes
@@ -234,14 +242,17 @@ def test_another_part_of_it_is_slow() -> None:
 
 
 def test_many_records_stored_one_by_one_are_each_looked_at_once() -> None:
-    """A leader that stores five hundred in a Write, an acknowledgement of as many: each with each, and for each again, took minutes."""
+    """A leader that stores five hundred in a Write, an acknowledgement of as many: each with each, and for each again,
+    took minutes."""
 
     def lines(count: int) -> float:
         talk = Conversation()
         a, leads = orderly(talk)
         acks = [(10 + one, 10 + one, ACCEPT if one % 2 else REJECT) for one in range(count)]
         asked = a.share_acknowledge(4, acks)
-        leads.write(0, *[(first, last, ACCEPTED if kind == ACCEPT else ARCHIVED, 1) for first, last, kind in acks]).accepted()
+        leads.write(
+            0, *[(first, last, ACCEPTED if kind == ACCEPT else ARCHIVED, 1) for first, last, kind in acks]
+        ).accepted()
         asked.answered(acks={0: 0})
         with counting() as counts:
             assert everything(talk, exact=True) == []

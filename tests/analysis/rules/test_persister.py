@@ -22,7 +22,8 @@ NEXT_TEN = (110, 119, ACCEPTED, 1)
 
 
 def test_a_share_partition_in_good_order() -> None:
-    """Initialized, read, written, led by another broker, described, set back by an administrator, deleted and made anew."""
+    """Initialized, read, written, led by another broker, described, set back by an administrator, deleted and made
+    anew."""
     talk = Conversation()
     group, a, b = (Sender(talk.connection()) for _ in range(3))
     group.initialize(2).accepted()
@@ -61,7 +62,9 @@ def test_what_follows_the_group_id_makes_a_key(key: str) -> None:
     assert findings(talk) == []
 
 
-@pytest.mark.parametrize("key", ["", TOPIC, f":{TOPIC}:0", f"g:{TOPIC}", f"g:{TOPIC}:", f"g:{TOPIC}:x", f"g:{TOPIC[1:]}:0"])
+@pytest.mark.parametrize(
+    "key", ["", TOPIC, f":{TOPIC}:0", f"g:{TOPIC}", f"g:{TOPIC}:", f"g:{TOPIC}:x", f"g:{TOPIC[1:]}:0"]
+)
 def test_a_key_that_is_none(key: str) -> None:
     talk = Conversation()
     refused = {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": INVALID_REQUEST, "error_message": ""}
@@ -72,7 +75,9 @@ def test_a_key_that_is_none(key: str) -> None:
 def test_a_transaction_may_be_looked_for_by_any_key() -> None:
     talk = Conversation()
     asked = talk.connection().ask(10, "FindCoordinator", 6, {"key_type": 1, "coordinator_keys": ["x"]})
-    asked.answered(None, coordinators=[{"key": "x", "node_id": -1, "host": "", "port": -1, "error_code": INVALID_REQUEST}])
+    asked.answered(
+        None, coordinators=[{"key": "x", "node_id": -1, "host": "", "port": -1, "error_code": INVALID_REQUEST}]
+    )
     assert findings(talk) == []
 
 
@@ -84,7 +89,10 @@ def test_a_new_leadership_on_one_connection_begins_anew() -> None:
     a.write(100, TEN, state_epoch=6).accepted()
     a.read().given(-1, state_epoch=2)
     a.write(0, TEN, state_epoch=2).accepted()
-    assert {(code, verdict) for code, verdict in codes(talk)} == {("STATE_EPOCH_REGRESSION", "unknown"), ("STATE_LOST", "unknown")}
+    assert {(code, verdict) for code, verdict in codes(talk)} == {
+        ("STATE_EPOCH_REGRESSION", "unknown"),
+        ("STATE_LOST", "unknown"),
+    }
 
 
 def test_who_was_fenced_had_not_stored_with_that_epoch_itself() -> None:
@@ -123,7 +131,10 @@ def test_a_leader_of_which_nothing_else_is_seen() -> None:
     talk = Conversation()
     late = Sender(talk.connection()).write(100, TEN).refused(FENCED_LEADER_EPOCH)
     other = Sender(talk.connection()).write(100, TEN).refused(FENCED_STATE_EPOCH)
-    assert findings(talk) == [note("LEADER_EPOCH_FENCED", late, "newer_leader"), note("STATE_EPOCH_FENCED", other, "newer_state")]
+    assert findings(talk) == [
+        note("LEADER_EPOCH_FENCED", late, "newer_leader"),
+        note("STATE_EPOCH_FENCED", other, "newer_state"),
+    ]
 
 
 def test_a_leader_that_read_the_state_may_write_when_it_is_gone() -> None:
@@ -200,19 +211,26 @@ def test_missing_packets_accuse_nobody(promise: Promise) -> None:
     assert [(lost, it.code) for lost in missing for it in added(whole, findings(talk.without_packets(lost)))] == []
 
 
-#: Steps at which nobody broke the rule that the maker had in mind: the broker took what he sent, or refused a Read, which is no Write.
+#: Steps at which nobody broke the rule that the maker had in mind: the broker took what he sent, or refused a Read,
+#: which is no Write.
 NO_BREACH = {386: 110, 400: 109, 404: 110, 380: 116}
 
 
 def test_what_a_raw_writer_did_to_a_share_coordinator() -> None:
     capture = CAPTURES / "adv-members.pcap"
     steps: list[dict[str, Any]] = json.loads(capture.with_suffix(".expected.json").read_text())["steps"]
-    about = [(step, rule) for step in steps for rule in step["rules"] if 109 <= rule <= 123 and step["request_packet"] is not None]
+    about = [
+        (step, rule)
+        for step in steps
+        for rule in step["rules"]
+        if 109 <= rule <= 123 and step["request_packet"] is not None
+    ]
     found = {(finding.packet, finding.rule) for finding in kshark.check(capture)}
     missed = [
         (step["request_packet"], rule)
         for step, rule in about
-        if not found & {(step["request_packet"], rule), (step["response_packet"], rule)} and NO_BREACH.get(step["request_packet"]) != rule
+        if not found & {(step["request_packet"], rule), (step["response_packet"], rule)}
+        and NO_BREACH.get(step["request_packet"]) != rule
     ]
     assert len(about) > 15
     assert missed == []

@@ -18,9 +18,15 @@ def test_a_promise_is_kept(promise: Promise) -> None:
 
 def test_rows_promise_what_comes_and_nothing_else() -> None:
     told = [it for promise in PROMISES for it in promise()[1]]
-    assert {(it.code, it.verdict) for it in told} == {(rule.code, verdict) for rule in RULES for verdict in rule.verdicts}
-    assert {(it.code, it.cause) for it in told if it.cause} == {(rule.code, cause) for rule in RULES for cause in rule.causes}
-    blamed = {(it.code, party) for it in told if it.verdict == "violation" for party in parties(it.code, it.blame or "")}
+    assert {(it.code, it.verdict) for it in told} == {
+        (rule.code, verdict) for rule in RULES for verdict in rule.verdicts
+    }
+    assert {(it.code, it.cause) for it in told if it.cause} == {
+        (rule.code, cause) for rule in RULES for cause in rule.causes
+    }
+    blamed = {
+        (it.code, party) for it in told if it.verdict == "violation" for party in parties(it.code, it.blame or "")
+    }
     assert blamed == {(rule.code, blame) for rule in RULES for blame in rule.blame}
 
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tests.analysis.talks import SHARE_SESSION_LIMIT_REACHED, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Asked, Conversation, Thinned, findings
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Asked,
+    Conversation,
+    Thinned,
+    findings,
+)
 
 
 def verdicts(talk: Conversation | Thinned, code: str) -> list[tuple[str, str | None, int]]:

@@ -1,4 +1,5 @@
-"""Acknowledgements without the effect that their client counts on: nearly the same, and what the capture has to hold for that."""
+"""Acknowledgements without the effect that their client counts on: nearly the same, and what the capture has to hold
+for that."""
 
 from __future__ import annotations
 
@@ -85,7 +86,9 @@ def test_a_refusal_that_changed_nothing() -> None:
     assert accused(talk) == ["ACK_NOT_OWNER"]
 
 
-@pytest.mark.parametrize("why", ["nothing refused before", "the lock may be out", "others again", "not these", "not sure of it"])
+@pytest.mark.parametrize(
+    "why", ["nothing refused before", "the lock may be out", "others again", "not these", "not sure of it"]
+)
 def test_a_refusal_may_have_another_reason(why: str) -> None:
     talk = Conversation()
     holding(talk, (10, 19), name="b")
@@ -156,7 +159,9 @@ def test_a_slow_consumer_is_told_the_first_time_and_the_tenth() -> None:
     talk = Conversation()
     a, b = talk.member("a"), talk.member("b")
     for count in range(1, 13):
-        given((a, b)[count % 2], count - 1 - count // 2 if count % 2 == 0 else count // 2, (count, count, 1), lock_ms=2000)
+        given(
+            (a, b)[count % 2], count - 1 - count // 2 if count % 2 == 0 else count // 2, (count, count, 1), lock_ms=2000
+        )
     talk.pause(3)
     for epoch in range(6, 12):
         given(b, epoch, (2 * (epoch - 5), 2 * (epoch - 5), 2), lock_ms=2000)
@@ -257,7 +262,9 @@ def test_who_gave_them_back_has_not_processed_them() -> None:
     assert codes(talk) == [("ACK_REFUSED", "unknown")]
 
 
-@pytest.mark.parametrize("why", ["rejected by the second", "released by the first", "another's by mistake", "none of these"])
+@pytest.mark.parametrize(
+    "why", ["rejected by the second", "released by the first", "another's by mistake", "none of these"]
+)
 def test_only_one_of_them_has_processed_it(why: str) -> None:
     talk = Conversation()
     a, b = holding(talk, (0, 9), lock_ms=2000), talk.member("b")
@@ -266,8 +273,14 @@ def test_only_one_of_them_has_processed_it(why: str) -> None:
     talk.pause(3)
     given(b, 0, (0, 9, 2))
     for epoch, last in ((1, 4), (2, 9)):
-        b.share_acknowledge(epoch, [(5 * (epoch - 1), last, REJECT if why == "rejected by the second" else ACCEPT)]).answered()
-    refused(a, 1, (10, 12, ACCEPT) if why == "none of these" else (0, 4, RELEASE if why == "released by the first" else ACCEPT))
+        b.share_acknowledge(
+            epoch, [(5 * (epoch - 1), last, REJECT if why == "rejected by the second" else ACCEPT)]
+        ).answered()
+    refused(
+        a,
+        1,
+        (10, 12, ACCEPT) if why == "none of these" else (0, 4, RELEASE if why == "released by the first" else ACCEPT),
+    )
     assert TWICE not in codes(talk)
 
 

@@ -52,4 +52,6 @@ def test_what_is_wrong_with_a_member_id(release: str | None, name: str | None, e
     talk = Conversation(release=release)
     a = talk.member("a", joined=False)
     Member(a.connection, "g", name).share_fetch(1, version=0 if release == "4.0" else 1).answered(error)  # type: ignore[arg-type]
-    assert [it.argument.rpartition("its member id is ")[2] for it in findings(talk) if it.code == "MEMBER_ID_INVALID"] == told
+    assert [
+        it.argument.rpartition("its member id is ")[2] for it in findings(talk) if it.code == "MEMBER_ID_INVALID"
+    ] == told

@@ -80,7 +80,8 @@ def test_what_is_derived_from_the_rows() -> None:
 
 
 def test_a_rule_on_each_machine_can_be_added() -> None:
-    """Machines whose table is not written yet show their rules each exchange, with the one before it of the same machine."""
+    """Machines whose table is not written yet show their rules each exchange, with the one before it of the same
+    machine."""
     talk = Conversation()
     a = talk.member("a")
     a.share_fetch(0, [0, 1]).answered()
@@ -100,7 +101,17 @@ def test_a_rule_on_each_machine_can_be_added() -> None:
         code = f"SEEN_BY_{machine.name.upper().replace(' ', '_')}"
         checks = (Check(look),)
         text = "It was seen."
-        return Rule(number=None, code=code, text=text, source="", blame=(), verdicts=NOTES, machine=machine, checks=checks, apis=apis)
+        return Rule(
+            number=None,
+            code=code,
+            text=text,
+            source="",
+            blame=(),
+            verdicts=NOTES,
+            machine=machine,
+            checks=checks,
+            apis=apis,
+        )
 
     book = RuleBook((*RULES, *(seer(replace(machine, states=())) for machine in (PERSISTER, CONNECTION))))
     analyzer = Analyzer(book=book)

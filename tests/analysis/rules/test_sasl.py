@@ -1,4 +1,5 @@
-"""When a connection may be used that asks for authentication: what nearly breaks the rule, and what cannot be decided."""
+"""When a connection may be used that asks for authentication: what nearly breaks the rule, and what cannot be
+decided."""
 
 from __future__ import annotations
 
@@ -16,11 +17,16 @@ SASL_AUTHENTICATION_FAILED = 58
 
 
 def sasl(talk: Conversation | Thinned) -> list[tuple[str, str | None]]:
-    return [(it.verdict, it.unknown_because) for it in everything(talk) if it.code in ("SASL_SEQUENCE", "VERSION_NOT_ADVERTISED")]
+    return [
+        (it.verdict, it.unknown_because)
+        for it in everything(talk)
+        if it.code in ("SASL_SEQUENCE", "VERSION_NOT_ADVERTISED")
+    ]
 
 
 def used(connection: Connection) -> None:
-    """Authentication in two rounds, a request, one more authentication as its time is up, and a request that is never answered."""
+    """Authentication in two rounds, a request, one more authentication as its time is up, and a request that is never
+    answered."""
     shook_hands(connection)
     authenticated(connection)
     authenticated(connection)

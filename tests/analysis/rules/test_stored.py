@@ -105,7 +105,9 @@ def test_a_hole_between_two_start_offsets() -> None:
     assert findings(talk.without_packets(lost.all_packets)) == [unknown("START_OFFSET_REGRESSION", wrong, "gap")]
 
 
-@pytest.mark.parametrize(("release", "verdict"), [("4.2", "violation"), ("4.3", "violation"), ("4.4", "note"), (None, "unknown")])
+@pytest.mark.parametrize(
+    ("release", "verdict"), [("4.2", "violation"), ("4.3", "violation"), ("4.4", "note"), (None, "unknown")]
+)
 def test_since_4_4_coordinators_keep_the_higher_start_offset(release: str | None, verdict: str) -> None:
     talk = Conversation(release=release)
     a = leader(talk)
@@ -119,7 +121,8 @@ def test_since_4_4_coordinators_keep_the_higher_start_offset(release: str | None
 
 
 def test_what_a_coordinator_has_kept_it_tells() -> None:
-    """What is below the start offset that it kept is gone; the third write is below what is stored, not below the one before it."""
+    """What is below the start offset that it kept is gone; the third write is below what is stored, not below the one
+    before it."""
     talk = Conversation(release="4.4")
     a = leader(talk)
     a.write(100, (100, 119, ACCEPTED, 1)).accepted()
@@ -165,7 +168,9 @@ def test_what_lies_below_the_start_offset_is_not_lost() -> None:
     assert stored(talk) == []
 
 
-@pytest.mark.parametrize("given", [(110, 119, ACCEPTED, 0), (110, 119, AVAILABLE, 1), (111, 119, ACCEPTED, 1), (110, 118, ACCEPTED, 1)])
+@pytest.mark.parametrize(
+    "given", [(110, 119, ACCEPTED, 0), (110, 119, AVAILABLE, 1), (111, 119, ACCEPTED, 1), (110, 118, ACCEPTED, 1)]
+)
 def test_a_batch_is_lost_where_less_is_told(given: Batch) -> None:
     talk = Conversation()
     a = leader(talk)
@@ -228,7 +233,10 @@ def test_a_coordinator_does_not_know_what_it_stored() -> None:
     a = leader(talk)
     a.write(100, TEN).accepted()
     wrong = Sender(talk.connection()).read(leader_epoch=1).refused(INVALID_REQUEST)
-    assert findings(talk) == [unknown("STATE_LOST", wrong, "hidden_traffic"), note("WRITE_UNINITIALIZED", wrong, "not_initialized")]
+    assert findings(talk) == [
+        unknown("STATE_LOST", wrong, "hidden_traffic"),
+        note("WRITE_UNINITIALIZED", wrong, "not_initialized"),
+    ]
 
 
 def test_what_became_of_a_deleted_topic_is_asked_once() -> None:

@@ -30,7 +30,9 @@ def test_a_member_id_that_the_broker_does_not_read_fails_alike() -> None:
     assert "TOPIC_ID_UNKNOWN" not in dict(codes(talk))
 
 
-@pytest.mark.parametrize(("release", "name", "told"), [("4.2", "any name", UNKNOWN), ("4.2", None, []), ("4.1", "any name", [])])
+@pytest.mark.parametrize(
+    ("release", "name", "told"), [("4.2", "any name", UNKNOWN), ("4.2", None, []), ("4.1", "any name", [])]
+)
 def test_brokers_of_4_2_read_any_text(release: str, name: str | None, told: list[tuple[str, str]]) -> None:
     talk = Conversation(release=release)
     Member(talk.member("a", joined=False).connection, "g", name).share_fetch(0, [0]).answered(UNKNOWN_SERVER_ERROR)  # type: ignore[arg-type]

@@ -9,7 +9,17 @@ import pytest
 from kshark.analysis import RULES
 from kshark.analysis.members.heartbeats import Beat
 from kshark.analysis.members.members import Assignment
-from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ALWAYS, ASSIGNED, DEPARTED, FORGETS, OPENED, REPEATS, Trigger, compiled
+from kshark.analysis.rules.triggers import (
+    ACKNOWLEDGED_ONLY,
+    ALWAYS,
+    ASSIGNED,
+    DEPARTED,
+    FORGETS,
+    OPENED,
+    REPEATS,
+    Trigger,
+    compiled,
+)
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.steps import Listed, Step
 from tests.analysis.plain import connection, session, step

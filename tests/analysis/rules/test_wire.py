@@ -1,4 +1,5 @@
-"""Bytes that are no messages, and messages whose bytes are wrong: what nearly breaks a rule, and what cannot be decided."""
+"""Bytes that are no messages, and messages whose bytes are wrong: what nearly breaks a rule, and what cannot be
+decided."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def told(talk: Conversation | Thinned) -> list[tuple[str, str]]:
 
 
 def test_the_longest_request_is_as_long_as_a_broker_takes() -> None:
-    for length, expected in ((limits.REQUEST_BYTES, []), (limits.REQUEST_BYTES + 1, [("FRAME_LENGTH_INVALID", "violation")])):
+    for length, expected in (
+        (limits.REQUEST_BYTES, []),
+        (limits.REQUEST_BYTES + 1, [("FRAME_LENGTH_INVALID", "violation")]),
+    ):
         talk = Conversation()
         talk.connection().tcp.client(length.to_bytes(4, "big") + NO_METADATA)
         assert told(talk) == expected
@@ -47,7 +51,10 @@ def test_behind_an_impossible_length_the_next_one_proves_nothing() -> None:
         sent(connection, METADATA, 0, NO_TOPICS)
     second = connection.tcp.client(b"\xff\xff\xff\xfe" + NO_METADATA)[-1]
     found = [it for it in everything(talk) if it.code == "FRAME_LENGTH_INVALID"]
-    assert found == [violation("FRAME_LENGTH_INVALID", first), unknown("FRAME_LENGTH_INVALID", second, because="resync")]
+    assert found == [
+        violation("FRAME_LENGTH_INVALID", first),
+        unknown("FRAME_LENGTH_INVALID", second, because="resync"),
+    ]
 
 
 def test_a_broker_that_answers_a_request_with_an_alert_accuses_nobody() -> None:
@@ -71,7 +78,9 @@ def answered(connection: Connection) -> None:
     broker_closes(connection)
 
 
-@pytest.mark.parametrize("then", [answered, lambda connection: connection.tcp.broker(ALERT)], ids=["a hello", "an alert"])
+@pytest.mark.parametrize(
+    "then", [answered, lambda connection: connection.tcp.broker(ALERT)], ids=["a hello", "an alert"]
+)
 def test_who_answers_tls_speaks_it(then: Callable[[Connection], None]) -> None:
     talk = Conversation()
     then(secret(talk))
@@ -86,7 +95,9 @@ def test_nobody_knows_that_the_listener_speaks_kafka() -> None:
     assert told(talk) == []
 
 
-@pytest.mark.parametrize(("missed", "because"), [("beginning", "beginning_not_seen"), ("end", "end_not_seen"), ("answer", "end_not_seen")])
+@pytest.mark.parametrize(
+    ("missed", "because"), [("beginning", "beginning_not_seen"), ("end", "end_not_seen"), ("answer", "end_not_seen")]
+)
 def test_what_is_missed_of_a_connection_with_tls(missed: str, because: str) -> None:
     """It may have been answered."""
     talk = Conversation()
@@ -125,7 +136,10 @@ def test_what_is_very_often_odd_hides_nothing_else() -> None:
         replied(connection, NO_METADATA, correlation_id=connection.correlation_id - 1)
     sent(connection, METADATA, 0, NO_TOPICS)
     connection.close()
-    assert Counter(told(talk)) == {("RESPONSE_OUT_OF_ORDER", "unknown"): limits.WEIRDS_PER_FLOW, ("REQUEST_UNANSWERED", "note"): 1}
+    assert Counter(told(talk)) == {
+        ("RESPONSE_OUT_OF_ORDER", "unknown"): limits.WEIRDS_PER_FLOW,
+        ("REQUEST_UNANSWERED", "note"): 1,
+    }
 
 
 def test_holes_are_told_once_a_connection() -> None:
@@ -137,7 +151,10 @@ def test_holes_are_told_once_a_connection() -> None:
         replied(connection, NO_METADATA)
     (gap,) = everything(talk)
     assert gap == note("STREAM_GAP", 6)
-    assert gap.argument == "50 bytes from the client are missing between packets 4 and 6 (up to the end), the first of 3 holes"
+    assert (
+        gap.argument
+        == "50 bytes from the client are missing between packets 4 and 6 (up to the end), the first of 3 holes"
+    )
 
 
 def test_a_message_of_an_unknown_version_proves_nothing() -> None:

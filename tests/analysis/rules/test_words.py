@@ -48,7 +48,9 @@ def test_who_said_nothing_and_does_now_is_no_longer_silent() -> None:
 
 
 @pytest.mark.sweep(quick=40)
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.wrong and rule.code not in NOT_PLAYED], ids=lambda rule: rule.code)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule.wrong and rule.code not in NOT_PLAYED], ids=lambda rule: rule.code
+)
 def test_the_wrong_exchange_breaks_the_rule_and_the_right_one_does_not(rule: Rule) -> None:
     told = (rule.code, rule.accuses)
     assert told in codes(rule.wrong)

@@ -20,7 +20,8 @@ V4_0, V4_1, V4_2, _ = Release
 
 
 class Met:
-    """A session opened with packets 10 and 11 on a connection of its own, and a request with packets 50 and 51 that is told it is gone."""
+    """A session opened with packets 10 and 11 on a connection of its own, and a request with packets 50 and 51 that is
+    told it is gone."""
 
     def __init__(self, *releases: Release, alive: int = 10) -> None:
         self.broker = Broker([BROKER], releases=frozenset(releases or (V4_2,)))
@@ -70,7 +71,11 @@ def test_the_connection_that_opened_it_ended() -> None:
     met = Met()
     (cause,) = met.ends(met.own, 20).causes()
     assert cause == EndCause(
-        "connection_closed", 20, 20_000_000, "the connection that opened it (10.0.0.1:50000) ended (packet 20)", end=end(20)
+        "connection_closed",
+        20,
+        20_000_000,
+        "the connection that opened it (10.0.0.1:50000) ended (packet 20)",
+        end=end(20),
     )
 
 
@@ -100,7 +105,10 @@ def test_which_connections_take_a_session_along(releases: tuple[Release, ...], o
 def test_an_older_connection_ended() -> None:
     met = Met(V4_1)
     (cause,) = met.ends(met.old, 20).causes()
-    assert cause.told == "an older connection, which had opened a session of the member, (10.0.0.1:50001) ended (packet 20)"
+    assert (
+        cause.told
+        == "an older connection, which had opened a session of the member, (10.0.0.1:50001) ended (packet 20)"
+    )
     assert (cause.time_ns, cause.end) == (20_000_000, end(20, flow=1))
 
 
@@ -123,7 +131,10 @@ def test_a_restart_begins_with_the_first_connection_that_is_closed() -> None:
 
 def test_what_is_not_certain_leaves_the_next_possible() -> None:
     met = Met(V4_0, V4_2)
-    assert met.ends(met.own, 20).goes_down(30, 31).names() == [("connection_closed", 20, "release_unknown"), ("broker_restart", 31, None)]
+    assert met.ends(met.own, 20).goes_down(30, 31).names() == [
+        ("connection_closed", 20, "release_unknown"),
+        ("broker_restart", 31, None),
+    ]
 
 
 def test_an_end_before_the_last_sign_of_life_comes_behind_those_after_it() -> None:
@@ -158,7 +169,8 @@ def test_an_opening_is_a_sign_of_life() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "idle_ms", "gone"), [(V4_0, 120_000, False), (V4_0, 120_001, True), (V4_1, 130_000, False), (V4_2, 130_000, False)]
+    ("release", "idle_ms", "gone"),
+    [(V4_0, 120_000, False), (V4_0, 120_001, True), (V4_1, 130_000, False), (V4_2, 130_000, False)],
 )
 def test_sessions_that_are_idle_give_way_in_4_0(release: Release, idle_ms: int, gone: bool) -> None:
     met = Met(release)
@@ -221,7 +233,9 @@ def test_a_session_that_was_used_after_its_connection_closed_died_of_what_came_l
     c.share_fetch(1).answered()
     a.connection.reset()
     lost = c.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
-    assert [(it.code, it.verdict, it.packet) for it in caused(talk)] == [("SESSION_KILLED_BY_OLD_CONNECTION", "note", lost.packet)]
+    assert [(it.code, it.verdict, it.packet) for it in caused(talk)] == [
+        ("SESSION_KILLED_BY_OLD_CONNECTION", "note", lost.packet)
+    ]
 
 
 def test_an_old_connection_kills_a_session_whose_own_is_used_later() -> None:
@@ -232,7 +246,9 @@ def test_an_old_connection_kills_a_session_whose_own_is_used_later() -> None:
     a.connection.reset()
     killed = b.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
     b.heartbeat(1).answered()
-    assert caused(talk) == [violation("SESSION_KILLED_BY_OLD_CONNECTION", killed, blame="broker", cause="old_connection_closed")]
+    assert caused(talk) == [
+        violation("SESSION_KILLED_BY_OLD_CONNECTION", killed, blame="broker", cause="old_connection_closed")
+    ]
 
 
 def test_which_of_the_two_is_not_known_without_the_release() -> None:

@@ -19,7 +19,11 @@ from tests.conversation import Conversation, events
 from tests.shared import CAPTURES, sample_of
 from tests.thinning import Whole, events_of, removals
 
-SHARING = sorted(path for path in CAPTURES.glob("*.pcap") if path.name.startswith(("adv-", "share-")) and path.stat().st_size < 800_000)
+SHARING = sorted(
+    path
+    for path in CAPTURES.glob("*.pcap")
+    if path.name.startswith(("adv-", "share-")) and path.stat().st_size < 800_000
+)
 
 
 Said = tuple[list[Finding], dict[str, object], list[Listed], Coverage | None]

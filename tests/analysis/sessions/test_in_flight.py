@@ -101,7 +101,8 @@ def test_what_is_not_accepted_leaves_all_or_makes_it_uncertain(reply: Reply, lef
 
 
 operations = st.lists(
-    st.tuples(st.booleans(), st.integers(0, 30), st.integers(-1, 12)).map(lambda it: (it[0], it[1], it[1] + it[2])), max_size=12
+    st.tuples(st.booleans(), st.integers(0, 30), st.integers(-1, 12)).map(lambda it: (it[0], it[1], it[1] + it[2])),
+    max_size=12,
 )
 
 

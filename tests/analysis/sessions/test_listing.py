@@ -68,7 +68,8 @@ def test_its_json_has_the_keys_that_users_rely_on() -> None:
     opened(talk, 1)
     keys: dict[str, Any] = msgspec.to_builtins(sessions(talk)[0])
     assert list(keys) == [
-        "broker", "group_id", "member_id", "session", "opened", "closed", "first_epoch", "last_epoch", "requests", "accepted", "rejected",
+        "broker", "group_id", "member_id", "session", "opened", "closed", "first_epoch", "last_epoch", "requests",
+        "accepted", "rejected",
         "connections",
     ]  # fmt: skip
     assert set(keys["opened"]) == {"packet", "time_ns"}

@@ -55,7 +55,9 @@ def due(state: SessionState) -> list[int] | None:
         ((4,), -1, None, [ABSENT, 4]),
     ],
 )
-def test_answers_leave_some_states_possible(before: tuple[int, ...], epoch: int, error: int | None, after: list[int]) -> None:
+def test_answers_leave_some_states_possible(
+    before: tuple[int, ...], epoch: int, error: int | None, after: list[int]
+) -> None:
     state = session(*before)
     taken(state, step(epoch, error=error))
     assert due(state) == after
@@ -71,7 +73,14 @@ def test_what_the_answer_agrees_with() -> None:
 
 
 def test_where_anything_is_possible_an_answer_may_prove_a_state_by_itself() -> None:
-    for epoch, error, after in ((4, 0, [5]), (0, 0, [1]), (-1, 0, [ABSENT]), (4, 122, [ABSENT]), (4, 123, None), (4, None, None)):
+    for epoch, error, after in (
+        (4, 0, [5]),
+        (0, 0, [1]),
+        (-1, 0, [ABSENT]),
+        (4, 122, [ABSENT]),
+        (4, 123, None),
+        (4, None, None),
+    ):
         state = session()
         now = taken(state, step(epoch, error=error))
         assert (now.met, now.agreeing, now.after) == (None, (), ())
@@ -206,10 +215,14 @@ def test_an_opening_that_lists_a_partition_twice_takes_the_session_away() -> Non
 def test_a_refusal_shows_that_a_session_is_gone_for_a_reason_that_was_not_seen() -> None:
     state = session()
     taken(state, step(4, error=122))
-    assert [(one.ended and (one.ended.cause, one.ended.because)) for one in states(state)] == [("unseen", "beginning_not_seen")]
+    assert [(one.ended and (one.ended.cause, one.ended.because)) for one in states(state)] == [
+        ("unseen", "beginning_not_seen")
+    ]
     state = session(4)
     taken(state, step(4, error=122))
-    assert [(one.ended and (one.ended.cause, one.ended.because)) for one in states(state)] == [("unseen", "hidden_traffic")]
+    assert [(one.ended and (one.ended.cause, one.ended.because)) for one in states(state)] == [
+        ("unseen", "hidden_traffic")
+    ]
 
 
 def test_what_took_it_stays_the_cause_of_later_refusals() -> None:
@@ -248,9 +261,19 @@ def test_a_connections_end_may_have_taken_it_unless_the_answer_shows_it_alive() 
         (HERE, 19, 30, "gap"),
         (HERE, 20, 30, None),
     ],
-    ids=["its own", "another connection of the host", "another host", "before what is known", "just behind it", "just before", "behind"],
+    ids=[
+        "its own",
+        "another connection of the host",
+        "another host",
+        "before what is known",
+        "just behind it",
+        "just before",
+        "behind",
+    ],
 )
-def test_holes_between_what_is_known_and_the_request(where: Connection, first: int, last: int, doubt: str | None) -> None:
+def test_holes_between_what_is_known_and_the_request(
+    where: Connection, first: int, last: int, doubt: str | None
+) -> None:
     broker = Broker([BROKER])
     state = session(4, broker=broker)
     state.hosts, state.anchor = ("10.0.0.1",), step(3, 10, on=HERE)

@@ -1,4 +1,5 @@
-"""The runner over sets of possible states, where requests are open at the same time: which of them the broker took first."""
+"""The runner over sets of possible states, where requests are open at the same time: which of them the broker took
+first."""
 
 from __future__ import annotations
 
@@ -52,9 +53,15 @@ def test_arrival_counts_where_requests_were_pipelined() -> None:
 
 
 def test_what_was_answered_meanwhile_tells_which_order_there_was() -> None:
-    """Epoch 2 waits on one connection while another one opens the session anew and counts to 2: it came before all of them."""
+    """Epoch 2 waits on one connection while another one opens the session anew and counts to 2: it came before all of
+    them."""
     elsewhere = connection(7)
-    again, first, refused, second = step(0, 14, on=THERE), step(1, 16, on=THERE), step(1, 18, 123, on=elsewhere), step(2, 20, on=THERE)
+    again, first, refused, second = (
+        step(0, 14, on=THERE),
+        step(1, 16, on=THERE),
+        step(1, 18, 123, on=elsewhere),
+        step(2, 20, on=THERE),
+    )
     waiting = step(2, 10, on=HERE, answered=40)
     now = situation(session(2), waiting, [again, first, refused, second])
     assert {tuple(other.packet for other, _ in branch.early) for branch in now.after} == {(), (18,)}
@@ -153,7 +160,8 @@ def test_what_was_not_answered_may_have_overtaken_it() -> None:
 
 
 def test_whoever_made_the_broker_refuse_a_fetch_may_be_answered_later() -> None:
-    """An acknowledgement moves the session on when it comes, and waits for its records to be stored before it is answered."""
+    """An acknowledgement moves the session on when it comes, and waits for its records to be stored before it is
+    answered."""
     state, ahead = session(4), step(5, 12, on=THERE, answered=30, fetch=False)
     now = taken(state, waits(), [ahead])
     assert (now.overtaker, now.reply, state.contradicted) == (ahead, ACCEPTED, 0)

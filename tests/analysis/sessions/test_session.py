@@ -1,4 +1,5 @@
-"""Requests that wait: on several connections at once, pipelined, overtaken. A broker that does everything right is never blamed."""
+"""Requests that wait: on several connections at once, pipelined, overtaken. A broker that does everything right is
+never blamed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Act(NamedTuple):
 
 @dataclass
 class Waiting:
-    """A request at the broker: handled when it is the first on its connection (SocketServer), answered when the script says so."""
+    """A request at the broker: handled when it is the first on its connection (SocketServer), answered when the script
+    says so."""
 
     asked: Asked
     fetch: bool
@@ -59,7 +61,8 @@ class Hall:
         request.session = self.broker.session
 
     def answer(self, at: int) -> None:
-        """A fetch is compared once more when it is answered, as long as its session lives (Kafka: ShareSessionContext)."""
+        """A fetch is compared once more when it is answered, as long as its session lives (Kafka:
+        ShareSessionContext)."""
         request = self.waiting[at].pop(0)
         session = request.session
         waited = request.error == NONE and request.fetch and request.epoch > 0
@@ -74,7 +77,12 @@ class Hall:
 
 
 acts = st.lists(
-    st.builds(Act, st.integers(0, 2), st.sampled_from(["fetch", "fetch", "acknowledge", "answer", "answer", "open"]), st.integers(-1, 2)),
+    st.builds(
+        Act,
+        st.integers(0, 2),
+        st.sampled_from(["fetch", "fetch", "acknowledge", "answer", "answer", "open"]),
+        st.integers(-1, 2),
+    ),
     min_size=1,
     max_size=30,
 )
@@ -117,13 +125,17 @@ def at(found: Finding) -> tuple[int | None, int]:
 
 #: A request that was refused at once is answered behind one that would have followed it: nothing overtook it.
 REFUSED_AT_ONCE = [
-    Act(0, "fetch", 0), Act(1, "fetch", 0), Act(1, "fetch", 1), Act(2, "fetch", 0), Act(2, "fetch", 0), Act(0, "open", 0),
-    Act(0, "fetch", 0), Act(0, "fetch", 2), Act(0, "answer", 0), Act(2, "answer", 0), Act(0, "answer", 0), Act(1, "answer", 0),
+    Act(0, "fetch", 0), Act(1, "fetch", 0), Act(1, "fetch", 1), Act(2, "fetch", 0), Act(2, "fetch", 0),
+    Act(0, "open", 0),
+    Act(0, "fetch", 0), Act(0, "fetch", 2), Act(0, "answer", 0), Act(2, "answer", 0), Act(0, "answer", 0),
+    Act(1, "answer", 0),
 ]  # fmt: skip
 
-#: Requests of the same numbers are accepted on two connections at once: the session was opened anew between them, it is no copy.
+#: Requests of the same numbers are accepted on two connections at once: the session was opened anew between them, it is
+#: no copy.
 OPENED_BETWEEN = [
-    Act(0, "fetch", 0), Act(0, "open", 0), Act(1, "fetch", 0), Act(1, "fetch", 0), Act(1, "open", 0), Act(0, "fetch", 0),
+    Act(0, "fetch", 0), Act(0, "open", 0), Act(1, "fetch", 0), Act(1, "fetch", 0), Act(1, "open", 0),
+    Act(0, "fetch", 0),
     Act(1, "fetch", 0),
 ]  # fmt: skip
 
@@ -182,7 +194,9 @@ def test_a_refusal_waits_for_the_answers_to_what_was_sent_before_it_came() -> No
     a.heartbeat(1).given(1)
     beside.answered()
     behind.answered(INVALID_SHARE_SESSION_EPOCH)
-    assert [(code, packet) for code, packet in said_at(talk) if code == "FETCH_OVERTAKEN"] == [("FETCH_OVERTAKEN", beside.packet)]
+    assert [(code, packet) for code, packet in said_at(talk) if code == "FETCH_OVERTAKEN"] == [
+        ("FETCH_OVERTAKEN", beside.packet)
+    ]
     assert [(it.code, it.cause, it.packet) for it in caused(talk)] == [
         ("FETCH_OVERTAKEN", "concurrent_requests", refused.packet),
         ("EPOCH_SKIP_AHEAD", "skip_ahead", behind.packet),
@@ -261,7 +275,14 @@ def test_what_is_not_waited_for_any_longer_counts_as_unanswered(monkeypatch: pyt
         b.share_fetch(epoch).answered()
     late = b.share_fetch(9).answered(INVALID_SHARE_SESSION_EPOCH)
     assert caused(talk) == [violation("EPOCH_SKIP_AHEAD", late, cause="skip_ahead")]
-    assert [row[-1] for row in rows(talk)] == ["opened", "unanswered", "advanced", "advanced", "advanced", "wrong epoch"]
+    assert [row[-1] for row in rows(talk)] == [
+        "opened",
+        "unanswered",
+        "advanced",
+        "advanced",
+        "advanced",
+        "wrong epoch",
+    ]
 
 
 def test_thousands_of_requests_without_an_answer() -> None:

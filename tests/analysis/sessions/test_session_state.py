@@ -24,8 +24,17 @@ def after(*steps: Step) -> SessionState:
 def test_states_that_are_one() -> None:
     opening, cause = step(0, on=HERE), EndCause("evicted", 5, 5, "gone")
     assert State(4, opening).identity == State(4, step(0, 50, on=HERE)).identity
-    differing = [State(4), State(5), State(4, opening), State(4, step(0, on=THERE)), State(0, None, cause), State(4, replaced=(HERE,))]
-    differing += [State(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})]
+    differing = [
+        State(4),
+        State(5),
+        State(4, opening),
+        State(4, step(0, on=THERE)),
+        State(0, None, cause),
+        State(4, replaced=(HERE,)),
+    ]
+    differing += [
+        State(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})
+    ]
     assert len({each.identity for each in differing}) == len(differing)
     assert State(0, None, cause).identity == State(0, None, cause._replace(told="left", time_ns=6)).identity
 
@@ -101,7 +110,15 @@ def test_signs_of_life(epoch: int, error: int | None, alive: bool) -> None:
 
 @pytest.mark.parametrize(
     ("error", "opens", "ever"),
-    [(0, True, True), (-1, True, True), (1, True, True), (None, False, True), (42, False, False), (133, False, False), (122, False, False)],
+    [
+        (0, True, True),
+        (-1, True, True),
+        (1, True, True),
+        (None, False, True),
+        (42, False, False),
+        (133, False, False),
+        (122, False, False),
+    ],
 )
 def test_what_an_opening_leaves(error: int | None, opens: bool, ever: bool) -> None:
     asked = step(0, error=error)
@@ -117,7 +134,12 @@ def test_an_opening_begins_anew() -> None:
     crossed.member.last_leave = leave
     assert [crossed.left_before(packet) for packet in (30, 35, 36, 99)] == [None, None, leave, leave]
     crossed.remember(again, again.reply)
-    assert (crossed.crossed, crossed.last_fetch, crossed.last_acknowledge, crossed.left_before(99)) == ((), again, None, None)
+    assert (crossed.crossed, crossed.last_fetch, crossed.last_acknowledge, crossed.left_before(99)) == (
+        (),
+        again,
+        None,
+        None,
+    )
 
 
 def test_an_opening_without_an_answer_may_have_replaced_the_session() -> None:
@@ -139,7 +161,10 @@ def test_a_closed_session_holds_nothing() -> None:
 def test_what_was_done_on_each_connection() -> None:
     first, second, other = step(1, on=HERE), step(2, 20, on=HERE), step(3, 30, on=THERE)
     state = after(first, second, other)
-    assert {flow: (trace.first, trace.last) for flow, trace in state.here.items()} == {0: (first, second), 1: (other, other)}
+    assert {flow: (trace.first, trace.last) for flow, trace in state.here.items()} == {
+        0: (first, second),
+        1: (other, other),
+    }
     assert state.hosts == ("10.0.0.1", "10.0.0.2")
 
 
@@ -152,7 +177,9 @@ def test_openings_one_behind_the_other() -> None:
 
 def test_the_connections_used_last_are_remembered() -> None:
     connections = [connection(number, f"10.0.1.{number}:1") for number in range(66)]
-    state = after(*(step(1, 10 + number, on=each) for number, each in enumerate(connections)), step(2, 90, on=connections[3]))
+    state = after(
+        *(step(1, 10 + number, on=each) for number, each in enumerate(connections)), step(2, 90, on=connections[3])
+    )
     assert list(state.here) == [2, *range(4, 66), 3]
     assert state.hosts == tuple(each.host for each in connections[2:])
 

@@ -48,7 +48,9 @@ def test_an_epoch_goes_on_from_the_same_or_the_one_before(epoch: int, before: in
     assert goes_on_from(epoch, before) is goes_on
 
 
-def situation(*agreeing: State, met: tuple[State, ...] | None = (), epoch: int = 4, rivals: int = 0, doubt: str | None = None) -> Situation:
+def situation(
+    *agreeing: State, met: tuple[State, ...] | None = (), epoch: int = 4, rivals: int = 0, doubt: str | None = None
+) -> Situation:
     """Of a request that met states which its answer agrees with."""
     asked = step(epoch, error=122, doubt=doubt)
     return Situation(asked, session(1), asked.reply, met, agreeing, (), tuple(step(9) for _ in range(rivals)))

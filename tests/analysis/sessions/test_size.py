@@ -1,4 +1,5 @@
-"""What the analysis holds of share sessions that are idle, in bytes: most have nothing to remember of all that may be remembered."""
+"""What the analysis holds of share sessions that are idle, in bytes: most have nothing to remember of all that may be
+remembered."""
 
 from __future__ import annotations
 

@@ -6,7 +6,18 @@ import pickle
 
 import pytest
 
-from kshark.analysis.sessions.steps import LAST_EPOCH, Answer, Batch, Call, Kind, Listed, Reply, has_uuid, next_epoch, reply_of
+from kshark.analysis.sessions.steps import (
+    LAST_EPOCH,
+    Answer,
+    Batch,
+    Call,
+    Kind,
+    Listed,
+    Reply,
+    has_uuid,
+    next_epoch,
+    reply_of,
+)
 from kshark.model import Witness
 from tests.analysis.plain import connection, step
 
@@ -38,7 +49,14 @@ def test_names_of_members(member: str | None, is_uuid: bool, is_named: bool) -> 
 
 @pytest.mark.parametrize(
     ("epoch", "kind"),
-    [(0, Kind.INITIAL), (1, Kind.SUBSEQUENT), (LAST_EPOCH, Kind.SUBSEQUENT), (-1, Kind.FINAL), (-2, Kind.NEGATIVE), (-9, Kind.NEGATIVE)],
+    [
+        (0, Kind.INITIAL),
+        (1, Kind.SUBSEQUENT),
+        (LAST_EPOCH, Kind.SUBSEQUENT),
+        (-1, Kind.FINAL),
+        (-2, Kind.NEGATIVE),
+        (-9, Kind.NEGATIVE),
+    ],
 )
 def test_kinds_of_epochs(epoch: int, kind: Kind) -> None:
     assert step(epoch).kind is kind
@@ -86,9 +104,21 @@ def test_unknown_server_errors(epoch: int, fetch: bool, member: str, partitions:
 
 def test_an_answer_ends_the_exchange() -> None:
     asked = step(1, 10, None)
-    assert (asked.settled, asked.end, asked.end_ns, asked.arrival, asked.reply) == (False, 10, 10_000_000, 10, Reply.UNANSWERED)
+    assert (asked.settled, asked.end, asked.end_ns, asked.arrival, asked.reply) == (
+        False,
+        10,
+        10_000_000,
+        10,
+        Reply.UNANSWERED,
+    )
     asked.settle(Answer(15, 15_000_000, 123, None))
-    assert (asked.settled, asked.end, asked.end_ns, asked.arrival, asked.reply) == (True, 15, 15_000_000, 10, Reply.INVALID_EPOCH)
+    assert (asked.settled, asked.end, asked.end_ns, asked.arrival, asked.reply) == (
+        True,
+        15,
+        15_000_000,
+        10,
+        Reply.INVALID_EPOCH,
+    )
 
 
 def test_what_became_of_a_step_stays_so_when_it_is_read_back() -> None:
@@ -104,7 +134,9 @@ def test_none_may_come() -> None:
     assert (asked.settled, asked.end, asked.reply) == (True, 10, Reply.UNANSWERED)
 
 
-@pytest.mark.parametrize(("doubt", "answers", "any_doubt"), [(None, None, None), ("cut", "gap", "cut"), (None, "gap", "gap")])
+@pytest.mark.parametrize(
+    ("doubt", "answers", "any_doubt"), [(None, None, None), ("cut", "gap", "cut"), (None, "gap", "gap")]
+)
 def test_the_requests_doubt_comes_first(doubt: str | None, answers: str | None, any_doubt: str | None) -> None:
     asked = step(1, 10, None, doubt=doubt)
     assert asked.any_doubt == doubt
@@ -115,16 +147,30 @@ def test_the_requests_doubt_comes_first(doubt: str | None, answers: str | None, 
 def test_what_steps_are() -> None:
     opening, zero, fetch, refused = step(0), step(0, fetch=False), step(1), step(1, error=122)
     assert [each.opens for each in (opening, zero, fetch, refused)] == [True, False, False, False]
-    assert [each.is_counted for each in (opening, refused, step(1, error=-1), step(1, error=42))] == [True, False, True, False]
-    assert [each.refused for each in (opening, refused, step(1, error=123), step(1, error=133))] == [False, True, True, False]
+    assert [each.is_counted for each in (opening, refused, step(1, error=-1), step(1, error=42))] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert [each.refused for each in (opening, refused, step(1, error=123), step(1, error=133))] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert [each.is_trouble for each in (opening, zero, fetch, refused, step(-1))] == [True, True, False, True, False]
-    assert [each.acknowledges for each in (fetch, step(1, listed=listed(1)), step(1, listed=listed(1, acks=1)))] == [False, False, True]
+    assert [each.acknowledges for each in (fetch, step(1, listed=listed(1)), step(1, listed=listed(1, acks=1)))] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_partitions_listed_twice() -> None:
-    assert [step(1, listed=listed(*partitions)).duplicates for partitions in ((), (1,), (1, 2), (1, 2, 1), (1, 1, 1))] == [
-        [], [], [], [("t", 1)], [("t", 1), ("t", 1)],
-    ]  # fmt: skip
+    lists = ((), (1,), (1, 2), (1, 2, 1), (1, 1, 1))
+    duplicates = [step(1, listed=listed(*partitions)).duplicates for partitions in lists]
+    assert duplicates == [[], [], [], [("t", 1)], [("t", 1), ("t", 1)]]
 
 
 def test_what_is_not_needed_later_is_let_go() -> None:
@@ -146,5 +192,7 @@ def test_what_is_said_of_them() -> None:
 
 def test_other_calls_end_with_their_answers_too() -> None:
     beat = Call(connection(), 76, "ShareGroupHeartbeat", 1, 10, 10, 1, None, "g", "m", 0)
-    answered = Call(connection(), 76, "ShareGroupHeartbeat", 1, 10, 10, 1, None, "g", "m", 0, answer=Answer(12, 13, 0, None))
+    answered = Call(
+        connection(), 76, "ShareGroupHeartbeat", 1, 10, 10, 1, None, "g", "m", 0, answer=Answer(12, 13, 0, None)
+    )
     assert ((beat.end, beat.end_ns), (answered.end, answered.end_ns)) == ((10, 10), (12, 13))

@@ -1,4 +1,5 @@
-"""Share requests that cannot be read: a session that is told of the first of several knows what it knows when told of each."""
+"""Share requests that cannot be read: a session that is told of the first of several knows what it knows when told of
+each."""
 
 from __future__ import annotations
 
@@ -15,7 +16,20 @@ from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation,
 
 #: What is done, by which member, on which connection, and how far its epoch or the offsets are from the ones expected.
 Move = tuple[str, int, int, int]
-WORDS = ("unread", "unread", "fetch", "fetch", "acknowledge", "answer", "answer", "refuse", "open", "beat", "leave", "close")
+WORDS = (
+    "unread",
+    "unread",
+    "fetch",
+    "fetch",
+    "acknowledge",
+    "answer",
+    "answer",
+    "refuse",
+    "open",
+    "beat",
+    "leave",
+    "close",
+)
 MOVES = st.tuples(st.sampled_from(WORDS), st.integers(0, 2), st.integers(0, 1), st.integers(0, 2))
 
 
@@ -54,7 +68,11 @@ def said(moves: list[Move]) -> Conversation:
 def asked(word: str, member: Member, due: list[int], who: int, far: int) -> Asked:
     epoch = 0 if word == "open" else due[who] + far % 2
     due[who] = epoch + 1
-    return member.share_acknowledge(epoch, [(10 * who, 10 * who + 1, 1)]) if word == "acknowledge" else member.share_fetch(epoch, [0])
+    return (
+        member.share_acknowledge(epoch, [(10 * who, 10 * who + 1, 1)])
+        if word == "acknowledge"
+        else member.share_fetch(epoch, [0])
+    )
 
 
 def reply(to: Asked, word: str, far: int) -> None:

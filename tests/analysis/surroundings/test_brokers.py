@@ -14,7 +14,14 @@ from kshark.analysis.surroundings.releases import ANY_RELEASE, Release
 from kshark.model import Message
 from tests.analysis.plain import BROKER, end
 from tests.analysis.talks import broker_closes, caused, metadata, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Conversation,
+    note,
+    unknown,
+    violation,
+)
 
 
 def test_two_addresses_of_one_node_are_one_broker() -> None:
@@ -134,7 +141,8 @@ def test_the_last_restarts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "found"), [(1, 9, False), (1, 10, True), (11, 11, True), (11, 50, True), (12, 50, False), (50, 60, False)]
+    ("first", "last", "found"),
+    [(1, 9, False), (1, 10, True), (11, 11, True), (11, 50, True), (12, 50, False), (50, 60, False)],
 )
 def test_a_restart_takes_from_its_first_closed_connection_to_the_last(first: int, last: int, found: bool) -> None:
     one = broker(0, 1)
@@ -152,7 +160,12 @@ def test_holes_count_for_the_host_that_lost_them(monkeypatch: pytest.MonkeyPatch
     assert one.missing_between(("a",), 1, 99) is None
     one.lose("a", Hole(10, 20, "cut"))
     one.lose("b", Hole(30, 40, "gap"))
-    assert [one.missing_between(hosts, 1, 99) for hosts in (("a",), ("b",), ("c",), ("c", "a"))] == ["cut", "gap", None, "cut"]
+    assert [one.missing_between(hosts, 1, 99) for hosts in (("a",), ("b",), ("c",), ("c", "a"))] == [
+        "cut",
+        "gap",
+        None,
+        "cut",
+    ]
     assert one.missing_between(("a",), 20, 99) is None
     one.lose("c", Hole(50, 60, "cut"))
     assert [one.missing_between((host,), 45, 99) for host in "ad"] == ["cut", "cut"]
@@ -163,7 +176,9 @@ def test_holes_count_for_the_host_that_lost_them(monkeypatch: pytest.MonkeyPatch
 def offered(*versions: tuple[int, int], error: int | None = 0, at: str = "a") -> Any:
     return SimpleNamespace(
         broker=at,
-        body=SimpleNamespace(error_code=error, api_keys=[SimpleNamespace(api_key=key, max_version=top) for key, top in versions]),
+        body=SimpleNamespace(
+            error_code=error, api_keys=[SimpleNamespace(api_key=key, max_version=top) for key, top in versions]
+        ),
     )
 
 

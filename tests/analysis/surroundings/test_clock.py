@@ -8,7 +8,8 @@ from kshark.analysis.surroundings.clock import Clock
 
 
 @pytest.mark.parametrize(
-    ("disorder_ns", "later_ns", "is_before"), [(0, 0, True), (0, -1, False), (5, 5, False), (5, 6, True), (5, -6, False)]
+    ("disorder_ns", "later_ns", "is_before"),
+    [(0, 0, True), (0, -1, False), (5, 5, False), (5, 6, True), (5, -6, False)],
 )
 def test_times_within_the_disorder_have_no_order(disorder_ns: int, later_ns: int, is_before: bool) -> None:
     assert Clock(disorder_ns).is_before(1000, 1000 + later_ns) is is_before

@@ -56,7 +56,9 @@ def test_the_first_of_its_ends_between_two_packets() -> None:
     assert each.end is None
     each.ends = [end(10, "client"), end(20, "broker")]
     assert each.end == end(10, "client")
-    between = [each.ended_between(first, last) for first, last in ((1, 9), (1, 10), (9, 30), (10, 19), (10, 20), (20, 30))]
+    between = [
+        each.ended_between(first, last) for first, last in ((1, 9), (1, 10), (9, 30), (10, 19), (10, 20), (20, 30))
+    ]
     assert [found and found.packet for found in between] == [None, 10, 10, None, 20, None]
 
 
@@ -91,8 +93,11 @@ def test_holes_before_the_first_request_are_its_brokers_too(known: Connections) 
     assert each.broker.holes == {"10.0.0.1": each.holes}
 
 
-def test_either_end_may_be_the_broker_before_the_first_request_of_a_connection_whose_beginning_nobody_saw(known: Connections) -> None:
-    """That the flow names the wrong one until then is over with it; the broker was told of its holes as soon as it was known as one."""
+def test_either_end_may_be_the_broker_before_the_first_request_of_a_connection_whose_beginning_nobody_saw(
+    known: Connections,
+) -> None:
+    """That the flow names the wrong one until then is over with it; the broker was told of its holes as soon as it was
+    known as one."""
     each = known.of(Flow(7, Ends(BROKER, "10.0.1.1:50000"), 1, 0))
     known.lost(gap(each.flow, 3, 7))
     (other,) = used(known, 0)
@@ -169,7 +174,8 @@ def test_a_broker_closes(known: Connections) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "side", "by"), [("rst", 0, "client"), ("rst", 1, "broker"), ("reused", None, "unknown"), ("fin", 0, "client")]
+    ("how", "side", "by"),
+    [("rst", 0, "client"), ("rst", 1, "broker"), ("reused", None, "unknown"), ("fin", 0, "client")],
 )
 def test_all_at_once(known: Connections, how: str, side: int | None, by: By) -> None:
     (each,) = used(known, 0)
@@ -220,7 +226,11 @@ def test_what_is_no_refusal(known: Connections) -> None:
     (each,) = used(known, 0)
     talked, headless, elsewhere = flow(1), flow(2), flow(3, broker="10.0.0.8:9092")
     talked.stream_bytes[0], headless.opened_by = 1, None
-    for event in (closed(talked, 10, "rst", SERVER), closed(headless, 10, "rst", SERVER), closed(elsewhere, 10, "rst", SERVER)):
+    for event in (
+        closed(talked, 10, "rst", SERVER),
+        closed(headless, 10, "rst", SERVER),
+        closed(elsewhere, 10, "rst", SERVER),
+    ):
         known.ended(event)
     known.ended(closed(flow(4), 10, "rst", CLIENT))
     known.ended(closed(flow(5), 10, "fin", SERVER))

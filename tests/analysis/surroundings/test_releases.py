@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.surroundings.releases import ANY_RELEASE, BEHAVIOUR, Release, all_say, releases_answering, releases_offering
+from kshark.analysis.surroundings.releases import (
+    ANY_RELEASE,
+    BEHAVIOUR,
+    Release,
+    all_say,
+    releases_answering,
+    releases_offering,
+)
 
 NEWEST = {"4.2 or 4.3", "4.4 or later"}
 
@@ -22,7 +29,9 @@ NEWEST = {"4.2 or 4.3", "4.4 or later"}
         (None, 4, set(Release)),
     ],
 )
-def test_a_release_is_told_by_what_it_offers(share_fetch: int | None, api_versions: int | None, releases: set[Release]) -> None:
+def test_a_release_is_told_by_what_it_offers(
+    share_fetch: int | None, api_versions: int | None, releases: set[Release]
+) -> None:
     assert releases_offering(share_fetch, api_versions) == releases
 
 
@@ -39,11 +48,16 @@ def test_a_release_is_told_by_what_it_answers(version: int, releases: set[str]) 
 
 
 def test_what_releases_do() -> None:
-    """KAFKA-19015, KAFKA-19950, KAFKA-19159, KAFKA-19231, and what brokers of each release were seen to do (tests/broker)."""
+    """KAFKA-19015, KAFKA-19950, KAFKA-19159, KAFKA-19231, and what brokers of each release were seen to do
+    (tests/broker)."""
     told = {
         release.value: (one.dies_with_connection, one.dies_with_older_connection, one.full_is_not_found)
         for release, one in BEHAVIOUR.items()
     }
-    assert told == {"4.0": (False, False, True), "4.1": (True, True, False), **dict.fromkeys(NEWEST, (True, False, False))}
+    assert told == {
+        "4.0": (False, False, True),
+        "4.1": (True, True, False),
+        **dict.fromkeys(NEWEST, (True, False, False)),
+    }
     assert [one.idle_ns for one in BEHAVIOUR.values()] == [120 * 10**9, None, None, None]
     assert [release.value for release, one in BEHAVIOUR.items() if one.keeps_highest_start] == ["4.4 or later"]

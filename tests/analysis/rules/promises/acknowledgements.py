@@ -11,19 +11,27 @@ INVALID_RECORD_STATE = 121
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
-def holding(talk: Conversation, *ranges: tuple[int, ...], name: str = "a", lock_ms: int = 30_000, joined: bool = True) -> Member:
+def holding(
+    talk: Conversation, *ranges: tuple[int, ...], name: str = "a", lock_ms: int = 30_000, joined: bool = True
+) -> Member:
     """A member that was handed these records of partition 0: first, last, and the delivery count where it is not 1."""
     member = talk.member(name, joined=joined)
-    member.share_fetch(0, [0]).answered(responses=handed(*((0, *one) for one in ranges)), acquisition_lock_timeout_ms=lock_ms)
+    member.share_fetch(0, [0]).answered(
+        responses=handed(*((0, *one) for one in ranges)), acquisition_lock_timeout_ms=lock_ms
+    )
     return member
 
 
-def refused(member: Member, epoch: int, *acks: tuple[int, int, int], error: int = INVALID_RECORD_STATE, partition: int = 0) -> Asked:
+def refused(
+    member: Member, epoch: int, *acks: tuple[int, int, int], error: int = INVALID_RECORD_STATE, partition: int = 0
+) -> Asked:
     """A ShareAcknowledge whose partition is refused."""
     return member.share_acknowledge(epoch, acks, partition=partition).answered(acks={partition: error})
 
 
-def malformed(code: str, cause: str, *batches: tuple[int, int, list[int]], error: int = INVALID_REQUEST, version: int = 2) -> Said:
+def malformed(
+    code: str, cause: str, *batches: tuple[int, int, list[int]], error: int = INVALID_REQUEST, version: int = 2
+) -> Said:
     """Batches that no broker takes."""
     talk = Conversation()
     a = holding(talk, (0, 9))
@@ -72,7 +80,12 @@ def records_are_acknowledged_past_the_last_one_acquired() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     return talk, [
-        violation("ACK_NOT_ACQUIRED", refused(a, 1, (500, 509, ACCEPT), error=INVALID_REQUEST), blame="client", cause="beyond_end")
+        violation(
+            "ACK_NOT_ACQUIRED",
+            refused(a, 1, (500, 509, ACCEPT), error=INVALID_REQUEST),
+            blame="client",
+            cause="beyond_end",
+        )
     ]
 
 
@@ -154,7 +167,10 @@ def records_that_somebody_else_got_meanwhile_had_lost_their_lock() -> Said:
     talk.pause(3)
     holding(talk, (0, 9, 2), name="b", lock_ms=0)
     again = talk.exchanges[-1]
-    return talk, [note("NEVER_ACKED", again), note("ACK_AFTER_LOCK_TIMEOUT", refused(a, 1, (0, 9, ACCEPT)), cause="after_lock")]
+    return talk, [
+        note("NEVER_ACKED", again),
+        note("ACK_AFTER_LOCK_TIMEOUT", refused(a, 1, (0, 9, ACCEPT)), cause="after_lock"),
+    ]
 
 
 @promise

@@ -12,7 +12,8 @@ def asked(connection: Connection) -> int:
 
 
 def lossy(talk: Conversation) -> tuple[Connection, int]:
-    """A connection of which bytes are missing, and the packet that shows it; behind its third message boundaries are certain again."""
+    """A connection of which bytes are missing, and the packet that shows it; behind its third message boundaries are
+    certain again."""
     connection = talk.connection()
     connection.tcp.seq[0] += 100
     first = asked(connection)

@@ -104,11 +104,11 @@ def two_requests_at_the_same_time_have_the_same_epoch() -> Said:
 
 
 def given_up(*, at_first: bool) -> Said:
-    """A client waits no longer for a fetch, ends that connection, and opens its session anew on another one; the broker takes the fetch
-    only then, as it does with clients that it throttles.
+    """A client waits no longer for a fetch, ends that connection, and opens its session anew on another one; the broker
+    takes the fetch only then, as it does with clients that it throttles.
 
-    `at_first`: that fetch is refused; else the broker takes it for the first one of the new session, and refuses the new session's own.
-    """
+    `at_first`: that fetch is refused; else the broker takes it for the first one of the new session, and refuses the
+    new session's own."""
     talk = Conversation()
     a = opened(talk, 1 if at_first else 0)
     held_up = a.share_fetch(2 if at_first else 1)

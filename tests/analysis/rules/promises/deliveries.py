@@ -1,4 +1,5 @@
-"""Promises of kshark.analysis.rules.deliveries and delivery_counts: records that were not to be had, and how often they were delivered."""
+"""Promises of kshark.analysis.rules.deliveries and delivery_counts: records that were not to be had, and how often they
+were delivered."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def reaching(member: Member, epoch: int, number: int, records: bytes) -> Asked:
     return fetch.answered(responses=handed((0, 0, 9, number), records=records), acquisition_lock_timeout_ms=30_000)
 
 
-def come_again(member: Member, *, before: bytes = batch_of(0, 4), records: bytes = batch_of(0, 9)) -> tuple[Asked, Asked]:
+def come_again(
+    member: Member, *, before: bytes = batch_of(0, 4), records: bytes = batch_of(0, 9)
+) -> tuple[Asked, Asked]:
     """Offsets that are handed out with records for half of them, released, and handed out again with others."""
     first = reaching(member, 0, 1, before)
     member.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
@@ -172,7 +175,9 @@ def records_may_be_delivered_more_often_than_any_limit_allows() -> Said:
 @promise
 def offsets_may_be_handed_out_that_the_answer_does_not_reach() -> Said:
     talk = Conversation()
-    return talk, [unknown("ACQUIRED_OUTSIDE_RECORDS", reaching(talk.member("a"), 0, 1, batch_of(0, 4)), because="compaction")]
+    return talk, [
+        unknown("ACQUIRED_OUTSIDE_RECORDS", reaching(talk.member("a"), 0, 1, batch_of(0, 4)), because="compaction")
+    ]
 
 
 @promise
@@ -212,7 +217,9 @@ def a_member_asks_for_batches_of_no_record() -> Said:
 @promise
 def a_strict_limit_is_exceeded() -> Said:
     talk = Conversation()
-    return talk, [violation("MAX_RECORDS_EXCEEDED", given(talk.member("a"), 0, (0, 2, 1), (3, 5, 1), **STRICT), blame="broker")]
+    return talk, [
+        violation("MAX_RECORDS_EXCEEDED", given(talk.member("a"), 0, (0, 2, 1), (3, 5, 1), **STRICT), blame="broker")
+    ]
 
 
 @promise

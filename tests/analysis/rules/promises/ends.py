@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from kshark.model import ACK, FIN
 from tests.analysis.rules.promises.promise import ROOM, Said, promise
-from tests.analysis.talks import SHARE_SESSION_LIMIT_REACHED, UNKNOWN_SERVER_ERROR, broker_refuses, left, opened, stranger
+from tests.analysis.talks import (
+    SHARE_SESSION_LIMIT_REACHED,
+    UNKNOWN_SERVER_ERROR,
+    broker_refuses,
+    left,
+    opened,
+    stranger,
+)
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Asked, Conversation, Member, note, unknown, violation
 
 
@@ -186,7 +193,10 @@ def a_session_is_lost_in_a_failed_reopen() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     twice = a.share_fetch(0, [0, 0]).answered(UNKNOWN_SERVER_ERROR)
-    after, closing = a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND), a.share_fetch(-1).answered(SHARE_SESSION_NOT_FOUND)
+    after, closing = (
+        a.share_fetch(2).answered(SHARE_SESSION_NOT_FOUND),
+        a.share_fetch(-1).answered(SHARE_SESSION_NOT_FOUND),
+    )
     return talk, [
         violation("DUPLICATE_PARTITION_ENTRY", twice.sent, blame="client"),
         violation("DUPLICATE_PARTITION_ENTRY", after, blame="client", cause="failed_reopen"),

@@ -6,7 +6,14 @@ from typing import Final
 
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import INVALID_REQUEST, opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
+from tests.conversation import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_NOT_FOUND,
+    Conversation,
+    note,
+    unknown,
+    violation,
+)
 
 LAST: Final = 2_147_483_647
 
@@ -101,7 +108,10 @@ def a_broker_refuses_epochs_that_fit_every_state() -> Said:
     a = opened(talk, 1)
     opening = a.share_fetch(0).answered(INVALID_SHARE_SESSION_EPOCH)
     closing = a.share_acknowledge(-1).answered(INVALID_SHARE_SESSION_EPOCH)
-    return talk, [violation("BROKER_REJECTED_RIGHT_EPOCH", odd, blame="broker", cause="broker_anomaly") for odd in (opening, closing)]
+    return talk, [
+        violation("BROKER_REJECTED_RIGHT_EPOCH", odd, blame="broker", cause="broker_anomaly")
+        for odd in (opening, closing)
+    ]
 
 
 @promise

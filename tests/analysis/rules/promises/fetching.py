@@ -17,7 +17,8 @@ def stays(talk: Conversation, member: Member) -> Asked:
 
 
 def left_to(talk: Conversation, a: Member, b: Member, listed: int = 0) -> Asked:
-    """One member is assigned partitions 0 and 1, and fetches one of them; the other is handed records of partition 1."""
+    """One member is assigned partitions 0 and 1, and fetches one of them; the other is handed records of partition
+    1."""
     assigned(a, 0, 1)
     a.share_fetch(0, [listed]).answered()
     b.share_fetch(0, [1]).answered(responses=handed((1, 0, 9)))

@@ -9,7 +9,8 @@ from tests.conversation import Asked, Conversation, note
 
 
 def passed_over(talk: Conversation, last: int, *, count: int = 5, pause: float = 31) -> Asked:
-    """The records from 0 on are released after so many deliveries, and so much later those behind them are handed out."""
+    """The records from 0 on are released after so many deliveries, and so much later those behind them are handed
+    out."""
     a = talk.member("a")
     given(a, 0, (0, last, count))
     a.share_acknowledge(1, [(0, last, RELEASE)]).answered()

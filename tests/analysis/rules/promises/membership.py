@@ -94,7 +94,9 @@ def the_newer_epochs_were_in_answers_that_never_came() -> Said:
         a.heartbeat(1)
         a.connection.close()
         a = a.on(talk.connection())
-    late = a.heartbeat(1).answered(FENCED_MEMBER_EPOCH, error_message="has a smaller member epoch (1) than the one known")
+    late = a.heartbeat(1).answered(
+        FENCED_MEMBER_EPOCH, error_message="has a smaller member epoch (1) than the one known"
+    )
     return talk, [note("MEMBER_EPOCH_BEHIND", late, cause="answer_lost")]
 
 
@@ -237,7 +239,9 @@ def a_broker_does_not_coordinate_the_group() -> Said:
     talk = Conversation()
     a = talk.member("a", joined=False)
     causes = {14: "loading", 15: "not_available", 16: "not_coordinator"}
-    told: list[Told] = [note("COORDINATOR_MOVED", a.heartbeat(0, ["t"]).answered(error), cause=cause) for error, cause in causes.items()]
+    told: list[Told] = [
+        note("COORDINATOR_MOVED", a.heartbeat(0, ["t"]).answered(error), cause=cause) for error, cause in causes.items()
+    ]
     return talk, told
 
 

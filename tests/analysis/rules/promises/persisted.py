@@ -9,7 +9,14 @@ from tests.conversation import Asked, Conversation, Member, note, violation
 
 
 def acknowledges(
-    a: Member, leads: Sender, epoch: int, acks: tuple[int, int, int], *stored: Batch, error: int = 0, start: int = 0, took: float = 0
+    a: Member,
+    leads: Sender,
+    epoch: int,
+    acks: tuple[int, int, int],
+    *stored: Batch,
+    error: int = 0,
+    start: int = 0,
+    took: float = 0,
 ) -> Asked:
     """An acknowledgement, and what its leader stores before it answers."""
     asked = a.share_acknowledge(epoch, [acks])

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analysis.coordinators import ACCEPTED, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH, NOT_COORDINATOR, Sender, leader
+from tests.analysis.coordinators import (
+    ACCEPTED,
+    FENCED_LEADER_EPOCH,
+    FENCED_STATE_EPOCH,
+    NOT_COORDINATOR,
+    Sender,
+    leader,
+)
 from tests.analysis.rules.promises.promise import ROOM, Said, promise
 from tests.analysis.talks import INVALID_REQUEST
 from tests.conversation import TOPIC, Connection, Conversation, note, unknown, violation
@@ -14,7 +21,8 @@ TEN = (100, 109, ACCEPTED, 1)
 
 
 def likely(talk: Conversation) -> Sender:
-    """One of whose connection the capture does not hold the beginning: where its first requests begin is likely, not certain."""
+    """One of whose connection the capture does not hold the beginning: where its first requests begin is likely, not
+    certain."""
     return Sender(talk.connection(from_syn=False, introduced=False))
 
 
@@ -158,7 +166,9 @@ def a_share_coordinator_is_looked_for_by_a_bad_key() -> Said:
     talk = Conversation()
     connection = talk.connection()
     wrong = find_coordinator(connection, f"g:{TOPIC}:0", "badkey").answered(None, coordinators=[refused("badkey")])
-    older = find_coordinator(connection, f"g:{TOPIC}:0", version=5).answered(None, coordinators=[refused(f"g:{TOPIC}:0")])
+    older = find_coordinator(connection, f"g:{TOPIC}:0", version=5).answered(
+        None, coordinators=[refused(f"g:{TOPIC}:0")]
+    )
     return talk, [violation("SHARE_KEY_MALFORMED", asked, blame="client") for asked in (wrong, older)]
 
 

@@ -1,4 +1,5 @@
-"""A promise: the smallest conversation that brings about what a row says may come, and all that kshark says of it, written by hand."""
+"""A promise: the smallest conversation that brings about what a row says may come, and all that kshark says of it,
+written by hand."""
 
 from __future__ import annotations
 

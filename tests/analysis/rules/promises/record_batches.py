@@ -24,7 +24,12 @@ LIES: Final[dict[str, bytes]] = {
 
 def fetched(connection: Connection, records: bytes) -> int:
     """An answer to a Fetch with these records; the packet."""
-    sent(connection, FETCH, 4, kshark.encode(FETCH, 4, "request", {"replica_id": -1, "max_wait_ms": 1, "min_bytes": 1, "topics": []}))
+    sent(
+        connection,
+        FETCH,
+        4,
+        kshark.encode(FETCH, 4, "request", {"replica_id": -1, "max_wait_ms": 1, "min_bytes": 1, "topics": []}),
+    )
     partition: dict[str, Any] = {"partition_index": 0, "error_code": 0, "high_watermark": 2, "records": records}
     body = {"throttle_time_ms": 0, "responses": [{"topic": "t", "partitions": [partition]}]}
     return replied(connection, kshark.encode(FETCH, 4, "response", body))
@@ -44,7 +49,11 @@ def batches_that_are_produced_lie() -> Said:
 def batches_that_are_fetched_lie() -> Said:
     talk = Conversation()
     connection = talk.connection()
-    told = [violation(code, fetched(connection, lie), blame="broker") for code, lie in LIES.items() if code != "CODEC_INVALID"]
+    told = [
+        violation(code, fetched(connection, lie), blame="broker")
+        for code, lie in LIES.items()
+        if code != "CODEC_INVALID"
+    ]
     told.append(unknown("CODEC_INVALID", fetched(connection, LIES["CODEC_INVALID"]), because="hidden_traffic"))
     return talk, told
 

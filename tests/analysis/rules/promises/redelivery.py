@@ -1,8 +1,16 @@
-"""Promises of kshark.analysis.rules.redelivery: acknowledgements that had another effect than their client can know, or none."""
+"""Promises of kshark.analysis.rules.redelivery: acknowledgements that had another effect than their client can know, or
+none."""
 
 from __future__ import annotations
 
-from tests.analysis.rules.promises.acknowledgements import ACCEPT, INVALID_RECORD_STATE, REJECT, RELEASE, holding, refused
+from tests.analysis.rules.promises.acknowledgements import (
+    ACCEPT,
+    INVALID_RECORD_STATE,
+    REJECT,
+    RELEASE,
+    holding,
+    refused,
+)
 from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import handed, stranger
@@ -90,13 +98,17 @@ def records_are_never_acknowledged() -> Said:
 @promise
 def records_are_given_back_again_and_again() -> Said:
     talk = Conversation()
-    return talk, [note("RELEASE_STORM", acknowledged(holding(talk, (0, 12)), [(0, 2, ACCEPT), (3, 5, RELEASE)], RELEASE))]
+    return talk, [
+        note("RELEASE_STORM", acknowledged(holding(talk, (0, 12)), [(0, 2, ACCEPT), (3, 5, RELEASE)], RELEASE))
+    ]
 
 
 @promise
 def records_are_rejected_again_and_again() -> Said:
     talk = Conversation()
-    return talk, [note("REJECT_RATE", acknowledged(holding(talk, (0, 39)), [(0, 29, ACCEPT), (30, 32, REJECT)], REJECT))]
+    return talk, [
+        note("REJECT_RATE", acknowledged(holding(talk, (0, 39)), [(0, 29, ACCEPT), (30, 32, REJECT)], REJECT))
+    ]
 
 
 @promise

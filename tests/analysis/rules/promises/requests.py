@@ -55,7 +55,15 @@ def a_member_id_may_be_too_long() -> Said:
 
 
 #: What a fetch asks for that only renews locks.
-NOTHING = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "share_acquire_mode": 0, "is_renew_ack": True, "version": 2}
+NOTHING = {
+    "max_wait_ms": 0,
+    "min_bytes": 0,
+    "max_bytes": 0,
+    "max_records": 0,
+    "share_acquire_mode": 0,
+    "is_renew_ack": True,
+    "version": 2,
+}
 RENEW = 4
 
 

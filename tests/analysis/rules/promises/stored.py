@@ -1,4 +1,5 @@
-"""Promises of kshark.analysis.rules.stored: what is stored of a share partition, and what a share coordinator loses of it."""
+"""Promises of kshark.analysis.rules.stored: what is stored of a share partition, and what a share coordinator loses of
+it."""
 
 from __future__ import annotations
 

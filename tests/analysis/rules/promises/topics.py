@@ -17,7 +17,9 @@ ZERO = "A" * 22
 def a_topic_is_acknowledged_that_there_is_not() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
-    asked = a.share_acknowledge(1, [(0, 0, ACCEPT)], topic="BAAAAAAAAAAAAAAAAAAABw").answered(acks={0: UNKNOWN_TOPIC_ID})
+    asked = a.share_acknowledge(1, [(0, 0, ACCEPT)], topic="BAAAAAAAAAAAAAAAAAAABw").answered(
+        acks={0: UNKNOWN_TOPIC_ID}
+    )
     return talk, [violation("TOPIC_ID_UNKNOWN", asked, blame="client", cause="unknown_topic")]
 
 
@@ -25,7 +27,9 @@ def a_topic_is_acknowledged_that_there_is_not() -> Said:
 def a_topic_was_deleted_meanwhile() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
-    return talk, [note("TOPIC_ID_UNKNOWN", refused(a, 1, (0, 9, ACCEPT), error=UNKNOWN_TOPIC_ID), cause="unknown_topic")]
+    return talk, [
+        note("TOPIC_ID_UNKNOWN", refused(a, 1, (0, 9, ACCEPT), error=UNKNOWN_TOPIC_ID), cause="unknown_topic")
+    ]
 
 
 @promise

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import INVALID_REQUEST, UNSUPPORTED_VERSION, asked_unoffered, broker_closes, opened, refused_version
+from tests.analysis.talks import (
+    INVALID_REQUEST,
+    UNSUPPORTED_VERSION,
+    asked_unoffered,
+    broker_closes,
+    opened,
+    refused_version,
+)
 from tests.conversation import Conversation, note, unknown, violation
 
 

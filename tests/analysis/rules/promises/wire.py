@@ -86,7 +86,10 @@ def bytes_are_left_behind_a_body() -> Said:
     connection = talk.connection()
     asked = sent(connection, METADATA, 0, NO_TOPICS + b"more")
     answer = replied(connection, NO_METADATA + b"more")
-    return talk, [violation("TRAILING_BYTES", asked, blame="client"), violation("TRAILING_BYTES", answer, blame="broker")]
+    return talk, [
+        violation("TRAILING_BYTES", asked, blame="client"),
+        violation("TRAILING_BYTES", answer, blame="broker"),
+    ]
 
 
 def begun_now(talk: Conversation) -> Connection:
