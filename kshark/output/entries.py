@@ -146,7 +146,9 @@ def _unexplained(rule: Rule) -> list[str]:
     """What stands at a refusal where the capture does not prove that this rule explains it."""
     if rule.machine is SESSION:
         return [
-            other.code for reply, other in UNEXPLAINED.items() if any(reply in check.replies for check in rule.checks)
+            other.code
+            for reply, other in UNEXPLAINED.items()
+            if any(check.is_about_reply(reply) for check in rule.checks)
         ]
     return [other.code for other in RULES if other.verdicts == ("unknown",) and other.machine is rule.machine]
 

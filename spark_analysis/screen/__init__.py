@@ -3,8 +3,8 @@ alone.
 
 A group passes unseen when its records in flight are as plain as can be (spark_analysis.screen.records); then its
 members are told apart: one passes whose share sessions (.sessions) and heartbeats (.heartbeats) are. What is plain
-stands there; triggers and conditions come from the rules' rows. Of a machine that has no screen nobody knows, and
-everybody's exchanges are read."""
+stands there; triggers and conditions come from the rules' rows. Where a machine has no
+screen, or a check does not declare that plain steps do not concern it, everybody's exchanges are read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EVERYBODY: Final = Screened(None, {})
 def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) -> Screened:
     """`names`: of brokers with several addresses, by capture and address the one that stands for all; `window`: so many
     offsets of a partition in flight may keep a fetch waiting."""
-    if not _SCREENED.issuperset(BOOK.machines):
+    if not _SCREENED.issuperset(BOOK.machines) or any(map(BOOK.concerns_plain, BOOK.machines)):
         return EVERYBODY
     spark, beats = tables["exchanges"].sparkSession, heartbeats_of(tables)
     told = [*collected(told_by_exchanges(spark, tables).distinct())]

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.analysis.copied import KSHARK, RULES, SPARK, add, codes, copied, run
 from tests.analysis.talks import METADATA, sent
 from tests.conversation import Conversation
 from tests.packets import pcap
 from tests.shared import ROOT
 
-README = (ROOT / "kshark/analysis/rules/README.md").read_text()
-SPARK = "import sys; from spark_analysis.cli import main; sys.exit(main())"
+README = (ROOT / RULES / "README.md").read_text()
 #: A Metadata request of version 0 for one topic.
 NO_UTF8 = b"\0\0\0\x01\0\x01\xff"
 ADDED = {"NEGATIVE_WAIT", "TEXT_UNREADABLE", "SESSION_UNUSED"}
@@ -29,9 +24,9 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the product with what the page adds, and a capture that all of these rules have something to say of."""
     folder = copied(tmp_path_factory.mktemp("followed"))
     of_exchange, of_bytes, function, of_machine = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    add(folder / "kshark/analysis/rules/requests.py", row=of_exchange)
-    add(folder / "kshark/analysis/rules/wire.py", row=of_bytes)
-    add(folder / "kshark/analysis/rules/recovery.py", row=of_machine, function=function)
+    add(folder / RULES / "requests.py", row=of_exchange)
+    add(folder / RULES / "wire.py", row=of_bytes)
+    add(folder / RULES / "recovery.py", row=of_machine, function=function)
     talk = Conversation()
     a = talk.member("a")
     sent(a.connection, METADATA, 0, NO_UTF8)
@@ -41,38 +36,12 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def copied(folder: Path) -> Path:
-    """The product, in that folder, with what is compiled of it."""
-    for package in ("kshark", "dissectors", "spark_analysis"):
-        shutil.copytree(ROOT / package, folder / package)
-    return folder
-
-
-def add(file: Path, row: str, function: str = "") -> None:
-    text = file.read_text()
-    start = text.index("\nROWS: Final = (\n")
-    file.write_text(f"{text[:start]}\n{function}\n{text[start:].rstrip().removesuffix(')')}{row})\n")
-
-
-def run(folder: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(
-        [sys.executable, *command], env=environment, cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode in (0, 1), "Traceback" in done.stderr) == (True, False), done.stderr
-    return done.stdout
-
-
-def codes(lines: str) -> set[str]:
-    return {row["code"] for row in map(json.loads, lines.splitlines()) if "code" in row}
-
-
 def test_check_finds_what_the_new_rules_are_about(followed: Path) -> None:
-    assert codes(run(followed, "-m", "kshark", "check", "-T", "json", "talk.pcap")) >= ADDED
+    assert codes(run(followed, *KSHARK, "check", "-T", "json", "talk.pcap")) >= ADDED
 
 
 def test_explain_tells_the_new_rules(followed: Path) -> None:
-    told = run(followed, "-m", "kshark", "explain", *sorted(ADDED))
+    told = run(followed, *KSHARK, "explain", *sorted(ADDED))
     assert " with max_wait_ms < 0" in told
     assert (
         "judges     a share session of a member with a broker (KIP-932)\nverdict    always a note: no rule is broken"
@@ -82,5 +51,5 @@ def test_explain_tells_the_new_rules(followed: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_finds_what_check_finds(followed: Path) -> None:
-    here = run(followed, "-m", "kshark", "check", "-T", "json", "talk.pcap")
-    assert run(followed, "-c", SPARK, "check", "-T", "json", "talk.pcap") == here
+    here = run(followed, *KSHARK, "check", "-T", "json", "talk.pcap")
+    assert run(followed, *SPARK, "check", "-T", "json", "talk.pcap") == here

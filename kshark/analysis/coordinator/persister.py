@@ -49,7 +49,7 @@ class Persister:
     ) -> None:
         self._tell = tell
         self._covering = covering
-        self._exact = exact
+        self._exact = exact or book.concerns_plain(PERSISTER)
         rules = [rule for rule in book.rules if rule.machine is PERSISTER and rule.checks]
         self.apis: Final = PERSISTER.apis if rules else frozenset()
         #: By API the rules that look at it, each with those of its checks that do.

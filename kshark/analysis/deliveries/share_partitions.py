@@ -26,6 +26,7 @@ from kshark.analysis.deliveries.sight import seen_since
 from kshark.analysis.deliveries.stranded import Stranded, may_have_acquired
 from kshark.analysis.deliveries.wide_partitions import WidePartitions
 from kshark.analysis.deliveries.window import LEAST
+from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
@@ -77,7 +78,7 @@ class Deliveries:
         self._rules = RecordRules(book, covering)
         self._rates = Rates()
         self._tell = tell
-        self._looks_at_all = exact or covering is not None
+        self._looks_at_all = exact or covering is not None or book.concerns_plain(IN_FLIGHT, Persisted)
         #: What acknowledgements and acquisitions are looked at for in any case.
         self._of_acknowledging = fast_path.ALL if exact else self._rules.least(Acknowledging)
         self._of_acquiring = fast_path.ALL if exact else self._rules.least(Acquiring)

@@ -44,7 +44,8 @@ class Memberships:
         self._covering = covering
         self._members = members
         self._share_partition = share_partition
-        self._exact = exact or covering is not None  # which counts them all
+        #: Also heartbeats that are plain: all are counted, or a rule asks for them.
+        self._exact = exact or covering is not None or book.concerns_plain(MEMBER)
 
     def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
         """What the rules say of a heartbeat. Of those that were open at the same time none is known to have been taken

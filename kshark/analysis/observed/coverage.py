@@ -123,7 +123,7 @@ def _is_put_to(one: Checked, trial: Trial) -> bool:
     check, explains = one.check, one.check.order is not None
     if one.situation != trial.situation or (check.apis and trial.api_key not in check.apis):
         return False
-    if not trial.accepted if explains else trial.reply is not None and trial.reply not in check.replies:
+    if not trial.accepted if explains else trial.reply is not None and not check.is_about_reply(trial.reply):
         return False
     if check.trigger.premise is not None:
         return check.trigger.name in trial.premises

@@ -1,70 +1,26 @@
-"""The rules: one row each, a file a topic. README.md in this folder tells how to add one."""
+"""The rules: one row each, a file a topic. README.md in this folder tells how to add one.
+
+A topic is a module of this folder with `ROWS`; it is found by that and listed nowhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
-from kshark.analysis.rules import (
-    acknowledgements,
-    answers,
-    batches,
-    connections,
-    deliveries,
-    delivery_counts,
-    ends,
-    epochs,
-    fetching,
-    gaps,
-    last_deliveries,
-    locks,
-    member_epochs,
-    membership,
-    partitions,
-    persisted,
-    persister,
-    record_batches,
-    recovery,
-    redelivery,
-    requests,
-    sasl,
-    stored,
-    topics,
-    versions,
-    wire,
-)
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import Rule
 
-BOOK: Final = RuleBook(
-    (
-        *wire.ROWS,
-        *answers.ROWS,
-        *versions.ROWS,
-        *sasl.ROWS,
-        *epochs.ROWS,
-        *ends.ROWS,
-        *connections.ROWS,
-        *recovery.ROWS,
-        *partitions.ROWS,
-        *requests.ROWS,
-        *acknowledgements.ROWS,
-        *topics.ROWS,
-        *batches.ROWS,
-        *deliveries.ROWS,
-        *delivery_counts.ROWS,
-        *redelivery.ROWS,
-        *gaps.ROWS,
-        *fetching.ROWS,
-        *last_deliveries.ROWS,
-        *locks.ROWS,
-        *membership.ROWS,
-        *member_epochs.ROWS,
-        *persister.ROWS,
-        *persisted.ROWS,
-        *stored.ROWS,
-        *record_batches.ROWS,
-    )
-)
+
+def _rows() -> Iterator[Rule]:
+    """Yield the rows of every topic."""
+    for module in iter_modules(__path__, f"{__name__}."):
+        yield from getattr(import_module(module.name), "ROWS", ())
+
+
+BOOK: Final = RuleBook(_rows())
 RULES: Final = BOOK.rules
 
 __all__ = ["BOOK", "RULES", "Rule", "RuleBook"]

@@ -76,6 +76,11 @@ class RuleBook:
         first, *others = (machine.key for machine in self.machines)
         return tuple(column for column in first if all(column in key for key in others) and column != "broker")
 
+    def concerns_plain(self, machine: Machine, about: type = object) -> bool:
+        """True if a check of the machine, or of one of its situations, may have something to say of a plain step."""
+        checks = (one.check for one in self.checks(machine) if about is object or one.check.about is about)
+        return any(check.concerns_plain for check in checks)
+
     def checks(self, machine: Machine) -> list[Checked]:
         """The checks of a machine's steps."""
         return [
@@ -96,6 +101,6 @@ def _by_step(checks: list[Checked], replies: Iterable[Any]) -> tuple[Checks, Che
 
 def _of_steps(checks: list[Checked], steps: list[tuple[Kind, Any]]) -> Checks:
     return {
-        step: tuple(one for one in checks if step[0] in one.check.kinds and step[1] in one.check.replies)
+        step: tuple(one for one in checks if step[0] in one.check.kinds and one.check.is_about_reply(step[1]))
         for step in steps
     }

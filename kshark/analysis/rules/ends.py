@@ -11,7 +11,7 @@ from kshark.analysis.judge import Judgement
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, REPEATS, UNTOLD
+from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
 from kshark.analysis.sessions.session_state import EndCause
 from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
 from kshark.analysis.sessions.steps import (
@@ -284,7 +284,7 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(limited, replies=(LIMIT_REACHED,)),),
+        checks=(Check(limited, replies=(LIMIT_REACHED,), trigger=NOT_PLAIN),),
     ),
     Rule(
         number=40,

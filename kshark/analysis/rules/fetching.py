@@ -10,7 +10,7 @@ from kshark.analysis.machines import IN_FLIGHT, MEMBER
 from kshark.analysis.members.heartbeats import ACCEPTED
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import SETTLES
+from kshark.analysis.rules.triggers import NOT_PLAIN, SETTLES
 from kshark.analysis.sessions.steps import SUBSEQUENT
 
 _UNKNOWN_SERVER_ERROR: Final = -1
@@ -98,7 +98,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; ShareFetch epoch 1, forget t[0] → 0",
         source="KIP-951; Kafka: ShareConsumeRequestManager",
         machine=IN_FLIGHT,
-        checks=(Check(hint_ignored, about=Misdirected),),
+        checks=(Check(hint_ignored, about=Misdirected, trigger=NOT_PLAIN),),
     ),
     Rule(
         number=92,
@@ -130,6 +130,6 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=IN_FLIGHT,
-        checks=(Check(uninitialized, about=Unserved),),
+        checks=(Check(uninitialized, about=Unserved, trigger=NOT_PLAIN),),
     ),
 )

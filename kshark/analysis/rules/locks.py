@@ -10,7 +10,7 @@ from kshark.analysis.deliveries.window import usual_size
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import RELOCKED
+from kshark.analysis.rules.triggers import NOT_PLAIN, RELOCKED
 
 
 def window_full(now: Starving) -> Argument | None:
@@ -68,7 +68,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(window_full, about=Starving),),
+        checks=(Check(window_full, about=Starving, trigger=NOT_PLAIN),),
     ),
     Rule(
         number=89,

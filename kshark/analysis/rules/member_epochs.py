@@ -11,7 +11,7 @@ from kshark.analysis.machines.member import AHEAD, BEHIND
 from kshark.analysis.members.heartbeats import ACCEPTED, FENCED, INVALID, Beat
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN
+from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN, NOT_PLAIN
 from kshark.analysis.sessions.steps import INITIAL, NEGATIVE, SUBSEQUENT
 
 
@@ -151,7 +151,7 @@ ROWS: Final = (
         source="Kafka: GroupMetadataManager",
         blame=("broker",),
         machine=MEMBER,
-        checks=(Check(went_back, (SUBSEQUENT,), (ACCEPTED,)),),
+        checks=(Check(went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
     ),
     Rule(
         number=99,

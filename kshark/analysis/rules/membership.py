@@ -10,7 +10,7 @@ from kshark.analysis.machines import MEMBER
 from kshark.analysis.members.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import NOT_LATE_YET, TELLS_TOPICS, TOLD_OUT, UNTOLD
+from kshark.analysis.rules.triggers import NOT_LATE_YET, NOT_PLAIN, TELLS_TOPICS, TOLD_OUT, UNTOLD
 from kshark.analysis.sessions.steps import FINAL, INITIAL, SUBSEQUENT
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import F
@@ -313,7 +313,7 @@ ROWS: Final = (
         machine=MEMBER,
         checks=(
             Check(sent_away, KINDS, (ELSEWHERE,), order=400),
-            Check(moved, KINDS, (ACCEPTED,)),
+            Check(moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN),
         ),
     ),
     Rule(

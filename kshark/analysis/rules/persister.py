@@ -16,7 +16,7 @@ from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.persister import NEWER_LEADER, NEWER_STATE, reply_due
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import FIRST_WRITE
+from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
 from kshark.api_keys import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_SHARE_GROUP_OFFSETS,
@@ -239,10 +239,10 @@ ROWS: Final = (
         causes=("negative", "went_back", "newer_state"),
         machine=PERSISTER,
         checks=(
-            Check(negative_state_epoch, apis=_STORES),
-            Check(went_back_and_was_fenced, apis=_STORES),
-            Check(fenced_by_a_known_state, apis=_STORES),
-            Check(fenced_by_some_state, apis=_STORES),
+            Check(negative_state_epoch, apis=_STORES, trigger=NOT_PLAIN),
+            Check(went_back_and_was_fenced, apis=_STORES, trigger=NOT_PLAIN),
+            Check(fenced_by_a_known_state, apis=_STORES, trigger=NOT_PLAIN),
+            Check(fenced_by_some_state, apis=_STORES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -260,8 +260,8 @@ ROWS: Final = (
         causes=("negative", "newer_leader"),
         machine=PERSISTER,
         checks=(
-            Check(fenced_by_a_known_leader, apis=_READS + _WRITES),
-            Check(fenced_by_some_leader, apis=_READS + _WRITES),
+            Check(fenced_by_a_known_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
+            Check(fenced_by_some_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -277,7 +277,10 @@ ROWS: Final = (
         source="Kafka: ShareCoordinatorShard",
         tickets=("KAFKA-19456",),
         machine=PERSISTER,
-        checks=(Check(state_epoch_went_back, apis=_STORES), Check(state_epoch_is_lower, apis=_STORES + _TELLS)),
+        checks=(
+            Check(state_epoch_went_back, apis=_STORES, trigger=NOT_PLAIN),
+            Check(state_epoch_is_lower, apis=_STORES + _TELLS, trigger=NOT_PLAIN),
+        ),
     ),
     Rule(
         number=113,
@@ -296,11 +299,11 @@ ROWS: Final = (
         causes=("not_initialized", "deleted", "refused_before"),
         machine=PERSISTER,
         checks=(
-            Check(read_too_early, apis=_READS),
-            Check(wrote_behind_a_deletion, apis=_WRITES),
-            Check(wrote_without_a_state, apis=_WRITES),
-            Check(wrote_once_more, apis=_WRITES),
-            Check(wrote_where_nothing_is_stored, apis=_WRITES),
+            Check(read_too_early, apis=_READS, trigger=NOT_PLAIN),
+            Check(wrote_behind_a_deletion, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(wrote_without_a_state, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(wrote_once_more, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(wrote_where_nothing_is_stored, apis=_WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -352,7 +355,7 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("coordinator_moved",),
         machine=PERSISTER,
-        checks=(Check(asked_the_wrong_broker),),
+        checks=(Check(asked_the_wrong_broker, trigger=NOT_PLAIN),),
     ),
     Rule(
         number=123,

@@ -9,7 +9,7 @@ from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.machines import SESSION
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_REFUSAL, TROUBLES
+from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
 from kshark.analysis.sessions.session_state import FLAPPING, LOOP
 from kshark.analysis.sessions.situation import Situation, goes_on_from
 from kshark.analysis.sessions.steps import (
@@ -92,7 +92,7 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(reopened, (INITIAL,), (ACCEPTED, FAILED_LATER)),),
+        checks=(Check(reopened, (INITIAL,), (ACCEPTED, FAILED_LATER), trigger=NOT_PLAIN),),
     ),
     Rule(
         number=30,
@@ -140,6 +140,6 @@ ROWS: Final = (
         source="Kafka: ShareSessionHandler",
         at="request",
         machine=SESSION,
-        checks=(Check(looped, (INITIAL,)),),
+        checks=(Check(looped, (INITIAL,), trigger=NOT_PLAIN),),
     ),
 )

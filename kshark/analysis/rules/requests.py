@@ -10,6 +10,7 @@ from kshark.analysis.machines import MEMBER, SESSION
 from kshark.analysis.members.heartbeats import INVALID
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import (
     FAILED_LATER,
@@ -107,7 +108,7 @@ ROWS: Final = (
         causes=("invalid_member_id",),
         machine=SESSION,
         checks=(
-            Check(named_badly, replies=(REJECTED_EARLY, UNCLEAR, FAILED_LATER, FAILED_REOPEN)),
+            Check(named_badly, replies=(REJECTED_EARLY, UNCLEAR, FAILED_LATER, FAILED_REOPEN), trigger=NOT_PLAIN),
             Check(named_too_long, replies=(INVALID,), order=220, machine=MEMBER),
         ),
     ),

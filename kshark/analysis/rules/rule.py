@@ -47,19 +47,29 @@ PROVED: Final = EXPLAINS
 class Check(Struct, frozen=True):
     """A function that looks at a machine's step and says what is wrong, or nothing.
 
-    `kinds`, `replies`: the steps of a session, or heartbeats, that it is about; it is called where `trigger` holds.
+    `kinds`, `replies` (None: any): the steps of a session, or heartbeats, that it is about; it is called where
+    `trigger` holds. The default is everywhere; another trigger declares that plain steps do not concern the check.
     `order`: its place among those that explain a refusal: the first one proved gives the refusal its one cause.
     `machine` None: the rule's. `about`: the situation that it looks at, where a machine has several; `apis`: of
     requests to share coordinators those that it is about, where not all."""
 
     look: Callable[[Any], Argument | None]
     kinds: Collection[Kind] = KINDS
-    replies: Collection[Reply | HeartbeatReply] = REPLIES
+    replies: Collection[Reply | HeartbeatReply] | None = None
     trigger: Trigger = ALWAYS
     order: int | None = None
     machine: Machine | None = None
     about: type = object
     apis: Collection[int] = ()
+
+    def is_about_reply(self, reply: Reply | HeartbeatReply) -> bool:
+        """True if the check is called at steps with this reply."""
+        return self.replies is None or reply in self.replies
+
+    @property
+    def concerns_plain(self) -> bool:
+        """True if the check may have something to say of a plain step: it declares nothing, and explains no refusal."""
+        return self.trigger is ALWAYS and self.order is None
 
 
 class Rule(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.in_flight import ARCHIVED, STORED
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
+from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)
@@ -245,9 +246,9 @@ ROWS: Final = (
         verdicts=NOTES_TOO,
         machine=PERSISTER,
         checks=(
-            Check(start_went_back, apis=_WRITES),
-            Check(start_is_below_the_stored_one, apis=_WRITES),
-            Check(told_a_lower_start, apis=(*_READS, READ_SHARE_GROUP_STATE_SUMMARY)),
+            Check(start_went_back, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(start_is_below_the_stored_one, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(told_a_lower_start, apis=(*_READS, READ_SHARE_GROUP_STATE_SUMMARY), trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -267,7 +268,10 @@ ROWS: Final = (
         causes=("negative",),
         at="request",
         machine=PERSISTER,
-        checks=(Check(refused_below_zero), Check(wrote_what_is_none, apis=_WRITES)),
+        checks=(
+            Check(refused_below_zero, trigger=NOT_PLAIN),
+            Check(wrote_what_is_none, apis=_WRITES, trigger=NOT_PLAIN),
+        ),
     ),
     Rule(
         number=115,
@@ -282,7 +286,10 @@ ROWS: Final = (
         tickets=("apache/kafka#23112",),
         at="request",
         machine=PERSISTER,
-        checks=(Check(counts_below_zero, apis=_WRITES), Check(counts_more_than_there_are, apis=_WRITES)),
+        checks=(
+            Check(counts_below_zero, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(counts_more_than_there_are, apis=_WRITES, trigger=NOT_PLAIN),
+        ),
     ),
     Rule(
         number=119,
@@ -299,6 +306,9 @@ ROWS: Final = (
         source="Kafka: ShareCoordinatorShard",
         blame=("broker",),
         machine=PERSISTER,
-        checks=(Check(told_less, apis=_READS), Check(refused_what_was_stored, apis=_READS + _WRITES)),
+        checks=(
+            Check(told_less, apis=_READS, trigger=NOT_PLAIN),
+            Check(refused_what_was_stored, apis=_READS + _WRITES, trigger=NOT_PLAIN),
+        ),
     ),
 )

@@ -9,6 +9,7 @@ from kshark.analysis.deliveries.record_situation import Acknowledging, Unserved
 from kshark.analysis.machines import IN_FLIGHT, SESSION
 from kshark.analysis.rules.refusals import refusal
 from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import FAILED_LATER, INITIAL, SUBSEQUENT
 
@@ -81,8 +82,8 @@ ROWS: Final = (
         machine=IN_FLIGHT,
         checks=(
             Check(topic_unknown, order=24, about=Acknowledging),
-            Check(fetched_topic_unknown, (INITIAL, SUBSEQUENT), (FAILED_LATER,), machine=SESSION),
-            Check(not_served, about=Unserved),
+            Check(fetched_topic_unknown, (INITIAL, SUBSEQUENT), (FAILED_LATER,), machine=SESSION, trigger=NOT_PLAIN),
+            Check(not_served, about=Unserved, trigger=NOT_PLAIN),
         ),
     ),
 )

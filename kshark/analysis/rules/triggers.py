@@ -1,8 +1,9 @@
 """Triggers: what has to be so about a step for a rule to be looked at. Each is told twice, for the session machine and
 for Spark's screen.
 
-A step at which no trigger of its rules holds takes the fast path; a member without such a step passes the screen
-unseen."""
+A step takes the fast path only if the machine calls it plain and every check of that machine declares by its trigger
+that it is not concerned. A member without other steps passes Spark's screen; a check that declares nothing (ALWAYS)
+lets nobody pass."""
 
 from __future__ import annotations
 
@@ -37,8 +38,10 @@ def compiled(triggers: Iterable[Trigger]) -> Callable[[Any, Any], object]:
     return test
 
 
-#: Every step.
+#: Every step, plain ones too. This is the default: who declares nothing is asked about everything, on every engine.
 ALWAYS: Final = Trigger("always", "true", "True")
+#: Every step but plain ones: those that the machine itself calls plain do not concern the rule.
+NOT_PLAIN: Final = Trigger("any step that is not plain")
 #: Steps whose epoch was not the one due.
 NOT_DUE: Final = Trigger("not due")
 #: The step behind a refusal.

@@ -12,6 +12,7 @@ from kshark.analysis.members.heartbeats import UNCLEAR
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
+from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.sessions.situation import Situation
 from kshark.analysis.sessions.steps import REJECTED_EARLY
 from kshark.api_keys import SHARE_GROUP_DESCRIBE
@@ -118,8 +119,8 @@ ROWS: Final = (
         verdicts=NOTES,
         machine=SESSION,
         checks=(
-            Check(switched_off, replies=(REJECTED_EARLY,)),
-            Check(switched_off, replies=(UNCLEAR,), machine=MEMBER),
+            Check(switched_off, replies=(REJECTED_EARLY,), trigger=NOT_PLAIN),
+            Check(switched_off, replies=(UNCLEAR,), machine=MEMBER, trigger=NOT_PLAIN),
         ),
         apis=(SHARE_GROUP_DESCRIBE,),
         when=ALWAYS,
