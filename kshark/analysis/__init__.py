@@ -15,8 +15,8 @@ from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.audit import Audit
 from kshark.analysis.deliveries.listing import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.deliveries.share_partition import Change
+from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.findings import in_packet_order
-from kshark.analysis.judge import REASONS
 from kshark.analysis.observed.coverage import Coverage, RuleCoverage
 from kshark.analysis.observed.observed import Observed, Observer, Refusal
 from kshark.analysis.packed_findings import PackedFindings

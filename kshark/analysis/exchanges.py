@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kshark.analysis.argument import EXCHANGE, Argument, refused_with
-from kshark.analysis.reading import call_of
+from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.verdict import Verdict, judged
 from kshark.conditions import compiled_together
 from kshark.model import Message

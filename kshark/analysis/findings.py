@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
-from kshark.analysis.argument import Argument, Place
+from kshark.analysis.facts.argument import Argument, Place
+from kshark.analysis.facts.brokers import End
+from kshark.analysis.facts.calls import Call
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.sessions.steps import Call
-from kshark.analysis.surroundings.brokers import End
 from kshark.analysis.verdict import Verdict
 from kshark.anomaly import Blame
 from kshark.model import Finding, Witness

@@ -9,15 +9,15 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.judge import Judgement
+from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.calls import Call, Sighting
+from kshark.analysis.facts.clock import Clock
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.oddity import Oddity
-from kshark.analysis.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.sessions.steps import Call, Sighting
-from kshark.analysis.surroundings.clock import Clock
-from kshark.analysis.surroundings.connections import Connection
 from kshark.analysis.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kshark.analysis.argument import EXCHANGE, Argument, Needs, Place
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Place
+from kshark.analysis.facts.brokers import By, End
+from kshark.analysis.facts.calls import Call
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.sessions.steps import Call
-from kshark.analysis.surroundings.brokers import By, End
-from kshark.analysis.surroundings.connections import Connection
 from kshark.anomaly import Blame
 from kshark.model import Closed
 

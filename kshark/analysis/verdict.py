@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from kshark.analysis.argument import Argument
-from kshark.analysis.judge import Judgement, judge
+from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.judge import Judgement, judge
 from kshark.analysis.rules.rule import Checked, Rule
 
 #: A remark is what a rule says of a step that it looks at anyway, an explanation why a step was refused.

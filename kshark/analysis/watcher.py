@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.verdict import Verdict
 from kshark.model import Message
 

@@ -10,9 +10,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kshark.analysis import Moment
+from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.operations.chains import ADMINISTRATION_APIS, Administration
 from kshark.analysis.operations.listing import Operation
-from kshark.analysis.reading import doubt_of
 from kshark.api_keys import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,

@@ -19,9 +19,9 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kshark.analysis.reading import SESSION_APIS, doubt_of
+from kshark.analysis.facts.reading import SESSION_APIS, doubt_of
+from kshark.analysis.facts.releases import TELLING
 from kshark.analysis.rules import BOOK
-from kshark.analysis.surroundings.releases import TELLING
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
 from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird

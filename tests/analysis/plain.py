@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kshark.analysis.facts.brokers import Broker, By, End
+from kshark.analysis.facts.calls import Answer, Step
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.members.members import Member
 from kshark.analysis.sessions.session_state import Branch, SessionState, State
-from kshark.analysis.sessions.steps import Answer, Step
-from kshark.analysis.surroundings.brokers import Broker, By, End
-from kshark.analysis.surroundings.connections import Connection
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Needs, StillOpen
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Needs, StillOpen
 from tests.analysis.plain import connection
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kshark.analysis.argument import EXCHANGE, Argument, Place
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Place
+from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.findings import Tally, finding_of, in_packet_order
-from kshark.analysis.judge import Judgement
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.verdict import Verdict
 from kshark.model import Finding, Witness

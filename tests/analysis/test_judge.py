@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from kshark.analysis import REASONS
-from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Place
-from kshark.analysis.judge import PENDING, Judgement, judge
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Place
+from kshark.analysis.facts.calls import Call
+from kshark.analysis.facts.clock import Clock
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.holes import Hole
+from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.sessions.session_state import State
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import Call
-from kshark.analysis.surroundings.clock import Clock
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.holes import Hole
 from tests.analysis.plain import MS, connection, session, step
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (

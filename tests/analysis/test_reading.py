@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from kshark.analysis.reading import answer_of, call_of, read_as, step_of
-from kshark.analysis.sessions.steps import Answer, Call, Leader, Reply
+from kshark.analysis.facts.calls import Answer, Call, Leader, Reply
+from kshark.analysis.facts.reading import answer_of, call_of, read_as, step_of
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.records import RecordsField, make_reader
 from tests.analysis.plain import connection

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Piece, Run, Stored
+from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.machines.in_flight import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -22,7 +23,6 @@ from kshark.analysis.machines.in_flight import (
     TERMINAL,
     Stage,
 )
-from kshark.analysis.sessions.steps import Step
 
 #: What a record may be stored as behind an acknowledgement; one that is released at its last delivery is archived.
 STORED_AS: Final[dict[int, frozenset[Stage]]] = {

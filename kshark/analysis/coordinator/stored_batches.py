@@ -9,8 +9,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from kshark.analysis.coordinator.state_steps import StateBatch, StateStep
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
+from kshark.analysis.facts.state_steps import StateBatch, StateStep
 
 #: So many Writes are kept as they came: most are done with, as the start offset passes them, before anybody asks what
 #: they come to.

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.coordinator.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.coordinator.stored_batches import StoredBatches
+from kshark.analysis.facts.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.machines.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 

@@ -14,9 +14,9 @@ from kshark.analysis.deliveries.lacking import OUTSIDE, Lacks, between, lacking
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.records_in_flight import Handed, Piece, came_later
 from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.facts.calls import Acquired, Span, Step
 from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
 from kshark.analysis.rules import triggers
-from kshark.analysis.sessions.steps import Acquired, Span, Step
 
 #: Each rule is looked at.
 ALL: Final = -1

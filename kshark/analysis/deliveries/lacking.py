@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from kshark.analysis.sessions.steps import Span
+from kshark.analysis.facts.calls import Span
 from kshark.records.spans import DATA, HOLED, UNREAD
 
 MISSING: Final = "missing"

@@ -15,9 +15,9 @@ from typing import Final
 
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, May
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import Partition
 from kshark.analysis.machines.in_flight import ACQUIRED
-from kshark.analysis.sessions.steps import Partition
-from kshark.analysis.surroundings.brokers import Broker
 
 #: So many locks may be of records that were acknowledged since, beside as many as there are ranges.
 _STALE: Final = 64

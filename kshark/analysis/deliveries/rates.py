@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.deliveries.records_in_flight import Run
+from kshark.analysis.facts.calls import Step
 from kshark.analysis.machines.in_flight import ACCEPT, REJECT, RELEASE
-from kshark.analysis.sessions.steps import Step
 
 #: Behind so many records counting begins anew: what was long ago says nothing of today.
 _WINDOW: Final = 1_000

@@ -16,7 +16,7 @@ from kshark.analysis.deliveries.record_situation import (
     Starving,
     Unserved,
 )
-from kshark.analysis.judge import PENDING, Judgement
+from kshark.analysis.facts.judge import PENDING, Judgement
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook

@@ -8,14 +8,14 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kshark.analysis.coordinator.persisting import Persisting
-from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.rates import Rate
 from kshark.analysis.deliveries.records_in_flight import Handed, Locked, Piece, Run
 from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.facts.calls import Answer, Batch, Partition, Step
+from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.machines.in_flight import RENEW
 from kshark.analysis.sessions.session_state import Hint, SessionState
-from kshark.analysis.sessions.steps import Answer, Batch, Partition, Step
 
 Fault = Literal["inverted", "overlap", "no_types", "types_count", "type_unknown", "renew_without_flag"]
 #: The highest type of acknowledgement, by version: RENEW came with 2 (KIP-1222).

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.coordinator.state_steps import StateBatch
 from kshark.analysis.deliveries.lacking import Lacks
 from kshark.analysis.deliveries.offset_ranges import Ranged
+from kshark.analysis.facts.calls import Batch, Step
+from kshark.analysis.facts.state_steps import StateBatch
 from kshark.analysis.machines.in_flight import ACQUIRED, ARCHIVED, AVAILABLE, STORED, TERMINAL, Stage
-from kshark.analysis.sessions.steps import Batch, Step
 
 #: A timer that is due may come so much later.
 TIMER_NS: Final = 100_000_000

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.coordinator.persisting import Persistence, concern
-from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import (
@@ -35,9 +34,10 @@ from kshark.analysis.deliveries.records_in_flight import (
 from kshark.analysis.deliveries.stored_records import UNEXPLAINED, keep_stored, settled
 from kshark.analysis.deliveries.window import Window
 from kshark.analysis.deliveries.worn import Worn
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import Answer, Call, Partition, Step
+from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, EVENT, LEAST_LIMIT, REJECT, RELEASE, RENEW, TERMINAL
-from kshark.analysis.sessions.steps import Answer, Call, Partition, Step
-from kshark.analysis.surroundings.brokers import Broker
 
 #: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long
 #: they last, they may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).

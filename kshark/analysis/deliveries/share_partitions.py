@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.coordinator.state_steps import StateStep
 from kshark.analysis.deliveries import fast_path
 from kshark.analysis.deliveries.given_up import given_up
 from kshark.analysis.deliveries.lock_times import LockTimes
@@ -26,12 +25,8 @@ from kshark.analysis.deliveries.sight import seen_since
 from kshark.analysis.deliveries.stranded import Stranded, may_have_acquired
 from kshark.analysis.deliveries.wide_partitions import WidePartitions
 from kshark.analysis.deliveries.window import LEAST
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.observed.coverage import Covering
-from kshark.analysis.rules import RuleBook
-from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
-from kshark.analysis.sessions.session_state import Hint, SessionState
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.brokers import End
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
     FINAL,
@@ -44,9 +39,14 @@ from kshark.analysis.sessions.steps import (
     Partition,
     Step,
 )
-from kshark.analysis.surroundings.brokers import End
-from kshark.analysis.surroundings.connections import Connection, Owner, User
-from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.facts.connections import Connection, Owner, User
+from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.state_steps import StateStep
+from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.observed.coverage import Covering
+from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
+from kshark.analysis.sessions.session_state import Hint, SessionState
 from kshark.analysis.verdict import Verdict
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kshark.analysis.facts.calls import Step
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import Step
 
 
 def seen_since(step: Step, session: SessionState) -> int | None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kshark import limits
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import FAILED_LATER, INVALID_EPOCH, Step
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import FAILED_LATER, INVALID_EPOCH, Step
-from kshark.analysis.surroundings.brokers import Broker
 
 #: Fetches of one group at one broker that are remembered.
 _MOST: Final = 16

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from kshark.analysis.deliveries.record_situation import Starving
 from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.deliveries.window import LEAST
+from kshark.analysis.facts.calls import ACCEPTED, Partition, Step
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import ACCEPTED, Partition, Step
 
 
 class WidePartitions:

@@ -7,9 +7,9 @@ from typing import Final
 
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import May, Piece
+from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.releases import Release
 from kshark.analysis.machines.in_flight import TERMINAL
-from kshark.analysis.sessions.steps import Step
-from kshark.analysis.surroundings.releases import Release
 
 #: How many offsets may be in flight by default, by release (group.share.partition.max.record.locks); in the others
 #: 2000.

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kshark.analysis.facts.machine import Machine
 from kshark.analysis.machines.connection import CONNECTION
 from kshark.analysis.machines.in_flight import IN_FLIGHT
-from kshark.analysis.machines.machine import Machine
 from kshark.analysis.machines.member import MEMBER
 from kshark.analysis.machines.persister import PERSISTER
 from kshark.analysis.machines.session import SESSION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.machines.machine import Machine
+from kshark.analysis.facts.machine import Machine
 
 #: No API of its own: a rule names those it looks at.
 CONNECTION: Final = Machine(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 from typing import Final
 
-from kshark.analysis.machines.machine import Machine
+from kshark.analysis.facts.machine import Machine
 from kshark.api_keys import (
     INITIALIZE_SHARE_GROUP_STATE,
     READ_SHARE_GROUP_STATE,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from kshark.analysis.machines.machine import Machine
-from kshark.analysis.members.heartbeats import (
+from kshark.analysis.facts.calls import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
+from kshark.analysis.facts.heartbeats import (
     ACCEPTED,
     ELSEWHERE,
     FENCED,
@@ -23,7 +23,7 @@ from kshark.analysis.members.heartbeats import (
     Beat,
     HeartbeatReply,
 )
-from kshark.analysis.sessions.steps import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
+from kshark.analysis.facts.machine import Machine
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 
 

@@ -3,15 +3,15 @@
 
 Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.4 did on the wire. Read raises the
 stored leader epoch, Initialize alone sets the state epoch; what a Write did to both before 4.2 says
-kshark.analysis.surroundings.releases."""
+kshark.analysis.facts.releases."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final
 
-from kshark.analysis.coordinator.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, Reply
-from kshark.analysis.machines.machine import Machine
+from kshark.analysis.facts.machine import Machine
+from kshark.analysis.facts.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, Reply
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,

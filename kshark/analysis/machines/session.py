@@ -2,15 +2,15 @@
 answer.
 
 Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in
-4.0 to 4.4, except where kshark.analysis.surroundings.releases says otherwise."""
+4.0 to 4.4, except where kshark.analysis.facts.releases says otherwise."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final
 
-from kshark.analysis.machines.machine import Machine
-from kshark.analysis.sessions.steps import Kind, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import Kind, Reply, Step, next_epoch
+from kshark.analysis.facts.machine import Machine
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
 #: The state "no session": expected epochs are 1 or more.

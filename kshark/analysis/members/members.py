@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark import limits
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, Step
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
 from kshark.analysis.machines.member import MemberState
-from kshark.analysis.members.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
-from kshark.analysis.sessions.steps import FINAL, INITIAL, Partition, Step
-from kshark.analysis.surroundings.brokers import Broker
-from kshark.analysis.surroundings.connections import Connection
 
 #: Assignments of one member that are remembered.
 _ASSIGNMENTS: Final = 16

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from kshark.analysis.deliveries.share_partition import SharePartition
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import SUBSEQUENT, Partition
+from kshark.analysis.facts.heartbeats import FENCED, Beat
 from kshark.analysis.machines.member import ABSENT, MemberState, Relation, proved_alone, relations, states_after
-from kshark.analysis.members.heartbeats import FENCED, Beat
 from kshark.analysis.members.members import Member
-from kshark.analysis.sessions.steps import SUBSEQUENT, Partition
-from kshark.analysis.surroundings.brokers import Broker
 
 #: Standings that are followed at the same time; with more of them nothing is known.
 _STATES: Final = 16

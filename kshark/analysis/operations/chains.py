@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kshark import limits
+from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.holes import Hole, Holes
+from kshark.analysis.facts.reading import partitions_of
 from kshark.analysis.operations.listing import Kind, Lack, Operation, OperationPartition, StateRequest
 from kshark.analysis.operations.requests import ADMIN_REQUESTS, body_of, operation_of
-from kshark.analysis.reading import partitions_of
-from kshark.analysis.sessions.steps import Partition
-from kshark.analysis.surroundings.holes import Hole, Holes
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,

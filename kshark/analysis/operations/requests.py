@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.operations.listing import Kind, Lack, Operation, OperationPartition, Outcome
-from kshark.analysis.reading import doubt_of
 from kshark.api_keys import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_GROUPS,

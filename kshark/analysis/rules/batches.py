@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from kshark.analysis.argument import Argument
 from kshark.analysis.deliveries.record_situation import Acknowledging, Fault
+from kshark.analysis.facts.argument import Argument
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.rules.causes import CAUSES
 from kshark.analysis.rules.refusals import refusal, told

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Kind
+from kshark.analysis.facts.heartbeats import HeartbeatReply
 from kshark.analysis.machines import MEMBER, SESSION, Machine
-from kshark.analysis.members.heartbeats import HeartbeatReply
 from kshark.analysis.rules.rule import KINDS, REPLIES, Checked, Rule
 from kshark.analysis.rules.triggers import Trigger, compiled
 from kshark.analysis.sessions.situation import SessionEnd
-from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Kind
 
 Checks = Mapping[tuple[Kind, Any], tuple[Checked, ...]]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.argument import EXCHANGE, Argument, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, Argument, StillOpen
+from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step, next_epoch
 from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
 from kshark.analysis.sessions.echoes import is_again, may_be_copy, may_be_one
 from kshark.analysis.sessions.session_state import WentOn
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step, next_epoch
 
 _REFUSED: Final = (INVALID_EPOCH,)
 

@@ -6,15 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
-from kshark.analysis.judge import Judgement
-from kshark.analysis.machines import SESSION
-from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
-from kshark.analysis.sessions.session_state import EndCause
-from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
+from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
     LIMIT_REACHED,
@@ -24,7 +17,14 @@ from kshark.analysis.sessions.steps import (
     Call,
     Step,
 )
-from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.releases import all_say
+from kshark.analysis.machines import SESSION
+from kshark.analysis.machines.session import ABSENT
+from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
+from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
+from kshark.analysis.sessions.session_state import EndCause
+from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
 from kshark.analysis.verdict import Verdict
 
 #: Epochs that need a session.

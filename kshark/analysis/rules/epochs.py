@@ -11,13 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
-from kshark.analysis.machines import SESSION
-from kshark.analysis.members.members import REQUEST_TIMEOUT_NS
-from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API
-from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FINAL,
     INITIAL,
@@ -30,6 +25,11 @@ from kshark.analysis.sessions.steps import (
     UNCLEAR,
     next_epoch,
 )
+from kshark.analysis.machines import SESSION
+from kshark.analysis.members.members import REQUEST_TIMEOUT_NS
+from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
+from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API
+from kshark.analysis.sessions.situation import Situation
 
 _REFUSED: Final = (INVALID_EPOCH,)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.deliveries.lacking import MISSING, between, recorded
 from kshark.analysis.deliveries.record_situation import Acknowledging
 from kshark.analysis.deliveries.records_in_flight import Hold, Run, runs_of
+from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE
 from kshark.analysis.rules.refusals import told

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.deliveries.record_situation import Acquiring, Starving
 from kshark.analysis.deliveries.window import usual_size
+from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.machines.in_flight import ACQUIRED
 from kshark.analysis.rules.rule import NOTES, Check, Rule

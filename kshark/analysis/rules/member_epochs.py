@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.facts.calls import INITIAL, NEGATIVE, SUBSEQUENT
+from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, INVALID, Beat
 from kshark.analysis.machines import MEMBER
 from kshark.analysis.machines.member import AHEAD, BEHIND
-from kshark.analysis.members.heartbeats import ACCEPTED, FENCED, INVALID, Beat
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN, NOT_PLAIN
-from kshark.analysis.sessions.steps import INITIAL, NEGATIVE, SUBSEQUENT
 
 
 def _after_last(now: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:

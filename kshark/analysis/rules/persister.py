@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.enums import CoordinatorType, ErrorCode
-from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
-from kshark.analysis.coordinator.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
 from kshark.analysis.coordinator.stored_state import Storing
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.persister import NEWER_LEADER, NEWER_STATE, reply_due
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule

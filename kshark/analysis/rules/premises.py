@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kshark.analysis.machines.in_flight import RENEW
-from kshark.analysis.members.heartbeats import OUT
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
     LAST_EPOCH,
@@ -20,6 +18,8 @@ from kshark.analysis.sessions.steps import (
     UNCLEAR,
     Step,
 )
+from kshark.analysis.facts.heartbeats import OUT
+from kshark.analysis.machines.in_flight import RENEW
 
 # -- sessions
 

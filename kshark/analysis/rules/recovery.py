@@ -5,14 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument
-from kshark.analysis.machines import SESSION
-from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
-from kshark.analysis.sessions.session_state import FLAPPING, LOOP
-from kshark.analysis.sessions.situation import Situation, goes_on_from
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
     INITIAL,
@@ -21,6 +15,12 @@ from kshark.analysis.sessions.steps import (
     SUBSEQUENT,
     Kind,
 )
+from kshark.analysis.machines import SESSION
+from kshark.analysis.machines.session import ABSENT
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
+from kshark.analysis.sessions.session_state import FLAPPING, LOOP
+from kshark.analysis.sessions.situation import Situation, goes_on_from
 
 #: A request that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.enums import AcknowledgeType
-from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.machines import MEMBER, SESSION
-from kshark.analysis.members.heartbeats import INVALID
-from kshark.analysis.members.situation import MemberSituation
-from kshark.analysis.rules.rule import Check, Rule
-from kshark.analysis.rules.triggers import NOT_PLAIN
-from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.calls import (
     FAILED_LATER,
     FAILED_REOPEN,
     LONGEST_MEMBER_ID,
@@ -20,7 +14,13 @@ from kshark.analysis.sessions.steps import (
     UNCLEAR,
     has_uuid,
 )
-from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.facts.heartbeats import INVALID
+from kshark.analysis.facts.releases import all_say
+from kshark.analysis.machines import MEMBER, SESSION
+from kshark.analysis.members.situation import MemberSituation
+from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.rules.triggers import NOT_PLAIN
+from kshark.analysis.sessions.situation import Situation
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
 

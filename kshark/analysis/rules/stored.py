@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.argument import ABSENCE, EXCHANGE, Argument, Needs
-from kshark.analysis.coordinator.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.coordinator.stored_batches import Kept, rank_of
 from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, Needs
+from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.in_flight import ARCHIVED, STORED
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule

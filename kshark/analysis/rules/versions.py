@@ -6,15 +6,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.calls import REJECTED_EARLY
+from kshark.analysis.facts.heartbeats import UNCLEAR
 from kshark.analysis.machines import MEMBER, SESSION
-from kshark.analysis.members.heartbeats import UNCLEAR
 from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import REJECTED_EARLY
 from kshark.api_keys import SHARE_GROUP_DESCRIBE
 from kshark.conditions import ALWAYS, F, any_of
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.calls import Sighting
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.sessions.steps import Sighting
 
 
 def impossible(odd: Oddity) -> Argument | None:

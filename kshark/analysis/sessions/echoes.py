@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kshark import limits
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, Step
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.members.members import Member
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Acquired, Answer, Step
-from kshark.analysis.surroundings.connections import Connection
 
 #: So many requests in a row that the other connection did not carry show that it does not carry the same any more.
 _MISSED: Final = 16

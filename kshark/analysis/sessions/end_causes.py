@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.releases import BEHAVIOUR, all_say
 from kshark.analysis.sessions.session_state import EndCause, SessionState, State
-from kshark.analysis.sessions.steps import Step
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import BEHAVIOUR, all_say
 
 #: An end cause with its place among them: those that a broker noticed at once by their time, late ones behind all
 #: others.

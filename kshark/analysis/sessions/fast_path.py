@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Step, next_epoch
 from kshark.analysis.sessions.session_state import Branch, SessionState, State
-from kshark.analysis.sessions.steps import ACCEPTED, SUBSEQUENT, Step, next_epoch
 
 
 def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:

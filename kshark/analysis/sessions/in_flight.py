@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
     FAILED_REOPEN,

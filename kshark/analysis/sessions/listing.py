@@ -11,10 +11,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.analysis.packed import Packed
-from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.brokers import End
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FINAL,
     INVALID_EPOCH,
@@ -26,9 +24,11 @@ from kshark.analysis.sessions.steps import (
     Reply,
     Step,
 )
-from kshark.analysis.surroundings.brokers import End
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.releases import all_say
+from kshark.analysis.packed import Packed
+from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.sessions.situation import Situation
 from kshark.model import Finding, Witness
 
 #: Causes of a refusal that end a session, in the words for how it ended.

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kshark.analysis.machines.session import ABSENT, Then, due_after, proved_alone, thens
-from kshark.analysis.sessions.end_causes import end_causes
-from kshark.analysis.sessions.session_state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
-from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_REOPEN,
     INVALID_EPOCH,
@@ -24,7 +20,11 @@ from kshark.analysis.sessions.steps import (
     Step,
     next_epoch,
 )
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.machines.session import ABSENT, Then, due_after, proved_alone, thens
+from kshark.analysis.sessions.end_causes import end_causes
+from kshark.analysis.sessions.session_state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
+from kshark.analysis.sessions.situation import Situation
 
 #: Branches that are followed at the same time; with more of them nothing is known.
 _BRANCHES: Final = 64

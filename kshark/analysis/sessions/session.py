@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark import limits
-from kshark.analysis.argument import EXCHANGE, Argument
-from kshark.analysis.judge import PENDING, Judgement, judge
+from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.brokers import Broker, End
+from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
+from kshark.analysis.facts.connections import Connection, Owner
+from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.machines import SESSION
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook, connections, ends, epochs
@@ -22,9 +25,6 @@ from kshark.analysis.sessions.listing import Listing
 from kshark.analysis.sessions.possible import conclude, situation
 from kshark.analysis.sessions.session_state import SessionState
 from kshark.analysis.sessions.situation import SessionEnd, Situation
-from kshark.analysis.sessions.steps import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
-from kshark.analysis.surroundings.brokers import Broker, End
-from kshark.analysis.surroundings.connections import Connection, Owner
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 #: What is said of refusals that nothing explains.

@@ -10,11 +10,8 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.members.heartbeats import Beat
-from kshark.analysis.members.members import Member, may_have_crossed
-from kshark.analysis.sessions.in_flight import InFlight, nothing
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.brokers import Broker, End
+from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
     FINAL,
@@ -30,9 +27,12 @@ from kshark.analysis.sessions.steps import (
     Reply,
     Step,
 )
-from kshark.analysis.surroundings.brokers import Broker, End
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import ANY_RELEASE, Release, both, releases_answering
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.heartbeats import Beat
+from kshark.analysis.facts.releases import ANY_RELEASE, Release, both, releases_answering
+from kshark.analysis.machines.session import ABSENT
+from kshark.analysis.members.members import Member, may_have_crossed
+from kshark.analysis.sessions.in_flight import InFlight, nothing
 from kshark.api_keys import SHARE_FETCH
 
 #: Connections of one session whose last request is remembered, and connections of replaced sessions.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import NamedTuple
 
+from kshark.analysis.facts.brokers import End
+from kshark.analysis.facts.calls import SUBSEQUENT, Reply, Step, next_epoch
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.sessions.echoes import is_again, may_be_copy
 from kshark.analysis.sessions.session_state import Branch, EndCause, SessionState, State, Trace
-from kshark.analysis.sessions.steps import SUBSEQUENT, Reply, Step, next_epoch
-from kshark.analysis.surroundings.brokers import End
-from kshark.analysis.surroundings.connections import Connection
 
 #: End causes that are nobody's fault.
 ORDINARY = ("connection_closed", "broker_restart", "evicted", "session_limit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kshark.analysis.coordinator.state_steps import FAILED, UNANSWERED, StateStep, state_steps
+from kshark.analysis.facts.state_steps import FAILED, UNANSWERED, StateStep, state_steps
 from kshark.model import Exchange
 from tests.analysis.coordinators import ACCEPTED, Sender
 from tests.analysis.plain import connection

@@ -10,8 +10,8 @@ import pytest
 from kshark.analysis.deliveries.locks import GroupLocks, Locks
 from kshark.analysis.deliveries.offset_ranges import OffsetRanges
 from kshark.analysis.deliveries.records_in_flight import Hold, May, Record
+from kshark.analysis.facts.calls import Partition
 from kshark.analysis.machines.in_flight import ACQUIRED
-from kshark.analysis.sessions.steps import Partition
 from tests.analysis.plain import step
 
 MEMBERS = "abcdef"

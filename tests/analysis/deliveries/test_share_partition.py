@@ -10,10 +10,10 @@ import pytest
 from kshark.analysis.deliveries.locks import GroupLocks
 from kshark.analysis.deliveries.records_in_flight import Handed, Run, Stored, runs_of
 from kshark.analysis.deliveries.share_partition import Change, SharePartition
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import Batch, Step
+from kshark.analysis.facts.releases import Release
 from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
-from kshark.analysis.sessions.steps import Batch, Step
-from kshark.analysis.surroundings.brokers import Broker
-from kshark.analysis.surroundings.releases import Release
 from tests.analysis.plain import MS, connection, step
 from tests.conversation import BROKER
 

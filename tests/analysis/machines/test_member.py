@@ -7,6 +7,8 @@ from itertools import product
 
 import pytest
 
+from kshark.analysis.facts.calls import Answer, Kind
+from kshark.analysis.facts.heartbeats import Beat, HeartbeatReply
 from kshark.analysis.machines.member import (
     ABSENT,
     AFTER,
@@ -23,8 +25,6 @@ from kshark.analysis.machines.member import (
     relations,
     states_after,
 )
-from kshark.analysis.members.heartbeats import Beat, HeartbeatReply
-from kshark.analysis.sessions.steps import Answer, Kind
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 from tests.analysis.plain import connection
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from kshark.analysis import RULES, Analyzer, Rule
-from kshark.analysis.coordinator.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN
 from kshark.analysis.coordinator.stored_state import Storing
+from kshark.analysis.facts.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN
 from kshark.analysis.machines import PERSISTER
 from kshark.analysis.machines.persister import PERSISTER_REPLY, Held, reply_due
 from kshark.analysis.rules import RuleBook

@@ -6,6 +6,8 @@ from itertools import product
 
 import pytest
 
+from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.machines.session import (
     ABSENT,
     AFTER,
@@ -16,8 +18,6 @@ from kshark.analysis.machines.session import (
     proved_alone,
     thens,
 )
-from kshark.analysis.sessions.steps import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
-from kshark.analysis.surroundings.connections import Connection
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 from tests.analysis.reference import ReferenceBroker, Session

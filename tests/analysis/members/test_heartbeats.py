@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from kshark.analysis.members.heartbeats import ACCEPTED, ELSEWHERE, FENCED, UNANSWERED, UNCLEAR, Beat, beat_of
-from kshark.analysis.sessions.steps import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
+from kshark.analysis.facts.calls import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
+from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FENCED, UNANSWERED, UNCLEAR, Beat, beat_of
 from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 from tests.analysis.plain import connection
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
+from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.members.members import Member, Members, NotAssigned
-from kshark.analysis.surroundings.brokers import Broker
 from tests.analysis.rules.promises.partitions import phantom
 from tests.analysis.talks import assigned, handed, unchanged
 from tests.conversation import BROKER, Conversation, findings, note, unknown

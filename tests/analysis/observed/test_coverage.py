@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from kshark.analysis import RULES, Analyzer, Coverage, RuleCoverage
-from kshark.analysis.sessions.steps import LAST_EPOCH
+from kshark.analysis.facts.calls import LAST_EPOCH
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises import PROMISES, Promise
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, INVALID_REQUEST, handed, left, opened, unchanged

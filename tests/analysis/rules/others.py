@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.argument import EXCHANGE, Argument
+from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.machines import CONNECTION, PERSISTER, Machine
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.api_keys import API_VERSIONS, METADATA

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kshark.analysis.argument import EXCHANGE, Argument
 from kshark.analysis.deliveries.record_situation import (
     Acknowledging,
     Acquiring,
@@ -17,6 +16,7 @@ from kshark.analysis.deliveries.record_situation import (
     Starving,
     Unserved,
 )
+from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.machines import CONNECTION, IN_FLIGHT, MEMBER, PERSISTER, SESSION, Machine
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.sessions.situation import SessionEnd

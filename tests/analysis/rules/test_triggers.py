@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from kshark.analysis import RULES
-from kshark.analysis.members.heartbeats import Beat
+from kshark.analysis.facts.calls import Listed, Step
+from kshark.analysis.facts.heartbeats import Beat
 from kshark.analysis.members.members import Assignment
 from kshark.analysis.rules.triggers import (
     ACKNOWLEDGED_ONLY,
@@ -21,7 +22,6 @@ from kshark.analysis.rules.triggers import (
     compiled,
 )
 from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.steps import Listed, Step
 from tests.analysis.plain import connection, session, step
 from tests.shared import ROOT
 

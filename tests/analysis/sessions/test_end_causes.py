@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.releases import Release
 from kshark.analysis.sessions.end_causes import end_causes
 from kshark.analysis.sessions.session_state import EndCause, SessionState, State
-from kshark.analysis.sessions.steps import Step
-from kshark.analysis.surroundings.brokers import Broker
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import Release
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import broker_closes, caused, opened
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation

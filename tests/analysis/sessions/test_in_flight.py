@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark import limits
+from kshark.analysis.facts.calls import Batch, Listed, Reply, Step
 from kshark.analysis.sessions.in_flight import Held, InFlight
-from kshark.analysis.sessions.steps import Batch, Listed, Reply, Step
 from tests.analysis.plain import step
 from tests.analysis.talks import handed
 from tests.conversation import Conversation, findings, note

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, Step
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.holes import Hole
+from kshark.analysis.facts.releases import Release
 from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.sessions.possible import conclude, situation
 from kshark.analysis.sessions.session_state import REPLACED, EndCause, SessionState, State
 from kshark.analysis.sessions.situation import Situation
-from kshark.analysis.sessions.steps import ACCEPTED, Answer, Listed, Step
-from kshark.analysis.surroundings.brokers import Broker
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.holes import Hole
-from kshark.analysis.surroundings.releases import Release
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import caused, opened
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation, unknown, violation

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from kshark.analysis.sessions.steps import (
+from kshark.analysis.facts.calls import (
     LAST_EPOCH,
     Answer,
     Batch,

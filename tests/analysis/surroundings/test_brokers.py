@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kshark import limits
-from kshark.analysis.surroundings.brokers import Broker, Brokers, Restart
-from kshark.analysis.surroundings.holes import Hole
-from kshark.analysis.surroundings.releases import ANY_RELEASE, Release
+from kshark.analysis.facts.brokers import Broker, Brokers, Restart
+from kshark.analysis.facts.holes import Hole
+from kshark.analysis.facts.releases import ANY_RELEASE, Release
 from kshark.model import Message
 from tests.analysis.plain import BROKER, end
 from tests.analysis.talks import broker_closes, caused, metadata, opened

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
-from kshark.analysis.surroundings.clock import Clock
-from kshark.analysis.surroundings.connections import Connection, Connections
-from kshark.analysis.surroundings.holes import Hole
+from kshark.analysis.facts.brokers import Broker, Brokers, By, End
+from kshark.analysis.facts.clock import Clock
+from kshark.analysis.facts.connections import Connection, Connections
+from kshark.analysis.facts.holes import Hole
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed
 from tests.analysis.plain import BROKER, MS, connection, end, flow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
-from kshark.analysis.surroundings.holes import Hole, Holes
+from kshark.analysis.facts.holes import Hole, Holes
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.surroundings.releases import (
+from kshark.analysis.facts.releases import (
     ANY_RELEASE,
     BEHAVIOUR,
     Release,

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from dissectors.enums import ShareAcquireMode
-from kshark.analysis.sessions.steps import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Span, Step
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.facts.calls import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Span, Step
+from kshark.analysis.facts.connections import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
 from kshark.endpoints import endpoint

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec import UNSET
 
 from dissectors.enums import ErrorCode
-from kshark.analysis.reading import partitions_of, read_as
-from kshark.analysis.sessions.steps import FINAL, INITIAL, SUBSEQUENT, Call, Kind, Partition
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT, Call, Kind, Partition
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.reading import partitions_of, read_as
 from kshark.model import Message
 
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dissectors.enums import ErrorCode
-from kshark.analysis.sessions.steps import Call, Partition
-from kshark.analysis.surroundings.brokers import End
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.facts.brokers import End
+from kshark.analysis.facts.calls import Call, Partition
+from kshark.analysis.facts.connections import Connection
 from kshark.anomaly import Blame
 
 _ERRORS: Final = {error.value: error.name for error in ErrorCode}
@@ -26,8 +26,8 @@ class Proof(Protocol):
     """Something that the capture may show later."""
 
     def holds(self) -> bool | str | None:
-        """None while that cannot be told yet; a word of kshark.analysis.judge.REASONS where it never can, `refuted`
-        where all is well."""
+        """None while that cannot be told yet; a word of kshark.analysis.facts.judge.REASONS where it never can,
+        `refuted` where all is well."""
 
 
 class StillOpen(NamedTuple):

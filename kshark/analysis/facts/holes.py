@@ -9,7 +9,8 @@ from kshark import limits
 
 
 class Hole(NamedTuple):
-    """Something is missing between two packets; `reason` is why, in the words of kshark.analysis.judge.REASONS."""
+    """Something is missing between two packets; `reason` is why, in the words of
+    kshark.analysis.facts.judge.REASONS."""
 
     first_packet: int
     last_packet: int

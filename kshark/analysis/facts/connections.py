@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from kshark.analysis.surroundings.brokers import Broker, Brokers, By, End
-from kshark.analysis.surroundings.clock import Clock
-from kshark.analysis.surroundings.holes import Hole, Holes
+from kshark.analysis.facts.brokers import Broker, Brokers, By, End
+from kshark.analysis.facts.clock import Clock
+from kshark.analysis.facts.holes import Hole, Holes
 from kshark.endpoints import host_of
 from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
 

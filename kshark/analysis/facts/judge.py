@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Final, NamedTuple, Protocol
 
-from kshark.analysis.argument import Argument
-from kshark.analysis.surroundings.connections import Connection
+from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.connections import Connection
 
 #: Why a finding is unknown: the stable word, and what it means.
 REASONS: Final = {

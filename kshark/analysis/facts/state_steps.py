@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET, Struct
 
 from dissectors.enums import ErrorCode
-from kshark.analysis.reading import call_of
-from kshark.analysis.sessions.steps import Call, Partition
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.facts.calls import Call, Partition
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.reading import call_of
+from kshark.analysis.facts.releases import all_say
 from kshark.api_keys import READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.model import Message
 

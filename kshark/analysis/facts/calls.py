@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.surroundings.connections import Connection
-from kshark.analysis.surroundings.releases import all_say
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.releases import all_say
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis.surroundings.holes import Hole, Holes
-from kshark.analysis.surroundings.releases import ANY_RELEASE, TELLING, Release, releases_offering
+from kshark.analysis.facts.holes import Hole, Holes
+from kshark.analysis.facts.releases import ANY_RELEASE, TELLING, Release, releases_offering
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint
 from kshark.model import Message

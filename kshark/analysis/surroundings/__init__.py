@@ -1,1 +1,0 @@
-"""What verdicts depend on beside the exchanges themselves: brokers, connections, holes, clocks, releases."""
