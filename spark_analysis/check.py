@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kshark.analysis import Observed, in_packet_order
-from kshark.analysis.deliveries.window import USUAL
+from kshark.analysis.states.partition.window import USUAL
 from kshark.model import Finding
 from kshark.output.notes import Notes
 from spark_analysis.buckets import Bucketed, judged

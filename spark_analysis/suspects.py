@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kshark.analysis import APIS, Observed
-from kshark.analysis.deliveries.window import USUAL, usual_size
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.rules import BOOK
+from kshark.analysis.states.partition.window import USUAL, usual_size
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.exchange.owner import owner_of
 from kshark.link.disorder import DISORDERS

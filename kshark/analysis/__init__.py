@@ -14,7 +14,6 @@ from __future__ import annotations
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.audit import Audit
 from kshark.analysis.deliveries.listing import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
-from kshark.analysis.deliveries.share_partition import Change
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.findings import in_packet_order
 from kshark.analysis.observed.coverage import Coverage, RuleCoverage
@@ -32,6 +31,7 @@ from kshark.analysis.sessions.listing import (
     ShareSession,
     Told,
 )
+from kshark.analysis.states.partition.share_partition import Change
 
 __all__ = [
     "APIS",

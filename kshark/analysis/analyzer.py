@@ -28,8 +28,6 @@ from kshark import limits
 from kshark.analysis.coordinator.persister import Persister
 from kshark.analysis.deliveries.listing import Holder, InFlightState, holders_of, state_of
 from kshark.analysis.deliveries.of_clusters import ClusterDeliveries
-from kshark.analysis.deliveries.record_situation import Acknowledging
-from kshark.analysis.deliveries.share_partition import Change
 from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
@@ -39,16 +37,18 @@ from kshark.analysis.facts.connections import Connection, Connections
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.findings import Tally, finding_of
-from kshark.analysis.members.members import Members
 from kshark.analysis.members.memberships import Memberships
 from kshark.analysis.observed.coverage import Coverage, Covering
 from kshark.analysis.oddities import Oddities
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import forgotten
-from kshark.analysis.sessions.echoes import HandedOut
 from kshark.analysis.sessions.listing import Listed, Listing
 from kshark.analysis.sessions.session import UNEXPLAINED, ShareSessionRunner
-from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.states.member.state import Members
+from kshark.analysis.states.partition.share_partition import Change
+from kshark.analysis.states.partition.situations import Acknowledging
+from kshark.analysis.states.session.copies import HandedOut
+from kshark.analysis.states.session.state import SessionState
 from kshark.analysis.verdict import Verdict
 from kshark.analysis.visits import Visits
 from kshark.analysis.watcher import Watcher

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from kshark.analysis import Moment
 from kshark.analysis.facts.reading import doubt_of
-from kshark.analysis.operations.chains import ADMINISTRATION_APIS, Administration
-from kshark.analysis.operations.listing import Operation
+from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
+from kshark.analysis.states.operations.listing import Operation
 from kshark.api_keys import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,

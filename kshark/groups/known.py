@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis import Moment
-from kshark.analysis.operations.listing import READS, Operation
+from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.endpoints import host_of
 from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source, Tasks
 from kshark.groups.sight import Sight

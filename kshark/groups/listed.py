@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from kshark.analysis import Moment
-from kshark.analysis.operations.listing import Operation
+from kshark.analysis.states.operations.listing import Operation
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
 #: What a Streams task is for: to do the work, to take over from whoever does, or to be made ready for that.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dissectors.enums import AcknowledgeType
 from kshark import limits
-from kshark.analysis.deliveries.offset_ranges import OffsetRanges
+from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.groups.listed import Acknowledging
 
 _FINAL: Final = -1

@@ -12,9 +12,9 @@ from typing import Final
 from dissectors.enums import ApiKey, ErrorCode
 from dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
-from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.causes import CAUSES
 from kshark.analysis.sessions.session import UNEXPLAINED
+from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.condition import ALWAYS, Condition
 from kshark.conditions.fields import COMMON

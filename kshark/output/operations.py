@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissectors.enums import ErrorCode
-from kshark.analysis.operations.listing import READS, Kind, Operation, OperationPartition
+from kshark.analysis.states.operations.listing import READS, Kind, Operation, OperationPartition
 from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, safe

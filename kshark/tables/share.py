@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kshark.analysis.deliveries.lacking import lacking
 from kshark.analysis.facts.calls import Span
 from kshark.analysis.facts.reading import spans_known
+from kshark.analysis.states.partition.missing_offsets import lacking
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import any_of, size
 from kshark.model import Exchange, Message

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from kshark.analysis.machines import IN_FLIGHT, MEMBER, PERSISTER, SESSION
 from kshark.analysis.rules import BOOK
+from kshark.analysis.states.tables import IN_FLIGHT, MEMBER, PERSISTER, SESSION
 from spark_analysis.rows import collected, frame_of
 from spark_analysis.screen.exchanges import told_by_exchanges
 from spark_analysis.screen.heartbeats import heartbeats_of

@@ -15,7 +15,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kshark.analysis.facts.calls import LEAVING
-from kshark.analysis.members.members import SETTLED_NS
+from kshark.analysis.states.member.state import SETTLED_NS
 from spark_analysis.screen.keys import any_of, keys
 from spark_analysis.screen.numbers import numbers
 from spark_analysis.slices import Slice, in_slices, row_groups, slices_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from kshark.analysis.machines.in_flight import ACCEPT
+from kshark.analysis.states.tables.in_flight import ACCEPT
 from spark_analysis.rows import Batches
 from spark_analysis.screen.numbers import cells, mixed, numbers
 from spark_analysis.screen.pieces import NONE, Pieces, Truths, joined, not_plain, step_of, together

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kshark.analysis.operations.chains import Administration
-from kshark.analysis.operations.listing import Operation
+from kshark.analysis.states.operations.chains import Administration
+from kshark.analysis.states.operations.listing import Operation
 from tests.conversation import TOPIC, Asked, Connection, Conversation, Thinned, events
 
 

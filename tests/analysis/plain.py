@@ -10,8 +10,8 @@ from typing import Any
 from kshark.analysis.facts.brokers import Broker, By, End
 from kshark.analysis.facts.calls import Answer, Step
 from kshark.analysis.facts.connections import Connection
-from kshark.analysis.members.members import Member
-from kshark.analysis.sessions.session_state import Branch, SessionState, State
+from kshark.analysis.states.member.state import Member
+from kshark.analysis.states.session.state import Branch, SessionState, State
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 

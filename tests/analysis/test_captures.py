@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kshark.analysis import RULES
-from kshark.analysis.machines import IN_FLIGHT
+from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.model import Finding
 from tests.shared import CAPTURES
 from tests.thinning import Mask, Whole, findings_of

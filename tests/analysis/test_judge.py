@@ -13,8 +13,8 @@ from kshark.analysis.facts.clock import Clock
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.sessions.session_state import State
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.state import State
 from tests.analysis.plain import MS, connection, session, step
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (

@@ -14,18 +14,18 @@ from pathlib import Path
 from msgspec import structs
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
-from kshark.analysis.coordinator.stored_state import Storing
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
-from kshark.analysis.deliveries.records_in_flight import Handed, Hold, Piece, Record, runs_of
-from kshark.analysis.deliveries.share_partition import SharePartition
-from kshark.analysis.deliveries.stranded import may_have_acquired
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Batch, Partition, Step
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.machines import IN_FLIGHT, PERSISTER
-from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
+from kshark.analysis.states.partition.lost_fetches import may_have_acquired
+from kshark.analysis.states.partition.records_in_flight import Handed, Hold, Piece, Record, runs_of
+from kshark.analysis.states.partition.share_partition import SharePartition
+from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
+from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.tables import IN_FLIGHT, PERSISTER
+from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.capture import open_captures
 from kshark.model import PacketBatch

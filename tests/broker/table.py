@@ -10,7 +10,7 @@ from typing import Final
 
 from kshark.analysis.facts.calls import LAST_EPOCH, Kind, Reply, next_epoch, reply_of
 from kshark.analysis.facts.releases import BEHAVIOUR, Release
-from kshark.analysis.machines.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
+from kshark.analysis.states.tables.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
 
 #: The answer that goes with each outcome when nothing else is wrong.
 ERROR_OF: Final = {

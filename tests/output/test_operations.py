@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshark.analysis.operations.listing import Operation, OperationPartition, StateRequest
+from kshark.analysis.states.operations.listing import Operation, OperationPartition, StateRequest
 from kshark.output.operations import operation_lines
 from kshark.output.spans import plain
 

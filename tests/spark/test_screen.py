@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kshark.analysis import Audit, Observed, in_packet_order
-from kshark.analysis.deliveries.window import USUAL
 from kshark.analysis.rules import BOOK
+from kshark.analysis.states.partition.window import USUAL
 from kshark.model import RST, SYN, Event, Finding, Weird
 from kshark.output.export import Export
 from kshark.output.manifest import Capture

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from kshark.analysis.deliveries.lacking import OUTSIDE, Lacks, between, lacking
-from kshark.analysis.deliveries.record_situation import Acknowledging
-from kshark.analysis.deliveries.records_in_flight import Handed, Piece, came_later
-from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.facts.calls import Acquired, Span, Step
-from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
 from kshark.analysis.rules import triggers
+from kshark.analysis.states.partition.missing_offsets import OUTSIDE, Lacks, between, lacking
+from kshark.analysis.states.partition.records_in_flight import Handed, Piece, came_later
+from kshark.analysis.states.partition.share_partition import SharePartition
+from kshark.analysis.states.partition.situations import Acknowledging
+from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
 
 #: Each rule is looked at.
 ALL: Final = -1

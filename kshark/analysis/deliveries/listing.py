@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kshark import limits
-from kshark.analysis.deliveries.records_in_flight import Piece
-from kshark.analysis.deliveries.share_partition import Change, SharePartition
-from kshark.analysis.machines.in_flight import ACQUIRED, UNKNOWN
+from kshark.analysis.states.partition.records_in_flight import Piece
+from kshark.analysis.states.partition.share_partition import Change, SharePartition
+from kshark.analysis.states.tables.in_flight import ACQUIRED, UNKNOWN
 
 Offsets = tuple[int, int]
 

@@ -8,7 +8,13 @@ from typing import Final
 from kshark import limits
 from kshark.analysis.decades import Decades
 from kshark.analysis.deliveries.fast_path import ALL
-from kshark.analysis.deliveries.record_situation import (
+from kshark.analysis.facts.judge import PENDING, Judgement
+from kshark.analysis.observed.coverage import Covering
+from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
+from kshark.analysis.rules.persisted import NotStored
+from kshark.analysis.rules.rule import Checked
+from kshark.analysis.states.partition.situations import (
     Acknowledging,
     Acquiring,
     Misdirected,
@@ -16,14 +22,8 @@ from kshark.analysis.deliveries.record_situation import (
     Starving,
     Unserved,
 )
-from kshark.analysis.facts.judge import PENDING, Judgement
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.observed.coverage import Covering
-from kshark.analysis.rules import RuleBook
-from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
-from kshark.analysis.rules.persisted import NotStored
-from kshark.analysis.rules.rule import Checked
-from kshark.analysis.sessions.session_state import BothUnbroken, SessionState, Unbroken
+from kshark.analysis.states.session.state import BothUnbroken, SessionState, Unbroken
+from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved

@@ -13,18 +13,7 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.deliveries import fast_path
-from kshark.analysis.deliveries.given_up import given_up
-from kshark.analysis.deliveries.lock_times import LockTimes
-from kshark.analysis.deliveries.locks import GroupLocks
-from kshark.analysis.deliveries.rates import Rates
 from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Misdirected, Persisted, Unserved
-from kshark.analysis.deliveries.records_in_flight import Handed, Piece, Stored, runs_of, stored_of
-from kshark.analysis.deliveries.share_partition import Change, SharePartition
-from kshark.analysis.deliveries.sight import seen_since
-from kshark.analysis.deliveries.stranded import Stranded, may_have_acquired
-from kshark.analysis.deliveries.wide_partitions import WidePartitions
-from kshark.analysis.deliveries.window import LEAST
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import (
     ACCEPTED,
@@ -42,11 +31,22 @@ from kshark.analysis.facts.calls import (
 from kshark.analysis.facts.connections import Connection, Owner, User
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
-from kshark.analysis.sessions.session_state import Hint, SessionState
+from kshark.analysis.states.partition.fully_seen import seen_since
+from kshark.analysis.states.partition.given_up import given_up
+from kshark.analysis.states.partition.lock_times import LockTimes
+from kshark.analysis.states.partition.locks import GroupLocks
+from kshark.analysis.states.partition.lost_fetches import Stranded, may_have_acquired
+from kshark.analysis.states.partition.rates import Rates
+from kshark.analysis.states.partition.records_in_flight import Handed, Piece, Stored, runs_of, stored_of
+from kshark.analysis.states.partition.share_partition import Change, SharePartition
+from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Misdirected, Persisted, Unserved
+from kshark.analysis.states.partition.wide_partitions import WidePartitions
+from kshark.analysis.states.partition.window import LEAST
+from kshark.analysis.states.session.state import Hint, SessionState
+from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.verdict import Verdict
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
 

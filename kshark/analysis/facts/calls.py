@@ -134,7 +134,7 @@ def reply_of(error: int | None) -> Reply:
 
 class Batch(Struct, eq=False, gc=False):
     """Offsets that a request acknowledges; `types`: one for all of them, or one each
-    (kshark.analysis.machines.in_flight.Type)."""
+    (kshark.analysis.states.tables.in_flight.Type)."""
 
     first: int
     last: int

@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kshark.analysis.deliveries.share_partition import SharePartition
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import INITIAL, SUBSEQUENT, Partition
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.heartbeats import ACCEPTED, Beat, beat_of
 from kshark.analysis.facts.judge import Judgement, judge
-from kshark.analysis.machines import MEMBER
-from kshark.analysis.members.members import Member, Members
-from kshark.analysis.members.situation import MemberSituation, conclude
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.membership import MEMBER_REFUSED
+from kshark.analysis.states.member.situation import MemberSituation, conclude
+from kshark.analysis.states.member.state import Member, Members
+from kshark.analysis.states.partition.share_partition import SharePartition
+from kshark.analysis.states.tables import MEMBER
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 from kshark.model import Message
 

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, field
 
 from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, Step
-from kshark.analysis.machines import SESSION
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.premises import untold
 from kshark.analysis.rules.rule import Checked, Read, Rule
 from kshark.analysis.rules.triggers import Trigger
-from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.states.session.state import SessionState
+from kshark.analysis.states.tables import SESSION
 from kshark.analysis.verdict import Part, Verdict
 from kshark.anomaly import Blame
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Acknowledging
-from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.analysis.rules.refusals import acknowledged, refusal, told
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS
-from kshark.analysis.sessions.echoes import is_again
+from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record
+from kshark.analysis.states.partition.situations import Acknowledging
+from kshark.analysis.states.session.copies import is_again
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 
 _INVALID_REQUEST: Final = 42
 _INVALID_RECORD_STATE: Final = 121

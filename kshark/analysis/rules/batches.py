@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from kshark.analysis.deliveries.record_situation import Acknowledging, Fault
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.machines import IN_FLIGHT
 from kshark.analysis.rules.causes import CAUSES
 from kshark.analysis.rules.refusals import refusal, told
 from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import ALWAYS, RENEWS, Trigger
+from kshark.analysis.states.partition.situations import Acknowledging, Fault
+from kshark.analysis.states.tables import IN_FLIGHT
 
 _INVALID_REQUEST: Final = 42
 _INVALID_RECORD_STATE: Final = 121

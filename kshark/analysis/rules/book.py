@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Kind
 from kshark.analysis.facts.heartbeats import HeartbeatReply
-from kshark.analysis.machines import MEMBER, SESSION, Machine
 from kshark.analysis.rules.rule import KINDS, REPLIES, Checked, Rule
 from kshark.analysis.rules.triggers import Trigger, compiled
-from kshark.analysis.sessions.situation import SessionEnd
+from kshark.analysis.states.session.situation import SessionEnd
+from kshark.analysis.states.tables import MEMBER, SESSION, Machine
 
 Checks = Mapping[tuple[Kind, Any], tuple[Checked, ...]]
 

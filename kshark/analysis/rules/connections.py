@@ -6,12 +6,12 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, StillOpen
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step, next_epoch
-from kshark.analysis.machines import SESSION
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
-from kshark.analysis.sessions.echoes import is_again, may_be_copy, may_be_one
-from kshark.analysis.sessions.session_state import WentOn
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.session.copies import is_again, may_be_copy, may_be_one
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.state import WentOn
+from kshark.analysis.states.tables import SESSION
 
 _REFUSED: Final = (INVALID_EPOCH,)
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Final
 
-from kshark.analysis.deliveries.lacking import OUTSIDE, are_compacted, between, recorded
-from kshark.analysis.deliveries.record_situation import Acquiring
-from kshark.analysis.deliveries.records_in_flight import Handed, Hold, Piece
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Proof
 from kshark.analysis.facts.calls import Call, Step
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import ACQUIRED, TERMINAL
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
-from kshark.analysis.sessions.echoes import is_again
-from kshark.analysis.sessions.session_state import BothUnbroken, Unbroken
+from kshark.analysis.states.partition.missing_offsets import OUTSIDE, are_compacted, between, recorded
+from kshark.analysis.states.partition.records_in_flight import Handed, Hold, Piece
+from kshark.analysis.states.partition.situations import Acquiring
+from kshark.analysis.states.session.copies import is_again
+from kshark.analysis.states.session.state import BothUnbroken, Unbroken
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import ACQUIRED, TERMINAL
 
 # -- records that were not to be had
 

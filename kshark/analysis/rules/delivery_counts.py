@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Acquiring
-from kshark.analysis.deliveries.records_in_flight import Handed, Piece
-from kshark.analysis.deliveries.stranded import may_have_acquired
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import FAILED_LATER, Step
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import AVAILABLE
 from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
+from kshark.analysis.states.partition.lost_fetches import may_have_acquired
+from kshark.analysis.states.partition.records_in_flight import Handed, Piece
+from kshark.analysis.states.partition.situations import Acquiring
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import AVAILABLE
 
 #: The highest delivery count limit that brokers can be told: until 4.2 for all groups, then for one
 #: (group.share.delivery.count.limit).

@@ -19,12 +19,12 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.machines import SESSION
-from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
-from kshark.analysis.sessions.session_state import EndCause
-from kshark.analysis.sessions.situation import ORDINARY, SessionEnd, Situation
+from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, Situation
+from kshark.analysis.states.session.state import EndCause
+from kshark.analysis.states.tables import SESSION
+from kshark.analysis.states.tables.session import ABSENT
 from kshark.analysis.verdict import Verdict
 
 #: Epochs that need a session.

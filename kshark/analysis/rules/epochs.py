@@ -25,11 +25,11 @@ from kshark.analysis.facts.calls import (
     UNCLEAR,
     next_epoch,
 )
-from kshark.analysis.machines import SESSION
-from kshark.analysis.members.members import REQUEST_TIMEOUT_NS
 from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.member.state import REQUEST_TIMEOUT_NS
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.tables import SESSION
 
 _REFUSED: Final = (INVALID_EPOCH,)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Misdirected, Unserved
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED
-from kshark.analysis.machines import IN_FLIGHT, MEMBER
-from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN, SETTLES
+from kshark.analysis.states.member.situation import MemberSituation
+from kshark.analysis.states.partition.situations import Misdirected, Unserved
+from kshark.analysis.states.tables import IN_FLIGHT, MEMBER
 
 _UNKNOWN_SERVER_ERROR: Final = -1
 #: A client may know more than the broker, which leads the partition again and has not heard of it: that lasts no

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kshark.analysis.deliveries.lacking import MISSING, between, recorded
-from kshark.analysis.deliveries.record_situation import Acknowledging
-from kshark.analysis.deliveries.records_in_flight import Hold, Run, runs_of
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import LACKING, PASSES_OVER
-from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.states.partition.missing_offsets import MISSING, between, recorded
+from kshark.analysis.states.partition.records_in_flight import Hold, Run, runs_of
+from kshark.analysis.states.partition.situations import Acknowledging
+from kshark.analysis.states.session.state import Unbroken
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import ACCEPT, GAP, REJECT, RELEASE
 from kshark.records.spans import CONTROL
 
 _DOES: Final[dict[int, str]] = {GAP: "passes over", ACCEPT: "accepts", RELEASE: "releases", REJECT: "rejects"}

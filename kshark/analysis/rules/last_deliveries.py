@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Acquiring
-from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import LEAST_LIMIT
 from kshark.analysis.rules.refusals import told, told_all
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_UP
+from kshark.analysis.states.partition.records_in_flight import Piece
+from kshark.analysis.states.partition.situations import Acquiring
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import LEAST_LIMIT
 
 #: How a member was rid of records again.
 _HOW: Final = {

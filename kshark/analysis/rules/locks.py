@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Acquiring, Starving
-from kshark.analysis.deliveries.window import usual_size
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import ACQUIRED
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN, RELOCKED
+from kshark.analysis.states.partition.situations import Acquiring, Starving
+from kshark.analysis.states.partition.window import usual_size
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import ACQUIRED
 
 
 def window_full(now: Starving) -> Argument | None:

@@ -8,11 +8,11 @@ from typing import Final
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
 from kshark.analysis.facts.calls import INITIAL, NEGATIVE, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, INVALID, Beat
-from kshark.analysis.machines import MEMBER
-from kshark.analysis.machines.member import AHEAD, BEHIND
-from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN, NOT_PLAIN
+from kshark.analysis.states.member.situation import MemberSituation
+from kshark.analysis.states.tables import MEMBER
+from kshark.analysis.states.tables.member import AHEAD, BEHIND
 
 
 def _after_last(now: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:

@@ -8,10 +8,10 @@ from typing import Final
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
-from kshark.analysis.machines import MEMBER
-from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_LATE_YET, NOT_PLAIN, TELLS_TOPICS, TOLD_OUT, UNTOLD
+from kshark.analysis.states.member.situation import MemberSituation
+from kshark.analysis.states.tables import MEMBER
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import F
 

@@ -6,11 +6,11 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Place
 from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, Step, next_epoch
-from kshark.analysis.machines import SESSION
-from kshark.analysis.members.members import Assignment, Member, NotAssigned, NotBack, may_have_crossed
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.tables import SESSION
 
 
 def phantom(now: Situation) -> Argument | None:

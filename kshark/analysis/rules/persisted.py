@@ -12,18 +12,18 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from kshark.analysis.coordinator.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concern
-from kshark.analysis.deliveries.record_situation import Persisted
-from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Run
 from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.facts.calls import FINAL
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, Stage
 from kshark.analysis.rules.refusals import told
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
-from kshark.analysis.sessions.session_state import SessionState, Unbroken
+from kshark.analysis.states.partition.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concern
+from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Run
+from kshark.analysis.states.partition.situations import Persisted
+from kshark.analysis.states.session.state import SessionState, Unbroken
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import ACCEPT, GAP, REJECT, RELEASE, Stage
 
 _INVALID_RECORD_STATE: Final = 121
 _WORDS: Final[dict[int, str]] = {GAP: "as a gap", ACCEPT: "as accepted", RELEASE: "as released", REJECT: "as rejected"}

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.enums import CoordinatorType, ErrorCode
-from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.facts.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
-from kshark.analysis.machines import PERSISTER
-from kshark.analysis.machines.persister import NEWER_LEADER, NEWER_STATE, reply_due
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
+from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.tables import PERSISTER
+from kshark.analysis.states.tables.persister import NEWER_LEADER, NEWER_STATE, reply_due
 from kshark.api_keys import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_SHARE_GROUP_OFFSETS,

@@ -19,7 +19,7 @@ from kshark.analysis.facts.calls import (
     Step,
 )
 from kshark.analysis.facts.heartbeats import OUT
-from kshark.analysis.machines.in_flight import RENEW
+from kshark.analysis.states.tables.in_flight import RENEW
 
 # -- sessions
 

@@ -15,12 +15,12 @@ from kshark.analysis.facts.calls import (
     SUBSEQUENT,
     Kind,
 )
-from kshark.analysis.machines import SESSION
-from kshark.analysis.machines.session import ABSENT
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
-from kshark.analysis.sessions.session_state import FLAPPING, LOOP
-from kshark.analysis.sessions.situation import Situation, goes_on_from
+from kshark.analysis.states.session.situation import Situation, goes_on_from
+from kshark.analysis.states.session.state import FLAPPING, LOOP
+from kshark.analysis.states.tables import SESSION
+from kshark.analysis.states.tables.session import ABSENT
 
 #: A request that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000

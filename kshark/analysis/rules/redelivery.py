@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from kshark.analysis.deliveries.rates import Rate
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring, Persisted
-from kshark.analysis.deliveries.records_in_flight import Hold, Piece, Record, Run
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
-from kshark.analysis.machines import IN_FLIGHT
-from kshark.analysis.machines.in_flight import ACCEPT, ACQUIRED, TERMINAL
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import refusal, told, told_all
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
-from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.states.partition.rates import Rate
+from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record, Run
+from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
+from kshark.analysis.states.session.state import Unbroken
+from kshark.analysis.states.tables import IN_FLIGHT
+from kshark.analysis.states.tables.in_flight import ACCEPT, ACQUIRED, TERMINAL
 
 _INVALID_RECORD_STATE: Final = 121
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Acknowledging
-from kshark.analysis.deliveries.records_in_flight import Piece
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, refused_with
 from kshark.analysis.facts.calls import Step
+from kshark.analysis.states.partition.records_in_flight import Piece
+from kshark.analysis.states.partition.situations import Acknowledging
 
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8

@@ -16,11 +16,11 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.heartbeats import INVALID
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.machines import MEMBER, SESSION
-from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.member.situation import MemberSituation
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.tables import MEMBER, SESSION
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
 

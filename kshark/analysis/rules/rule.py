@@ -11,8 +11,8 @@ from msgspec import Struct
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Kind, Reply
 from kshark.analysis.facts.heartbeats import HeartbeatReply
-from kshark.analysis.machines import Machine
 from kshark.analysis.rules.triggers import ALWAYS, Trigger
+from kshark.analysis.states.tables import Machine
 from kshark.anomaly import Blame
 from kshark.conditions import ALWAYS as EVERY
 from kshark.conditions import Condition

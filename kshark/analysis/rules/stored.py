@@ -8,15 +8,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.coordinator.stored_batches import Kept, rank_of
-from kshark.analysis.coordinator.stored_state import Storing
-from kshark.analysis.deliveries.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, Needs
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
-from kshark.analysis.machines import PERSISTER
-from kshark.analysis.machines.in_flight import ARCHIVED, STORED
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
+from kshark.analysis.states.partition.offset_ranges import OffsetRanges, Ranged
+from kshark.analysis.states.stored.batches import Kept, rank_of
+from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.tables import PERSISTER
+from kshark.analysis.states.tables.in_flight import ARCHIVED, STORED
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.deliveries.record_situation import Acknowledging, Unserved
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import FAILED_LATER, INITIAL, SUBSEQUENT
-from kshark.analysis.machines import IN_FLIGHT, SESSION
 from kshark.analysis.rules.refusals import refusal
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.partition.situations import Acknowledging, Unserved
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.tables import IN_FLIGHT, SESSION
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _UNKNOWN_TOPIC_ID: Final = 100

@@ -19,10 +19,10 @@ class Trigger(Struct, frozen=True):
     """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state
     before the step) and `step`.
 
-    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.sessions.fast_path). `premise`:
-    whether a situation puts its rules to the test (kshark.analysis.observed.coverage); None: each one does. `sign`: of
-    situations of records, the bit that stands for it (kshark.analysis.deliveries.fast_path); 0: such a rule is looked
-    at in every one."""
+    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.states.session.plain).
+    `premise`: whether a situation puts its rules to the test (kshark.analysis.observed.coverage); None: each one does.
+    `sign`: of situations of records, the bit that stands for it (kshark.analysis.deliveries.fast_path); 0: such a rule
+    is looked at in every one."""
 
     name: str
     sql: str = "false"

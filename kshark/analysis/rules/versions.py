@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import REJECTED_EARLY
 from kshark.analysis.facts.heartbeats import UNCLEAR
-from kshark.analysis.machines import MEMBER, SESSION
-from kshark.analysis.members.situation import MemberSituation
 from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.member.situation import MemberSituation
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.tables import MEMBER, SESSION
 from kshark.api_keys import SHARE_GROUP_DESCRIBE
 from kshark.conditions import ALWAYS, F, any_of
 

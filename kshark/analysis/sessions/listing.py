@@ -27,8 +27,8 @@ from kshark.analysis.facts.calls import (
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.packed import Packed
-from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.state import SessionState
 from kshark.model import Finding, Witness
 
 #: Causes of a refusal that end a session, in the words for how it ended.

@@ -16,15 +16,15 @@ from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
 from kshark.analysis.facts.connections import Connection, Owner
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.machines import SESSION
 from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook, connections, ends, epochs
-from kshark.analysis.sessions.echoes import Echo, passed_on
-from kshark.analysis.sessions.fast_path import advance, is_plain
 from kshark.analysis.sessions.listing import Listing
-from kshark.analysis.sessions.possible import conclude, situation
-from kshark.analysis.sessions.session_state import SessionState
-from kshark.analysis.sessions.situation import SessionEnd, Situation
+from kshark.analysis.states.session.copies import Echo, passed_on
+from kshark.analysis.states.session.plain import advance, is_plain
+from kshark.analysis.states.session.possible import conclude, situation
+from kshark.analysis.states.session.situation import SessionEnd, Situation
+from kshark.analysis.states.session.state import SessionState
+from kshark.analysis.states.tables import SESSION
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 #: What is said of refusals that nothing explains.

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshark.analysis.coordinator.persisting import ORDERLY, Persistence, concern
-from kshark.analysis.deliveries.records_in_flight import Run, Stored
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
+from kshark.analysis.states.partition.persisting import ORDERLY, Persistence, concern
+from kshark.analysis.states.partition.records_in_flight import Run, Stored
+from kshark.analysis.states.tables.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from tests.analysis.plain import step
 from tests.shared import CAPTURES
 from tests.thinning import Whole, findings_in, single_packets

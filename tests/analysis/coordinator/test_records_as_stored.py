@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 
 from kshark.analysis import APIS, Analyzer
-from kshark.analysis.deliveries.records_in_flight import Piece, Stored
-from kshark.analysis.deliveries.share_partition import SharePartition
-from kshark.analysis.machines.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, RELEASE, TERMINAL
+from kshark.analysis.states.partition.records_in_flight import Piece, Stored
+from kshark.analysis.states.partition.share_partition import SharePartition
+from kshark.analysis.states.tables.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, RELEASE, TERMINAL
 from kshark.capture import open_captures
 from kshark.model import PacketBatch
 from kshark.pipeline import Options

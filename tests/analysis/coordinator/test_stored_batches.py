@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from kshark.analysis.coordinator.stored_batches import StoredBatches
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.state_steps import StateBatch, StateStep
+from kshark.analysis.states.stored.batches import StoredBatches
 from tests.analysis.plain import connection
 
 BY = StateStep(Call(connection(), 85, "WriteShareGroupState", 1, 1, 0, 1, None, "orders", None, 0), ("t", 0))

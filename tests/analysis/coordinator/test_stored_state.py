@@ -11,13 +11,13 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import RULES, Analyzer, Rule
-from kshark.analysis.coordinator.stored_state import StoredState, Storing
 from kshark.analysis.facts.calls import Answer, Call
 from kshark.analysis.facts.state_steps import StateBatch, StateStep
-from kshark.analysis.machines import PERSISTER
-from kshark.analysis.machines.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
+from kshark.analysis.states.stored.state import StoredState, Storing
+from kshark.analysis.states.tables import PERSISTER
+from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING
 from kshark.pipeline import Options
 from tests.analysis.plain import connection
 from tests.shared import CAPTURES, shared

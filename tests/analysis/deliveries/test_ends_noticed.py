@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis import Analyzer
-from kshark.analysis.deliveries.share_partition import Change, SharePartition
+from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from tests.analysis.talks import handed
 from tests.conversation import (
     SHARE_SESSION_NOT_FOUND,

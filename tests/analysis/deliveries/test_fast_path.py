@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from kshark.analysis.deliveries.fast_path import ALL
 from kshark.analysis.deliveries.record_rules import RecordRules, Situation
-from kshark.analysis.deliveries.record_situation import Acknowledging, Acquiring
-from kshark.analysis.machines.in_flight import GAP, RELEASE
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import Check
+from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
+from kshark.analysis.states.tables.in_flight import GAP, RELEASE
 from kshark.analysis.verdict import Verdict
 from tests.analysis.talks import batch_of, handed, opened
 from tests.conversation import Conversation, everything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.deliveries.lacking import between, lacking, recorded
+from kshark.analysis.states.partition.missing_offsets import between, lacking, recorded
 
 SPANS = [(0, 4, "data"), (5, 5, "control"), (8, 9, "data"), (10, 19, "holed"), (20, 29, "data")]
 

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from kshark.analysis.deliveries.locks import GroupLocks, Locks
-from kshark.analysis.deliveries.offset_ranges import OffsetRanges
-from kshark.analysis.deliveries.records_in_flight import Hold, May, Record
 from kshark.analysis.facts.calls import Partition
-from kshark.analysis.machines.in_flight import ACQUIRED
+from kshark.analysis.states.partition.locks import GroupLocks, Locks
+from kshark.analysis.states.partition.offset_ranges import OffsetRanges
+from kshark.analysis.states.partition.records_in_flight import Hold, May, Record
+from kshark.analysis.states.tables.in_flight import ACQUIRED
 from tests.analysis.plain import step
 
 MEMBERS = "abcdef"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from unittest.mock import patch
 
 from kshark import limits
-from kshark.analysis.deliveries.rates import Rate, Rates
-from kshark.analysis.deliveries.records_in_flight import Run
-from kshark.analysis.machines.in_flight import ACCEPT, GAP, REJECT, RELEASE, RENEW
+from kshark.analysis.states.partition.rates import Rate, Rates
+from kshark.analysis.states.partition.records_in_flight import Run
+from kshark.analysis.states.tables.in_flight import ACCEPT, GAP, REJECT, RELEASE, RENEW
 from tests.analysis.plain import step
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kshark.analysis.deliveries.locks import GroupLocks
-from kshark.analysis.deliveries.records_in_flight import Handed, Run, Stored, runs_of
-from kshark.analysis.deliveries.share_partition import Change, SharePartition
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Batch, Step
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.machines.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
+from kshark.analysis.states.partition.locks import GroupLocks
+from kshark.analysis.states.partition.records_in_flight import Handed, Run, Stored, runs_of
+from kshark.analysis.states.partition.share_partition import Change, SharePartition
+from kshark.analysis.states.tables.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from tests.analysis.plain import MS, connection, step
 from tests.conversation import BROKER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.sessions.session_state import Unbroken
+from kshark.analysis.states.session.state import Unbroken
 from tests.analysis.talks import handed, opened
 from tests.conversation import Conversation, everything
 

@@ -9,7 +9,7 @@ import pytest
 
 from kshark.analysis.facts.calls import Answer, Kind
 from kshark.analysis.facts.heartbeats import Beat, HeartbeatReply
-from kshark.analysis.machines.member import (
+from kshark.analysis.states.tables.member import (
     ABSENT,
     AFTER,
     AHEAD,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from kshark.analysis import RULES, Analyzer, Rule
-from kshark.analysis.coordinator.stored_state import Storing
 from kshark.analysis.facts.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN
-from kshark.analysis.machines import PERSISTER
-from kshark.analysis.machines.persister import PERSISTER_REPLY, Held, reply_due
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
+from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.tables import PERSISTER
+from kshark.analysis.states.tables.persister import PERSISTER_REPLY, Held, reply_due
 from kshark.pipeline import Options
 from tests.shared import CAPTURES
 from tests.thinning import Whole, pages_of

@@ -8,7 +8,7 @@ import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
 from kshark.analysis.facts.connections import Connection
-from kshark.analysis.machines.session import (
+from kshark.analysis.states.tables.session import (
     ABSENT,
     AFTER,
     SESSION_OUTCOME,

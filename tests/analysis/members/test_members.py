@@ -6,7 +6,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.members.members import Member, Members, NotAssigned
+from kshark.analysis.states.member.state import Member, Members, NotAssigned
 from tests.analysis.rules.promises.partitions import phantom
 from tests.analysis.talks import assigned, handed, unchanged
 from tests.conversation import BROKER, Conversation, findings, note, unknown

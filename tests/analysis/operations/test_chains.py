@@ -11,8 +11,8 @@ import pytest
 
 from dissectors.enums import ErrorCode
 from kshark import limits
-from kshark.analysis.operations.chains import ADMINISTRATION_APIS, Administration
-from kshark.analysis.operations.listing import Operation
+from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
+from kshark.analysis.states.operations.listing import Operation
 from kshark.pipeline import Options
 from tests.analysis.administrators import Administrator, group_deleted, offsets_deleted, operations
 from tests.analysis.coordinators import Sender

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.machines import CONNECTION, PERSISTER, Machine
 from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.states.tables import CONNECTION, PERSISTER, Machine
 from kshark.api_keys import API_VERSIONS, METADATA
 
 if TYPE_CHECKING:

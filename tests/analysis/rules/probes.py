@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kshark.analysis.deliveries.record_situation import (
+from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.rules.rule import NOTES, Check, Rule
+from kshark.analysis.states.partition.situations import (
     Acknowledging,
     Acquiring,
     Misdirected,
@@ -16,10 +18,8 @@ from kshark.analysis.deliveries.record_situation import (
     Starving,
     Unserved,
 )
-from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.machines import CONNECTION, IN_FLIGHT, MEMBER, PERSISTER, SESSION, Machine
-from kshark.analysis.rules.rule import NOTES, Check, Rule
-from kshark.analysis.sessions.situation import SessionEnd
+from kshark.analysis.states.session.situation import SessionEnd
+from kshark.analysis.states.tables import CONNECTION, IN_FLIGHT, MEMBER, PERSISTER, SESSION, Machine
 from kshark.api_keys import SHARE_FETCH
 
 

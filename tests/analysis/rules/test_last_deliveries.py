@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from kshark.analysis.deliveries import given_up
 from kshark.analysis.rules import last_deliveries
+from kshark.analysis.states.partition import given_up
 from kshark.model import Finding
 from tests.analysis.coordinators import ARCHIVED, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE

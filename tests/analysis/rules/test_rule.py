@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import REFUSALS
-from kshark.analysis.machines import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import KINDS, NOTES, REPLIES, Check
 from kshark.analysis.sessions.session import UNEXPLAINED
+from kshark.analysis.states.tables import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
 from kshark.analysis.visits import Visit
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT

@@ -9,7 +9,6 @@ import pytest
 from kshark.analysis import RULES
 from kshark.analysis.facts.calls import Listed, Step
 from kshark.analysis.facts.heartbeats import Beat
-from kshark.analysis.members.members import Assignment
 from kshark.analysis.rules.triggers import (
     ACKNOWLEDGED_ONLY,
     ALWAYS,
@@ -21,7 +20,8 @@ from kshark.analysis.rules.triggers import (
     Trigger,
     compiled,
 )
-from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.states.member.state import Assignment
+from kshark.analysis.states.session.state import SessionState
 from tests.analysis.plain import connection, session, step
 from tests.shared import ROOT
 

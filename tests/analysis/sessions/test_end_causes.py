@@ -10,8 +10,8 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.sessions.end_causes import end_causes
-from kshark.analysis.sessions.session_state import EndCause, SessionState, State
+from kshark.analysis.states.session.end_causes import end_causes
+from kshark.analysis.states.session.state import EndCause, SessionState, State
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import broker_closes, caused, opened
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation

@@ -11,8 +11,8 @@ import pytest
 from kshark.analysis import Analyzer, Coverage, Listed
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.sessions import session
-from kshark.analysis.sessions.fast_path import advance
-from kshark.analysis.sessions.session_state import SessionState
+from kshark.analysis.states.session.plain import advance
+from kshark.analysis.states.session.state import SessionState
 from kshark.model import Event, Finding
 from tests.analysis.talks import opened
 from tests.conversation import Conversation, events

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kshark import limits
 from kshark.analysis.facts.calls import Batch, Listed, Reply, Step
-from kshark.analysis.sessions.in_flight import Held, InFlight
+from kshark.analysis.states.session.held_records import Held, InFlight
 from tests.analysis.plain import step
 from tests.analysis.talks import handed
 from tests.conversation import Conversation, findings, note

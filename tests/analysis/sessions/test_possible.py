@@ -11,10 +11,10 @@ from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, Step
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.sessions.possible import conclude, situation
-from kshark.analysis.sessions.session_state import REPLACED, EndCause, SessionState, State
-from kshark.analysis.sessions.situation import Situation
+from kshark.analysis.states.session.possible import conclude, situation
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.state import REPLACED, EndCause, SessionState, State
+from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import caused, opened
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation, unknown, violation
@@ -120,7 +120,7 @@ def test_a_step_in_doubt_proves_nothing() -> None:
 
 
 def test_too_many_ways_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kshark.analysis.sessions.possible._BRANCHES", 2)
+    monkeypatch.setattr("kshark.analysis.states.session.possible._BRANCHES", 2)
     state = session(4)
     taken(state, step(4, error=None))
     assert due(state) == [4, 5]

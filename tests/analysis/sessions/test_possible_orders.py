@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, Step
-from kshark.analysis.sessions.possible import situation
+from kshark.analysis.states.session.possible import situation
 from tests.analysis.plain import connection, session, step
 from tests.analysis.sessions.test_possible import HERE, THERE, due, taken
 from tests.analysis.talks import caused, opened

@@ -7,8 +7,8 @@ import pytest
 from kshark import limits
 from kshark.analysis.facts.calls import Reply, Step
 from kshark.analysis.facts.releases import ANY_RELEASE, Release
-from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.sessions.session_state import Branch, EndCause, SessionState, State
+from kshark.analysis.states.session.state import Branch, EndCause, SessionState, State
+from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import MS, connection, session, step
 
 HERE, THERE = connection(0), connection(1, "10.0.0.2:50001")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH
-from kshark.analysis.machines.session import ABSENT
-from kshark.analysis.sessions.session_state import EndCause, State
-from kshark.analysis.sessions.situation import Situation, goes_on_from, relation_to
+from kshark.analysis.states.session.situation import Situation, goes_on_from, relation_to
+from kshark.analysis.states.session.state import EndCause, State
+from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import session, step
 
 

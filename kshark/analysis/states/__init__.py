@@ -1,0 +1,1 @@
+"""What a broker may hold, as sets of possible states."""

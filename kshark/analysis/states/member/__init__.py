@@ -1,0 +1,1 @@
+"""Members of share groups: their possible states and what a heartbeat met."""

@@ -1,0 +1,362 @@
+"""Administrative operations on share groups as chains: what a client asked the group coordinator, and what that asked
+share coordinators.
+
+A group coordinator answers its client when the share coordinators have answered it, so that the parts of a chain lie
+between the client's request and its answer. Source: KIP-932, "Administration"."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kshark import limits
+from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.holes import Hole, Holes
+from kshark.analysis.facts.reading import partitions_of
+from kshark.analysis.states.operations.listing import Kind, Lack, Operation, OperationPartition, StateRequest
+from kshark.analysis.states.operations.requests import ADMIN_REQUESTS, body_of, operation_of
+from kshark.api_keys import (
+    DELETE_SHARE_GROUP_STATE,
+    INITIALIZE_SHARE_GROUP_STATE,
+    READ_SHARE_GROUP_STATE_SUMMARY,
+    SHARE_GROUP_HEARTBEAT,
+)
+from kshark.model import Closed, Event, Exchange, Gap
+
+#: Packets that were captured on several hosts may lie so far apart: clocks differ.
+_APART_NS: Final = 1_000_000_000
+#: The highest member epoch that the first member of a new group is given: 1 before 4.3, 2 since then.
+_FIRST_EPOCH: Final = 2
+#: What share coordinators are asked on the way.
+_ON_THE_WAY: Final[dict[Kind, int]] = {
+    "describe_offsets": READ_SHARE_GROUP_STATE_SUMMARY,
+    "alter_offsets": INITIALIZE_SHARE_GROUP_STATE,
+    "delete_offsets": DELETE_SHARE_GROUP_STATE,
+    "delete_group": DELETE_SHARE_GROUP_STATE,
+}
+#: Who is told that these are done was told by one that knows the group: then it is a share group.
+_KNOWN_BY: Final = frozenset[Kind]({"list", "describe", "alter_offsets", "delete_offsets"})
+_STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
+#: APIs whose bodies the stage reads.
+ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
+
+
+@dataclass(slots=True)
+class _Sight:
+    """What the capture holds of a connection: the packets of its first and last request that was read, and the holes in
+    it."""
+
+    first: int
+    last: int
+    holes: Holes = field(default_factory=Holes)
+
+    def shows(self, operation: Operation) -> bool:
+        """Whether what went there during an operation would be seen."""
+        first, last = operation.packet, operation.answer_packet or operation.packet
+        return self.first < first and self.last > last and self.holes.between(first, last) is None
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request to a share coordinator, for one share partition; `taken`: it is part of an operation."""
+
+    told: StateRequest
+    time_ns: int
+    sight: _Sight
+    taken: bool = False
+
+    def fits(self, operation: Operation) -> bool:
+        """Whether it lies between the client's request and its answer."""
+        since, until = operation.time_ns - _APART_NS, operation.time_ns + (operation.latency_ns or 0) + _APART_NS
+        return not self.taken and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
+
+
+@dataclass(slots=True)
+class _SharePartition:
+    """The last requests for it by API, and whether a member was seen to be assigned it."""
+
+    asked: dict[int, _Asked] = field(default_factory=dict)
+    assigned: bool = False
+
+    @property
+    def initialized(self) -> _Asked | None:
+        return self.asked.get(INITIALIZE_SHARE_GROUP_STATE)
+
+    def is_deleted_by(self, operation: Operation) -> bool:
+        """Whether the deletion concerns it: a state was stored, and not deleted since, or is deleted by it."""
+        made, deleted = self.initialized, self.asked.get(DELETE_SHARE_GROUP_STATE)
+        if deleted is not None and deleted.fits(operation):
+            return True
+        return (
+            made is not None
+            and made.told.error_code == 0
+            and (deleted is None or deleted.told.packet < made.told.packet)
+        )
+
+
+@dataclass(slots=True)
+class _Group:
+    """A share group. `joined`: its first member waits for partitions; `heard` where heartbeats came since, the last
+    with packet `beat`."""
+
+    partitions: dict[Partition, _SharePartition] = field(default_factory=dict)
+    joined: Operation | None = None
+    heard: list[_Sight] = field(default_factory=list)
+    beat: int = 0
+
+
+class _Late(NamedTuple):
+    """An operation that lacks something, and what: each partition with the connections on which that would be."""
+
+    operation: Operation
+    lacking: list[tuple[OperationPartition, list[_Sight]]]
+
+
+class Administration:
+    """`feed` takes events in the order of the time line and gives the operations that are over by then, `close` the
+    rest.
+
+    What an operation lacks may be late, or in a hole that is seen later: until the end it waits for that. Beyond
+    limits.SHARE_PARTITIONS the groups that were not heard of for longest are forgotten: what share coordinators did for
+    them is out of sight."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[str, _Group] = OrderedDict()
+        self._count = 0
+        self._sights: dict[int, _Sight] = {}
+        self._late: list[_Late] = []
+
+    def feed(self, event: Event) -> list[Operation]:
+        if isinstance(event, Gap):
+            self._lose(event.flow.id, Hole(event.first_packet, event.last_packet, "gap"))
+        elif isinstance(event, Closed):
+            self._sights.pop(event.flow.id, None)
+        elif isinstance(event, Exchange):
+            return [*self._exchange(event)]
+        return []
+
+    def close(self) -> list[Operation]:
+        """No more events: what is missing by now is missing."""
+        over = [_concluded(late) for late in self._late]
+        over += [operation for group in self._groups.values() if (operation := _unassigned(group)) is not None]
+        self._groups.clear()
+        self._late.clear()
+        return over
+
+    def _exchange(self, event: Exchange) -> Iterator[Operation]:
+        request, flow = event.request, event.flow.id
+        if request is None:
+            self._lose(flow, Hole(0, event.packet, "gap"))
+            return
+        if (sight := self._sights.get(flow)) is not None:
+            sight.last = max(sight.last, request.packet)
+        if request.api_key not in ADMINISTRATION_APIS:
+            return
+        asked, answer = body_of(request), body_of(event.response)
+        if request.api_key in ADMIN_REQUESTS:
+            for operation in ADMIN_REQUESTS[request.api_key](event, asked, answer) if asked is not None else ():
+                yield from self._answered(operation)
+            return
+        sight = sight or self._sights.setdefault(flow, _Sight(request.packet, request.packet))
+        if asked is None or (answer is None and event.response is not None):
+            self._lose(flow, Hole(request.packet - 1, event.packet + 1, "cut"))
+        elif request.api_key == SHARE_GROUP_HEARTBEAT:
+            yield from self._beat(event, asked, answer, sight)
+        else:
+            self._asked(event, asked, answer, sight)
+        self._forget()
+
+    def _lose(self, flow: int, hole: Hole) -> None:
+        if flow in self._sights:
+            self._sights[flow].holes.add(hole)
+
+    # -- members
+
+    def _beat(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> Iterator[Operation]:
+        """A group comes to be with its first heartbeat; its members are assigned what share coordinators were given a
+        state of."""
+        if answer is None or answer.error_code:
+            return
+        group_id, is_new = asked.group_id, asked.group_id not in self._groups
+        group = self._of(group_id)
+        if asked.member_epoch == 0:
+            if is_new and answer.member_epoch <= _FIRST_EPOCH:
+                yield operation_of(event, "create", group_id, 0)
+            if (
+                asked.subscribed_topic_names
+                and group.joined is None
+                and not any(one.assigned for one in group.partitions.values())
+            ):
+                group.joined = operation_of(event, "assign", group_id, 0)
+        if group.joined is not None:
+            group.heard += [sight] if sight not in group.heard else []
+            group.beat = sight.last
+        rows = []
+        for key in (
+            sorted(partitions_of(answer.assignment.topic_partitions or ())) if answer.assignment is not None else ()
+        ):
+            one = self._in(group, key)
+            if not one.assigned:
+                one.assigned = True
+                rows.append(_initialized(key, one, error=0))
+        if rows:
+            group.joined, group.heard = None, []
+            operation = operation_of(event, "assign", group_id, 0, rows)
+            operation.in_sight = any(row.share_coordinator is not None for row in rows)
+            yield operation
+
+    # -- share coordinators
+
+    def _asked(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> None:
+        """A share coordinator is asked, maybe for an operation that lacked it."""
+        request, response = event.request, event.response
+        assert request is not None
+        assert isinstance(request.api_key, int)
+        results = getattr(answer, "results", None) or ()
+        errors = {
+            (topic.topic_id, one.partition): one.error_code for topic in results for one in topic.partitions or ()
+        }
+        group = self._of(asked.group_id)
+        for topic in asked.topics or ():
+            for one in topic.partitions or ():
+                key, packet = (topic.topic_id, one.partition), None if response is None else response.packet
+                told = StateRequest(str(request.api), request.packet, packet, event.flow.broker, errors.get(key))
+                last = self._in(group, key).asked
+                if request.api_key not in last or last[request.api_key].told.packet < told.packet:
+                    last[request.api_key] = _Asked(told, request.time_ns, sight)
+        for operation, lacking in self._late:
+            if operation.group_id == asked.group_id:
+                lacking[:] = [(row, sights) for row, sights in lacking if not _found(group, operation, row)]
+
+    # -- administrators
+
+    def _answered(self, operation: Operation) -> Iterator[Operation]:
+        """A client was told, or will not be."""
+        kind, is_done = operation.operation, operation.outcome == "done"
+        group = self._of(operation.group_id) if is_done and kind in _KNOWN_BY else self._groups.get(operation.group_id)
+        if group is None:
+            if kind != "delete_group":  # nobody says of which type it was
+                yield operation
+            return
+        late = _Late(operation, [])
+        if kind in _ON_THE_WAY and operation.outcome != "refused":
+            late.lacking.extend(_chain(group, operation))
+        if late.lacking:
+            self._late.append(late)
+        else:
+            yield _concluded(late)
+        if kind == "delete_group" and is_done:
+            self._drop(operation.group_id)
+        if len(self._late) > limits.UNFINISHED_OPERATIONS:
+            yield _concluded(self._late.pop(0))
+
+    # -- all of them
+
+    def _of(self, group_id: str) -> _Group:
+        group = self._groups.setdefault(group_id, _Group())
+        self._groups.move_to_end(group_id)
+        return group
+
+    def _in(self, group: _Group, partition: Partition) -> _SharePartition:
+        found = group.partitions.get(partition)
+        if found is None:
+            found = group.partitions[partition] = _SharePartition()
+            self._count += 1
+        return found
+
+    def _forget(self) -> None:
+        while len(self._groups) > 1 and max(len(self._groups), self._count) > limits.SHARE_PARTITIONS:
+            self._drop(next(iter(self._groups)))
+
+    def _drop(self, group_id: str) -> None:
+        self._count -= len(self._groups.pop(group_id).partitions)
+
+
+def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationPartition, list[_Sight]]]:
+    """Finds what share coordinators were asked for an operation; what it lacks, with the connections on which that
+    would be."""
+    if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
+        operation.partitions = [*_spread(group, operation)]
+    operation.in_sight = any(one.asked for one in group.partitions.values())
+    for row in operation.partitions:
+        if row.error_code or row.lacking or _found(group, operation, row):
+            continue
+        one = group.partitions.get(_key(row))
+        sights = [] if one is None else [asked.sight for asked in one.asked.values()]
+        operation.in_sight = operation.in_sight and bool(sights)
+        if sights and operation.operation != "describe_offsets":
+            yield row, sights
+
+
+def _spread(group: _Group, operation: Operation) -> Iterator[OperationPartition]:
+    """Deletions are asked for by topic or by group, and done by share partition."""
+    topics = {row.topic_id: row for row in operation.partitions}
+    whole = OperationPartition(None, None, None, error_code=operation.error_code)
+    for (topic_id, partition), one in sorted(group.partitions.items()):
+        row = topics.get(topic_id) if topics else whole
+        if row is not None and one.is_deleted_by(operation):
+            one.assigned = False
+            yield OperationPartition(topic_id, row.topic, partition, error_code=row.error_code)
+    spread = {topic_id for topic_id, _ in group.partitions}
+    yield from (row for topic_id, row in topics.items() if topic_id not in spread)
+
+
+def _found(group: _Group, operation: Operation, row: OperationPartition) -> bool:
+    """Whether a share coordinator was asked for that partition of it."""
+    one = group.partitions.get(_key(row))
+    asked = None if one is None else one.asked.get(_ON_THE_WAY[operation.operation])
+    if asked is None or not asked.fits(operation):
+        return False
+    row.share_coordinator, asked.taken = asked.told, True
+    return True
+
+
+def _key(row: OperationPartition) -> Partition:
+    return row.topic_id or "", -1 if row.partition is None else row.partition
+
+
+def _initialized(key: Partition, one: _SharePartition, error: int | None = None) -> OperationPartition:
+    """A partition with what its share coordinator was given, if no other operation was that."""
+    row, made = OperationPartition(key[0], None, key[1], error_code=error), one.initialized
+    if made is not None and not made.taken:
+        row.share_coordinator, made.taken = made.told, True
+    return row
+
+
+def _concluded(late: _Late) -> Operation:
+    """An operation that is over."""
+    operation, lacking = late
+    if operation.outcome == "done" and operation.operation != "describe_offsets":
+        asked = ((row, row.share_coordinator) for row in operation.partitions)
+        _lack(operation, "not_accepted", (row for row, told in asked if told is not None and told.error_code))
+        _lack(
+            operation, "not_asked", (row for row, sights in lacking if any(sight.shows(operation) for sight in sights))
+        )
+    operation.in_sight = (
+        None if operation.in_sight is None else operation.in_sight and all(row.lacking for row, _ in lacking)
+    )
+    return operation
+
+
+def _unassigned(group: _Group) -> Operation | None:
+    """What the first member waited for in vain, as a heartbeat that came later shows."""
+    operation = group.joined
+    if operation is None or any(sight.holes.between(operation.packet, sight.last) for sight in group.heard):
+        return None
+    if group.beat <= max(
+        [operation.packet, *(made.told.packet for one in group.partitions.values() if (made := one.initialized))]
+    ):
+        return None
+    operation.partitions = [_initialized(key, one) for key, one in sorted(group.partitions.items()) if one.asked]
+    operation.in_sight = bool(operation.partitions)
+    operation.outcome, operation.because = "unfinished", "not_assigned"
+    _lack(operation, "not_assigned", operation.partitions)
+    return operation
+
+
+def _lack(operation: Operation, what: Lack, rows: Iterable[OperationPartition]) -> None:
+    for row in rows:
+        row.lacking = True
+        operation.outcome, operation.because = "unfinished", what

@@ -1,0 +1,137 @@
+"""What administrators ask of share groups and are told: an operation for each group of a request, without what share
+coordinators do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from kshark.analysis.facts.reading import doubt_of
+from kshark.analysis.states.operations.listing import Kind, Lack, Operation, OperationPartition, Outcome
+from kshark.api_keys import (
+    ALTER_SHARE_GROUP_OFFSETS,
+    DELETE_GROUPS,
+    DELETE_SHARE_GROUP_OFFSETS,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    LIST_GROUPS,
+    SHARE_GROUP_DESCRIBE,
+)
+from kshark.model import Exchange, Message
+
+
+def body_of(message: Message | None) -> Any:
+    """The body of a message that was read to its end; None where there is none."""
+    return None if message is None or message.body is UNSET or doubt_of(message) is not None else message.body
+
+
+def operation_of(
+    exchange: Exchange, kind: Kind, group_id: str, error: int | None, partitions: Iterable[OperationPartition] = ()
+) -> Operation:
+    """An operation as its client sees it; `error` is the answer's own, None where it has none for the group."""
+    request, response = exchange.request, exchange.response
+    assert request is not None
+    rows = [*partitions]
+    outcome, because = _outcome(exchange, error, rows)
+    return Operation(
+        group_id,
+        kind,
+        request.packet,
+        request.time_ns,
+        None if response is None else response.packet,
+        response.latency_ns if response is not None and isinstance(response.latency_ns, int) else None,
+        request.client_id if isinstance(request.client_id, str) else None,
+        exchange.flow.client,
+        exchange.flow.broker,
+        outcome,
+        error or next((one.error_code for one in rows if one.error_code), error),
+        because,
+        None,
+        rows,
+    )
+
+
+def _outcome(exchange: Exchange, error: int | None, rows: list[OperationPartition]) -> tuple[Outcome, Lack | None]:
+    if exchange.response is None:
+        return "unanswered", None
+    if body_of(exchange.response) is None:
+        return "unknown", None
+    if error:
+        return "refused", None
+    for one in rows:
+        one.lacking = one.error_code is None
+    if error is None or any(one.lacking for one in rows):
+        return "unfinished", "not_told"
+    wrong = sum(one.error_code != 0 for one in rows)
+    return ("done" if not wrong else "refused" if wrong == len(rows) else "partly"), None
+
+
+# -- one API each
+
+
+def _listed(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
+    for one in getattr(answer, "groups", None) or ():
+        if "share" in (one.protocol_type, getattr(one, "group_type", None)):
+            yield operation_of(exchange, "list", one.group_id, answer.error_code)
+
+
+def _described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
+    errors = {one.group_id: one.error_code for one in getattr(answer, "groups", None) or ()}
+    for group_id in asked.group_ids or ():
+        yield operation_of(exchange, "describe", group_id, errors.get(group_id))
+
+
+def _offsets_described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
+    told = {one.group_id: one for one in getattr(answer, "groups", None) or ()}
+    for group in asked.groups or ():
+        said = told.get(group.group_id)
+        rows = _rows(group.topics, lambda one: (one, None))
+        for topic in said.topics or () if said is not None else ():
+            for one in topic.partitions or ():
+                rows[topic.topic_name, one.partition_index] = OperationPartition(
+                    topic.topic_id, topic.topic_name, one.partition_index, one.start_offset, one.error_code
+                )
+        error = None if said is None else said.error_code
+        yield operation_of(exchange, "describe_offsets", group.group_id, error, rows.values())
+
+
+def _offsets_altered(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
+    rows = _rows(asked.topics, lambda one: (one.partition_index, one.start_offset))
+    for topic in getattr(answer, "responses", None) or ():
+        for one in topic.partitions or ():
+            row = rows.get((topic.topic_name, one.partition_index))
+            if row is not None:
+                row.topic_id, row.error_code = topic.topic_id, one.error_code
+    yield operation_of(exchange, "alter_offsets", asked.group_id, getattr(answer, "error_code", None), rows.values())
+
+
+def _offsets_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
+    rows = {topic.topic_name: OperationPartition(None, topic.topic_name, None) for topic in asked.topics or ()}
+    for topic in getattr(answer, "responses", None) or ():
+        row = rows.get(topic.topic_name)
+        if row is not None:
+            row.topic_id, row.error_code = topic.topic_id, topic.error_code
+    yield operation_of(exchange, "delete_offsets", asked.group_id, getattr(answer, "error_code", None), rows.values())
+
+
+def _group_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
+    errors = {one.group_id: one.error_code for one in getattr(answer, "results", None) or ()}
+    for group_id in asked.groups_names or ():
+        yield operation_of(exchange, "delete_group", group_id, errors.get(group_id))
+
+
+def _rows(topics: Any, read: Callable[[Any], tuple[int, int | None]]) -> dict[tuple[str, int], OperationPartition]:
+    """The partitions that a request names; `read` gives number and start offset of one."""
+    numbers = ((topic.topic_name, *read(one)) for topic in topics or () for one in topic.partitions or ())
+    return {(name, partition): OperationPartition(None, name, partition, start) for name, partition, start in numbers}
+
+
+ADMIN_REQUESTS: Final[Mapping[int, Callable[[Exchange, Any, Any], Iterator[Operation]]]] = {
+    LIST_GROUPS: _listed,
+    DELETE_GROUPS: _group_deleted,
+    SHARE_GROUP_DESCRIBE: _described,
+    DESCRIBE_SHARE_GROUP_OFFSETS: _offsets_described,
+    ALTER_SHARE_GROUP_OFFSETS: _offsets_altered,
+    DELETE_SHARE_GROUP_OFFSETS: _offsets_deleted,
+}

@@ -1,0 +1,72 @@
+"""Records that nobody gets any more: given back after the last delivery that they may have (Kafka:
+InFlightState.tryUpdateState)."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from kshark.analysis.states.partition.last_attempts import WornRange
+from kshark.analysis.states.partition.records_in_flight import Piece, Record
+from kshark.analysis.states.partition.share_partition import SharePartition
+from kshark.analysis.states.tables.in_flight import ACQUIRED, ARCHIVED, GIVEN_BACK, LEAST_LIMIT
+
+
+def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece]:
+    """Those of which one knows when records from `first` on are handed out to a fetch sent at `since_ns`; each is told
+    once.
+
+    Either their share coordinator has them stored as archived, or the start offset is behind them. Or they come before
+    `first`, though brokers hand out what is first, and have been free for longer than anybody could have held them
+    unseen. Of a partition that members outside the capture fetch from, offsets would be missing here."""
+    pieces: list[Piece] = []
+    found, waiting, looked = [], [], -1
+    for one in sorted(partition.worn.ranges, key=itemgetter(0)):
+        if _still_waits(partition, one, first, since_ns):
+            waiting.append(one)
+        else:
+            pieces += partition.over(max(one.first, looked + 1), one.last, since_ns, since_ns)
+            looked = max(looked, one.last)
+    for piece in pieces:
+        archived = [record for record in piece.value if _is_given_up(record, partition.highest)]
+        if not archived or any(record.stage is ACQUIRED for record in piece.value):
+            continue
+        is_done = partition.start is not None and piece.last < partition.start
+        free_ns = _free_since_ns(archived[0])
+        if is_done or len(archived) == len(piece.value):
+            found.append(piece._replace(value=tuple(archived)))
+        elif piece.last >= first or free_ns >= since_ns:
+            waiting.append(_looked_at(partition, piece, free_ns))
+        elif partition.records.is_gapless():
+            found.append(piece._replace(value=tuple(archived)))
+    if looked >= 0:
+        partition.worn.keep(sorted(waiting, key=itemgetter(0)))
+    return found
+
+
+def _still_waits(partition: SharePartition, one: WornRange, first: int, since_ns: int) -> bool:
+    """Whether nothing of it is new since it was looked at."""
+    if one.may is None or (partition.start is not None and one.last < partition.start):
+        return False
+    return (one.last >= first or one.free_ns >= since_ns) and partition.records.is_whole(one.first, one.last, one.may)
+
+
+def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> WornRange:
+    """It, to be looked at anew when something of it changes; each time where somebody may have it still."""
+    may = partition.records.at(piece.first)
+    if may is None or any(record.stage is ACQUIRED for record in may):
+        return WornRange(piece.first, piece.last)
+    return WornRange(piece.first, piece.last, may, free_ns)
+
+
+def _is_given_up(record: Record, most: int) -> bool:
+    """Whether it was given back after as many deliveries as any, and archived."""
+    if record.stage is not ARCHIVED or record.hold is None or record.how not in GIVEN_BACK:
+        return False
+    return record.count is not None and record.count >= max(most, LEAST_LIMIT)
+
+
+def _free_since_ns(record: Record) -> int:
+    """When it was free for certain, and whoever got it unseen then would have lost it again."""
+    hold = record.hold
+    assert hold is not None
+    return hold.lock_ns + (hold.late_ns if record.by is None else record.by.end_ns)

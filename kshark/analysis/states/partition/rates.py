@@ -1,0 +1,77 @@
+"""How members acknowledge the records of a topic: how many of them they accept, give back and reject."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kshark import limits
+from kshark.analysis.facts.calls import Step
+from kshark.analysis.states.partition.records_in_flight import Run
+from kshark.analysis.states.tables.in_flight import ACCEPT, REJECT, RELEASE
+
+#: Behind so many records counting begins anew: what was long ago says nothing of today.
+_WINDOW: Final = 1_000
+#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what
+#: is acknowledged.
+_MANY: Final = 10
+_REQUESTS: Final = 3
+_STORM: Final = 0.75
+_OFTEN: Final = 0.25
+#: What is no acceptance.
+_BACK: Final = frozenset({RELEASE, REJECT})
+
+
+class Rate(Struct, eq=False):
+    """Records of a topic that a member acknowledged last, with so many requests; `by`: the first of them."""
+
+    by: Step
+    requests: int = 0
+    accepted: int = 0
+    released: int = 0
+    rejected: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.accepted + self.released + self.rejected
+
+    @property
+    def is_release_storm(self) -> bool:
+        """Whether most records are given back, to come again."""
+        return self.released >= _MANY and self.requests >= _REQUESTS and self.released >= _STORM * self.total
+
+    @property
+    def is_rejecting(self) -> bool:
+        """Whether many records are given up."""
+        return self.rejected >= _MANY and self.requests >= _REQUESTS and self.rejected >= _OFTEN * self.total
+
+
+class Rates:
+    """Of each member and topic, from the first record on that was not accepted; those longest unused are forgotten."""
+
+    def __init__(self) -> None:
+        self._rates: OrderedDict[tuple[str | None, str | None, str], Rate] = OrderedDict()
+
+    def count(self, step: Step, topic_id: str, runs: Sequence[Run]) -> Rate | None:
+        """What was taken of a request; None as long as a member accepts all."""
+        key = step.group_id, step.member_id, topic_id
+        rate = self._rates.get(key)
+        if rate is None and _BACK.isdisjoint([kind for _, _, kind in runs]):
+            return None
+        if rate is None or rate.total >= _WINDOW:
+            rate = self._rates[key] = Rate(step)
+            self._rates.move_to_end(key)
+            if len(self._rates) > limits.RATIONED:
+                self._rates.popitem(last=False)
+        rate.requests += 1
+        for first, last, kind in runs:
+            if kind == ACCEPT:
+                rate.accepted += last - first + 1
+            elif kind == RELEASE:
+                rate.released += last - first + 1
+            elif kind == REJECT:
+                rate.rejected += last - first + 1
+        return rate

@@ -1,0 +1,1 @@
+"""Share sessions: their possible states and what a request met."""

@@ -1,0 +1,63 @@
+"""The fast path of most steps: the request that was due, on the connection used before, accepted, everything around it
+seen.
+
+No rule has anything to say of such a step (the rows' triggers tell), and its effect is known, so that the situation it
+met need not be drawn up. The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests hold the two
+together)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Step, next_epoch
+from kshark.analysis.states.session.state import Branch, SessionState, State
+
+
+def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
+    """Whether the one possible state had the epoch due, the step before it was like it, and every byte of both was
+    seen.
+
+    `later` are requests that were sent before the step's answer.
+    """
+    last, branches, overlapping = session.last, session.branches, session.overlapping
+    return (
+        step.reply is ACCEPTED
+        and step.kind is SUBSEQUENT
+        # Its epoch was due, and no other.
+        and branches is not None
+        and len(branches) == 1
+        and branches[0].state.due == step.epoch
+        and not branches[0].early
+        # The step before it was accepted too, on the same connection, and had its answer.
+        and last is not None
+        and last.connection is step.connection
+        and last.version == step.version
+        and len(overlapping) == 1
+        and overlapping[0] is last
+        and session.unanswered is None
+        and last.end < step.packet
+        # No other connection was used before this step's answer.
+        and (not later or all(other.connection is step.connection for other in later))
+        # Every byte was seen.
+        and step.any_doubt is None
+        and session.missing_before(step) is None
+    )
+
+
+def advance(session: SessionState, step: Step) -> None:
+    """The session goes on by one epoch; of what `SessionState.remember` looks after, this is all that changes."""
+    (branch,) = session.branches or ()
+    state = branch.state
+    session.branches = (Branch(State(next_epoch(step.epoch), state.opening, None, state.replaced)),)
+    session.anchor = session.alive = session.last = step
+    if step.is_fetch:
+        session.last_fetch = step
+    else:
+        session.last_acknowledge = step
+    session.count, session.ever_opened = step.epoch, True
+    trace = session.here[step.connection.flow.id]
+    trace.before, trace.last, trace.openings = trace.last, step, ()
+    session.overlapping = (step,)
+    if step.listed or (step.answer is not None and step.answer.acquired):
+        session.in_flight.take(step, ACCEPTED)
+        step.lighten()

@@ -1,0 +1,277 @@
+"""The runner over sets of possible states: the situation that a request meets, and what its answer leaves possible.
+
+After a request without an answer the broker has taken it, or not; of requests that are open at the same time on several
+connections it took one first, and the capture does not tell which. Each way is a branch. An answer ends those that it
+contradicts; where it contradicts all, something was not seen, and only what the exchange proves by itself is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from kshark.analysis.facts.calls import (
+    ACCEPTED,
+    FAILED_REOPEN,
+    INVALID_EPOCH,
+    SUBSEQUENT,
+    UNANSWERED,
+    UNCLEAR,
+    Reply,
+    Step,
+    next_epoch,
+)
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.states.session.end_causes import end_causes
+from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
+from kshark.analysis.states.tables.session import ABSENT, Then, due_after, proved_alone, thens
+
+#: Branches that are followed at the same time; with more of them nothing is known.
+_BRANCHES: Final = 64
+#: Requests open at the same time whose order is tried out; of more the capture's order is taken.
+_RIVALS: Final = 4
+#: Requests sent meanwhile whose orders are tried out behind that; of more nothing is concluded.
+_RIVALS_AFTER: Final = 6
+
+
+def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situation:
+    """What the request met, and which of it the answer agrees with; `later` are requests sent before the answer, all of
+    them settled."""
+    _look_for_holes(session, step)
+    rivals = tuple(other for other in later if other.connection is not step.connection)
+    overtaker = _overtaker(step, rivals)
+    seen = _open_beside(session, step, rivals)
+    if session.branches is None:
+        return Situation(step, session, step.reply, None, (), (), seen, overtaker)
+    met: list[State] = []
+    ways: list[tuple[State, tuple[Branch, ...]]] = []
+    for branch in session.branches:
+        for ahead in _orders(session, branch, rivals, later):
+            early = next((state for other, state in ahead.early if other is step), None)
+            if early is not None:
+                met.append(early)
+                ways.append((early, (Branch(ahead.state, tuple(pair for pair in ahead.early if pair[0] is not step)),)))
+                continue
+            for state in _with_ends(session, ahead.state, step):
+                met.append(state)
+                following = _following(session, step, state, _reply(step, state, overtaker))
+                if following:
+                    ways.append((state, tuple(Branch(one, ahead.early) for one in following)))
+    if rivals and len(ways) > 1:
+        ways = _borne_out(session, ways, step, later) or ways
+    agreeing = _distinct(state for state, _ in ways)
+    met_its_due = {state.due == step.epoch for state in agreeing} if overtaker is not None else set()
+    overtaken = overtaker if met_its_due == {True} else None
+    reply = ACCEPTED if overtaken is not None else step.reply
+    after = _distinct_branches([branch for _, branches in ways for branch in branches])
+    was_due = bool(rivals) and any(branch.state.due == step.epoch for branch in session.branches)
+    return Situation(
+        step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due
+    )
+
+
+def conclude(now: Situation) -> None:
+    """The states that are possible now; then the step belongs to the past."""
+    session, step = now.session, now.step
+    if step.refused and now.goes_on:
+        session.astray = step
+    proved = proved_alone(step, now.reply)
+    if step.any_doubt is not None:
+        session.lose_sight(step.any_doubt)
+    elif now.after:
+        session.branches = now.after
+        if len(session.branches) > _BRANCHES:
+            session.lose_sight("unanswered")
+    elif proved is not None:
+        session.unbroken = None
+        if now.met is not None:
+            session.in_flight.forget()
+            session.count, session.contradicted = 0, step.packet
+        state = _state_after(session, proved, step, State(ABSENT), now.reply)
+        if state.ended is not None and state.ended.cause == UNSEEN:
+            state.ended = state.ended._replace(because=now.doubt or "hidden_traffic")
+        session.branches = (Branch(state),)
+    elif now.met is not None:
+        session.contradicted = step.packet
+        session.lose_sight("hidden_traffic")
+    if step.is_counted or proved_alone(step, step.reply) is not None:
+        session.anchor = step
+    if step.is_counted and (step.opens or session.unbroken is None):
+        session.unbroken = step
+    session.remember(step, now.reply)
+
+
+# -- one step in one state
+
+
+def _following(session: SessionState, step: Step, state: State, reply: Reply) -> tuple[State, ...]:
+    """The states that are possible afterwards; none when the answer contradicts the state."""
+    return tuple(_state_after(session, then, step, state, reply) for then in thens(step, state.due, reply))
+
+
+def _state_after(session: SessionState, then: Then, step: Step, state: State, reply: Reply) -> State:
+    due = due_after(then, step, state.due)
+    if then is Then.STAYS:
+        return state
+    if then is Then.NEXT:
+        return State(due, state.opening, None, state.replaced)
+    if then is Then.FIRST:
+        return State(due, step, None, tuple(one for one in _openers(state, step) if one is not step.connection))
+    if state.due == ABSENT and state.ended is not None and not step.opens:
+        return state
+    ended = EndCause(_taken_by(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
+    return State(due, None, ended, _openers(state, step))
+
+
+def _openers(state: State, step: Step) -> tuple[Connection, ...]:
+    """The connections that were open when the step came and have opened a session of the member: 4.1 goes by them,
+    whether their sessions still are or not."""
+    opened = (*state.replaced, state.opening.connection) if state.opening is not None else state.replaced
+    return tuple(one for one in dict.fromkeys(opened) if one.over_at is None or one.over_at > step.packet)[-REPLACED:]
+
+
+def _taken_by(step: Step, reply: Reply) -> str:
+    """The cause of an end that a request brought about; a refusal behind which no end is known shows an unseen one."""
+    if not step.opens:
+        return "final_epoch" if reply is ACCEPTED or reply is UNANSWERED or reply is UNCLEAR else UNSEEN
+    return "failed_reopen" if reply is FAILED_REOPEN else "session_limit"
+
+
+def _unsure(reply: Reply) -> str | None:
+    return "unanswered" if reply is UNANSWERED or reply is UNCLEAR else None
+
+
+def _with_ends(session: SessionState, state: State, step: Step) -> tuple[State, ...]:
+    """The state, and those without a session that something else than a request may have brought about since."""
+    if state.due == ABSENT or (step.is_counted and not step.opens):
+        return (state,)
+    return (state, *(State(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)))
+
+
+def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
+    """A fetch that was overtaken had been accepted: only its answer was changed."""
+    return ACCEPTED if overtaker is not None and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
+
+
+# -- requests that are open at the same time
+
+
+def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
+    """The request on another connection that moved the session on while this fetch waited.
+
+    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out. What
+    was sent behind an opening went on with another session."""
+    if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
+        return None
+    opened = min((other.packet for other in rivals if other.opens), default=step.end)
+    follows = (
+        other
+        for other in rivals
+        if other.kind is SUBSEQUENT
+        and other.epoch == next_epoch(step.epoch)
+        and step.packet < other.packet < opened
+        and (other.reply is UNANSWERED or (other.is_counted and (step.reply is INVALID_EPOCH or other.end < step.end)))
+    )
+    return next(follows, None)
+
+
+def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> tuple[Step, ...]:
+    """Requests that the session counted and that were open at the same time on other connections."""
+    around = (*session.overlapping, *rivals)
+    return tuple(
+        other
+        for other in around
+        if other.connection is not step.connection and other.is_counted and other.end > step.packet
+    )
+
+
+def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later: Sequence[Step]) -> Iterator[Branch]:
+    """The branch, and what comes of it where the broker took some of the rivals before the step."""
+    yield branch
+    if not rivals or len(rivals) > _RIVALS:
+        return
+    for rival in rivals:
+        if any(other is rival for other, _ in branch.early) or _waits(rival, branch, later):
+            continue
+        for state in _with_ends(session, branch.state, rival):
+            for following in _following(session, rival, state, rival.reply):
+                yield from _orders(session, Branch(following, (*branch.early, (rival, state))), rivals, later)
+
+
+def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
+    """Whether another request on the rival's connection comes before it: on one connection a broker takes them in their
+    order."""
+    return any(
+        other.connection is rival.connection
+        and other.arrival < rival.arrival
+        and all(early is not other for early, _ in branch.early)
+        for other in later
+        if other is not rival
+    )
+
+
+def _borne_out(
+    session: SessionState, ways: Iterable[tuple[State, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
+) -> list[tuple[State, tuple[Branch, ...]]]:
+    """What the answers to requests that were sent meanwhile leave of the ways in which the step may have been taken."""
+
+    def goes_on(branch: Branch) -> bool:
+        left = [other for other in later if other is not step and all(early is not other for early, _ in branch.early)]
+        return len(left) > _RIVALS_AFTER or _some_order(session, (branch.state,), left, step.end)
+
+    left = ((state, tuple(filter(goes_on, branches))) for state, branches in ways)
+    return [(state, branches) for state, branches in left if branches]
+
+
+def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
+    """Whether an order of these requests agrees with all answers until the packet `by`; what has none by then may come
+    later."""
+    if all(step.reply is UNANSWERED or step.end > by for step in left):
+        return True
+    for step in left:
+        others = [other for other in left if other is not step]
+        if any(_comes_first(other, step) for other in others):
+            continue
+        after = _after(session, states, step, others)
+        if after and _some_order(session, after, others, by):
+            return True
+    return False
+
+
+def _comes_first(one: Step, other: Step) -> bool:
+    """Whether the broker took one before the other: on one connection in their order, else if it was answered before
+    the other came."""
+    return one.arrival < other.arrival if one.connection is other.connection else one.end < other.packet
+
+
+def _after(session: SessionState, states: Iterable[State], step: Step, others: Iterable[Step]) -> tuple[State, ...]:
+    """The states behind a request; that it had been counted when its answer was changed is one of the ways."""
+    met = [state for one in states for state in _with_ends(session, one, step)]
+    after = [following for state in met for following in _following(session, step, state, step.reply)]
+    follows = any(other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch) for other in others)
+    if follows and step.is_fetch and step.kind is SUBSEQUENT and step.reply is INVALID_EPOCH:
+        after += [one for state in met if state.due == step.epoch for one in _following(session, step, state, ACCEPTED)]
+    return _distinct(after)
+
+
+# -- sets of states
+
+
+def _distinct(states: Iterable[State]) -> tuple[State, ...]:
+    kept = tuple(states)
+    return kept if len(kept) < 2 else tuple({state.identity: state for state in kept}.values())
+
+
+def _distinct_branches(branches: Sequence[Branch]) -> tuple[Branch, ...]:
+    if len(branches) < 2:
+        return tuple(branches)
+    return tuple({(one.state.identity, *(id(step) for step, _ in one.early)): one for one in branches}.values())
+
+
+def _look_for_holes(session: SessionState, step: Step) -> None:
+    """What was known of the session may be wrong where requests are missing."""
+    reason = None if session.branches is None else session.missing_before(step)
+    if reason is not None:
+        session.lose_sight(reason)
+        if session.opening is not None and step.connection is not session.opening.connection:
+            session.opening = None

@@ -1,0 +1,373 @@
+"""The state of one share session: the states that it may be in, and what later requests are judged by of what came
+before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from kshark import limits
+from kshark.analysis.facts.brokers import Broker, End
+from kshark.analysis.facts.calls import (
+    ACCEPTED,
+    FAILED_LATER,
+    FINAL,
+    INVALID_EPOCH,
+    REJECTED_EARLY,
+    SUBSEQUENT,
+    UNANSWERED,
+    UNCLEAR,
+    Acquired,
+    Call,
+    Leader,
+    Partition,
+    Reply,
+    Step,
+)
+from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.heartbeats import Beat
+from kshark.analysis.facts.releases import ANY_RELEASE, Release, both, releases_answering
+from kshark.analysis.states.member.state import Member, may_have_crossed
+from kshark.analysis.states.session.held_records import InFlight, nothing
+from kshark.analysis.states.tables.session import ABSENT
+from kshark.api_keys import SHARE_FETCH
+
+#: Connections of one session whose last request is remembered, and connections of replaced sessions.
+_CONNECTIONS: Final = 64
+REPLACED: Final = 8
+#: Times of openings and refusals that are remembered.
+_TROUBLES: Final = 64
+#: Openings and refusals within a minute that make a session flap.
+FLAPPING: Final = 6
+#: Openings one behind the other that make a loop.
+LOOP: Final = 3
+_MINUTE_NS: Final = 60_000_000_000
+#: The end cause of a session that is gone for a reason that was not seen.
+UNSEEN: Final = "unseen"
+
+
+class EndCause(NamedTuple):
+    """Something that took the session away, or may have: an accepted epoch -1, a connection's end, a restart.
+
+    `because` is why it is not certain, None when it is; `step` the request that did it, `end` the connection's end that
+    did."""
+
+    cause: str
+    packet: int
+    time_ns: int
+    told: str
+    step: Step | None = None
+    because: str | None = None
+    end: End | None = None
+
+
+class Hint(NamedTuple):
+    """Fetches behind each other whose answers name the same leader of a partition: the first and the last."""
+
+    leader: Leader
+    first: Step
+    last: Step
+
+
+class State(Struct, eq=False):
+    """A state that the session may be in.
+
+    `due` is the epoch that the broker expects, ABSENT without a session; then `ended` tells what took it, None before
+    the first opening.
+    `opening` is the epoch 0 that opened it, None where that was not seen; `replaced` are the connections whose sessions
+    it replaced."""
+
+    due: int
+    opening: Step | None = None
+    ended: EndCause | None = None
+    replaced: tuple[Connection, ...] = ()
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """States of which one is enough."""
+        opening, ended = self.opening, self.ended
+        return (
+            self.due,
+            None if opening is None else id(opening.connection),
+            None if ended is None else (ended.cause, ended.packet, ended.because),
+            tuple(map(id, self.replaced)),
+        )
+
+
+class Branch(Struct, eq=False):
+    """One way in which the broker may have taken the requests so far.
+
+    `early` are requests that it took before their turn in the capture, because they were open at the same time, with
+    the state they met."""
+
+    state: State
+    early: tuple[tuple[Step, State], ...] = ()
+
+
+class Trace(Struct, eq=False):
+    """What a session did on one connection: its first and last request, the one before, and the unbroken run of
+    openings at the end."""
+
+    first: Step
+    last: Step
+    before: Step | None = None
+    openings: tuple[Step, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class SessionState:
+    """Of one (broker, group, member). Bounded, whatever the session's length."""
+
+    broker: Broker
+    member: Member
+    #: What may be so; None: anything, because of `doubt`.
+    branches: tuple[Branch, ...] | None = None
+    doubt: str = "beginning_not_seen"
+    #: The exchange since which the states are known.
+    anchor: Step | None = None
+    #: Its first request of all, and the first of those that went on without a jump: since that one none is missing.
+    begun: Step | None = None
+    unbroken: Step | None = None
+    #: The last packet with which it went on on another connection.
+    moved: int = 0
+    #: The last request that was refused although it went on from what had been counted.
+    astray: Step | None = None
+    #: The packet of the last request whose answer contradicts all that was known.
+    contradicted: int = 0
+    #: The last exchange that showed the session to exist, and the last ones that it counted.
+    alive: Step | None = None
+    last: Step | None = None
+    last_fetch: Step | None = None
+    last_acknowledge: Step | None = None
+    #: The last epoch counted that was none of -1; 0 behind traffic that the capture does not hold.
+    count: int = 0
+    #: The epoch 0 that opened it, as far as its answer tells.
+    opening: Step | None = None
+    #: A session was, or may have been, opened.
+    ever_opened: bool = False
+    #: The last request without an answer, and what was done on each connection.
+    unanswered: Step | None = None
+    here: dict[int, Trace] = field(default_factory=dict)
+    #: The last request with epoch 0.
+    initial: Step | None = None
+    #: Times of openings and refusals, and until when no more is said of them.
+    troubles: tuple[int, ...] = ()
+    quiet_until: int = 0
+    #: Requests that others may overlap.
+    overlapping: tuple[Step, ...] = ()
+    #: Connections to which the session was seen to cross; the one that opened it is none of them.
+    crossed: tuple[int, ...] = ()
+    #: The member's departure behind which a fetch went on and was accepted, and whether one did on that heartbeat's own
+    #: connection.
+    departed: Beat | None = None
+    departed_here: bool = False
+    in_flight: InFlight = field(default_factory=InFlight)
+    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not
+    #: known; and the connections that may have had more of them since. And the last one of a fetch whose answer is not
+    #: there.
+    unread: int = 0
+    unread_on: list[Connection] = field(default_factory=list)
+    unheard: int = 0
+    #: The last request with which it was handed records, and which, since it was last said not to be there.
+    handed: tuple[Step, Sequence[Acquired]] | None = None
+    #: Partitions that another broker leads, as the last fetch's answer says.
+    hints: dict[Partition, Hint] = field(default_factory=nothing)
+    #: Hosts from which it was used, and releases that answer the versions which it uses.
+    hosts: tuple[str, ...] = ()
+    spoken: frozenset[Release] = ANY_RELEASE
+
+    @property
+    def states(self) -> tuple[State, ...] | None:
+        """The states that are possible now."""
+        return None if self.branches is None else tuple(branch.state for branch in self.branches)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a session is known to be open."""
+        return bool(self.branches) and all(branch.state.due != ABSENT for branch in self.branches or ())
+
+    @property
+    def releases(self) -> frozenset[Release]:
+        """The releases that the broker may be of."""
+        return self.broker.releases & self.spoken or self.broker.releases
+
+    @property
+    def last_unread(self) -> int:
+        """The last packet of what could not be read to its end."""
+        return max(self.unread, max((connection.last_unread for connection in self.unread_on), default=0))
+
+    def may_have_replaced(self, connection: Connection) -> bool:
+        """Whether it may have taken the place of a session that was opened on that connection."""
+        return self.states is None or any(connection in state.replaced for state in self.states)
+
+    def last_of(self, api_key: int) -> Step | None:
+        return self.last_fetch if api_key == SHARE_FETCH else self.last_acknowledge
+
+    def departure(self, step: Step) -> Beat | None:
+        """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it
+        were in it.
+
+        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they
+        subscribe anew. On another connection than the one on which it left it has had an answer since, or it may have
+        asked before."""
+        gone = self.member.departure
+        if gone is None or step.packet <= gone.end or step.kind is FINAL:
+            return None
+        if gone.kind is not FINAL or gone.connection is not step.connection:
+            before = self.here.get(step.connection.flow.id)
+            if may_have_crossed(gone.end_ns, step) or before is None or not gone.packet < before.last.end < step.packet:
+                return None
+        return None if not step.is_fetch or step.forgotten or step.acknowledges else gone
+
+    def missing_before(self, step: Step) -> str | None:
+        """Why requests of this session may be missing since its states are known, on any connection between these hosts
+        and the broker."""
+        if self.anchor is None or not self.broker.holes:
+            return None
+        host = step.connection.host
+        hosts = self.hosts if host in self.hosts else (*self.hosts, host)
+        return self.broker.missing_between(hosts, self.anchor.packet, step.packet)
+
+    def left_before(self, packet: int) -> Call | None:
+        """The heartbeat by which the member left its group before that packet, behind the opening."""
+        leave, opening = self.member.last_leave, self.opening
+        if leave is None or opening is None or leave.packet < opening.packet or leave.end > packet:
+            return None
+        return leave
+
+    def lose_sight(self, doubt: str) -> None:
+        """What was known of the session may be wrong."""
+        self.branches, self.doubt, self.unbroken = None, doubt, None
+        self.in_flight.forget()
+
+    def remember(self, step: Step, reply: Reply) -> None:
+        """Takes a step, whose effect on the possible states is already known, into the past."""
+        self.begun = self.begun or step
+        counted = reply is ACCEPTED or reply is FAILED_LATER
+        if counted:
+            self.unanswered = None
+            self.spoken = both(self.spoken, releases_answering(step.version))
+        elif reply is UNANSWERED:
+            self.unanswered = step
+        gone = self.departure(step) if step.reply is ACCEPTED else None
+        if gone is not None:
+            here = gone.connection is step.connection
+            self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
+        if step.is_trouble:
+            self._troubled(step)
+        if step.kind is SUBSEQUENT:
+            if counted or reply is INVALID_EPOCH:
+                self.alive, self.ever_opened = step, True
+        elif step.opens:
+            self._opened(step, reply)
+        elif step.kind is FINAL and reply is ACCEPTED:
+            self.in_flight.close()
+        if counted and step.is_counted:
+            if self.last is not None and self.last.connection is not step.connection and not step.opens:
+                self.moved = step.packet
+            self.last = step
+            if step.kind is not FINAL:
+                self.count = step.epoch
+            if step.is_fetch:
+                self.last_fetch = step
+            else:
+                self.last_acknowledge = step
+        self.in_flight.take(step, reply)
+        self._leave_trace(step)
+        step.lighten()
+        open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
+        self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
+
+    def _leave_trace(self, step: Step) -> None:
+        flow = step.connection.flow.id
+        trace = self.here.pop(flow, None)
+        if trace is None:
+            trace = Trace(step, step)
+            if step.connection.host not in self.hosts:
+                self.hosts = (*self.hosts, step.connection.host)[-_CONNECTIONS:]
+        else:
+            trace.before, trace.last = trace.last, step
+        self.here[flow] = trace
+        trace.openings = (*trace.openings, step)[-LOOP:] if step.opens else ()
+        if len(self.here) > _CONNECTIONS:
+            del self.here[next(iter(self.here))]
+        elsewhere = self.opening is not None and self.opening.connection is not step.connection
+        if elsewhere and step.kind is SUBSEQUENT and step.is_counted and flow not in self.crossed:
+            self.crossed = (*self.crossed, flow)[-_CONNECTIONS:]
+
+    def recent_troubles(self, step: Step) -> int:
+        """Openings and refusals within a minute, this one included."""
+        return 1 + sum(step.time_ns - time_ns < _MINUTE_NS for time_ns in self.troubles)
+
+    def _troubled(self, step: Step) -> None:
+        if step.time_ns >= self.quiet_until and self.recent_troubles(step) >= FLAPPING:
+            self.quiet_until = step.time_ns + _MINUTE_NS
+        self.troubles = (*self.troubles, step.time_ns)[-_TROUBLES:]
+
+    def _opened(self, step: Step, reply: Reply) -> None:
+        """Epoch 0: whatever the answer, the session before it may be over."""
+        self.initial = step
+        if reply in (ACCEPTED, FAILED_LATER, UNCLEAR, UNANSWERED):
+            self.ever_opened = True
+        if reply in (ACCEPTED, FAILED_LATER, UNCLEAR):
+            self.opening, self.alive = step, step
+            self.last_fetch, self.last_acknowledge = None, None
+            self.crossed = ()
+        elif reply is UNANSWERED:
+            self.opening, self.doubt = None, "unanswered"
+        elif reply is not REJECTED_EARLY:
+            self.alive = None
+
+
+class Unbroken(NamedTuple):
+    """Proof that the session went on and nothing of it is missing between two packets: no epoch was left out (KIP-932).
+
+    Where it seems to move to another connection, a third one, which the capture does not hold, may have opened it anew
+    and counted as far."""
+
+    session: SessionState
+    since: int
+    until: int
+
+    def holds(self) -> bool | None:
+        """None while no later request was seen to be counted."""
+        begun, last = self.session.unbroken, self.session.last
+        if begun is None or begun.packet > self.since or self.session.moved > self.since:
+            return False
+        return True if last is not None and last.packet >= self.until else None
+
+
+class BothUnbroken(NamedTuple):
+    """Proof that two sessions did; it waits for the one that has not gone on yet."""
+
+    one: Unbroken
+    other: Unbroken
+
+    @property
+    def session(self) -> SessionState:
+        return self.one.session if self.one.holds() is None else self.other.session
+
+    def holds(self) -> bool | None:
+        """None while one of them was not seen to go on."""
+        both = self.one.holds(), self.other.holds()
+        return False if False in both else None if None in both else True
+
+
+class WentOn(NamedTuple):
+    """Proof that a request was the session's: its connection goes on with the session, and no answer contradicts what
+    is known of that."""
+
+    session: SessionState
+    step: Step
+
+    def holds(self) -> bool | None:
+        """None while no later request on that connection was taken."""
+        if self.session.contradicted >= self.step.packet:
+            return False
+        trace = self.session.here.get(self.step.connection.flow.id)
+        if trace is not None and trace.last.packet > self.step.end:
+            return True
+        return False if self.step.connection.over else None

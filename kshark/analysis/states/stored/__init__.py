@@ -1,0 +1,1 @@
+"""The state of share partitions as their share coordinator stores it."""
