@@ -15,8 +15,8 @@ from kshark.analysis.facts.clock import Clock
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import call_of, doubt_by
-from kshark.analysis.oddity import Oddity
 from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.byte_fault import Oddity
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame

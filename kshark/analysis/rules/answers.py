@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, Argument
-from kshark.analysis.oddity import Oddity
+from kshark.analysis.rules.byte_fault import Oddity
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.oddity import Oddity
+from kshark.analysis.rules.byte_fault import Oddity
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.api_keys import PRODUCE
 

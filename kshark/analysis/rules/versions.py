@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import REJECTED_EARLY
 from kshark.analysis.facts.heartbeats import UNCLEAR
-from kshark.analysis.oddity import Oddity
+from kshark.analysis.rules.byte_fault import Oddity
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation

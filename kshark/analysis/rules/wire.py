@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import Sighting
-from kshark.analysis.oddity import Oddity
+from kshark.analysis.rules.byte_fault import Oddity
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 
 
