@@ -16,10 +16,10 @@ from kshark.analysis.audit import Audit
 from kshark.analysis.deliveries.listing import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.findings import in_packet_order
-from kshark.analysis.observed.coverage import Coverage, RuleCoverage
 from kshark.analysis.observed.observed import Observed, Observer, Refusal
 from kshark.analysis.packed_findings import PackedFindings
 from kshark.analysis.rules import RULES, Rule
+from kshark.analysis.runners.coverage import Coverage, RuleCoverage
 from kshark.analysis.sessions.listing import (
     Closing,
     Listed,

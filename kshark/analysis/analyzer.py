@@ -25,10 +25,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis.coordinator.persister import Persister
 from kshark.analysis.deliveries.listing import Holder, InFlightState, holders_of, state_of
-from kshark.analysis.deliveries.of_clusters import ClusterDeliveries
-from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import Step, reply_of
@@ -37,21 +34,24 @@ from kshark.analysis.facts.connections import Connection, Connections
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.findings import Tally, finding_of
-from kshark.analysis.members.memberships import Memberships
-from kshark.analysis.observed.coverage import Coverage, Covering
-from kshark.analysis.oddities import Oddities
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import forgotten
+from kshark.analysis.runners.byte_faults import Oddities
+from kshark.analysis.runners.clusters import ClusterDeliveries
+from kshark.analysis.runners.coverage import Coverage, Covering
+from kshark.analysis.runners.exchanges import ExchangeRules
+from kshark.analysis.runners.members import Memberships
+from kshark.analysis.runners.sessions import UNEXPLAINED, ShareSessionRunner
+from kshark.analysis.runners.stateless import Visits
+from kshark.analysis.runners.stored import Persister
+from kshark.analysis.runners.verdict import Verdict
+from kshark.analysis.runners.watcher import Watcher
 from kshark.analysis.sessions.listing import Listed, Listing
-from kshark.analysis.sessions.session import UNEXPLAINED, ShareSessionRunner
 from kshark.analysis.states.member.state import Members
 from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import HandedOut
 from kshark.analysis.states.session.state import SessionState
-from kshark.analysis.verdict import Verdict
-from kshark.analysis.visits import Visits
-from kshark.analysis.watcher import Watcher
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.link.disorder import disorder_ns
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird

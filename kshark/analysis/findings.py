@@ -10,7 +10,7 @@ from kshark.analysis.facts.argument import Argument, Place
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.verdict import Verdict
+from kshark.analysis.runners.verdict import Verdict
 from kshark.anomaly import Blame
 from kshark.model import Finding, Witness
 

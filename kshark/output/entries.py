@@ -13,7 +13,7 @@ from dissectors.enums import ApiKey, ErrorCode
 from dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
 from kshark.analysis.rules.causes import CAUSES
-from kshark.analysis.sessions.session import UNEXPLAINED
+from kshark.analysis.runners.sessions import UNEXPLAINED
 from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.condition import ALWAYS, Condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 from kshark import limits
-from kshark.analysis.decades import Decades
+from kshark.analysis.runners.rate_limit import Decades
 
 
 def test_told_are_the_first_the_tenth_the_hundredth() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kshark.analysis.exchanges import ExchangeRules
 from kshark.analysis.rules.rule import NOTES, Rule
+from kshark.analysis.runners.exchanges import ExchangeRules
 from kshark.conditions import F
 from tests.analysis.plain import connection
 from tests.analysis.talks import INVALID_REQUEST

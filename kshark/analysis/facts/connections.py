@@ -62,7 +62,7 @@ class Connection:
     #: Of its holes, those that its bytes show, and the first of these.
     gaps: Holes = field(default_factory=Holes)
     first_gap: Gap | None = None
-    #: What was odd and waits for its end (kshark.analysis.oddities).
+    #: What was odd and waits for its end (kshark.analysis.runners.byte_faults).
     odd: tuple[Any, ...] = ()
     #: Answers to requests that it does not hold.
     orphans: int = 0

@@ -21,11 +21,11 @@ from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
+from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, Situation
 from kshark.analysis.states.session.state import EndCause
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
-from kshark.analysis.verdict import Verdict
 
 #: Epochs that need a session.
 _IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)

@@ -20,8 +20,8 @@ class Trigger(Struct, frozen=True):
     before the step) and `step`.
 
     Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.states.session.plain).
-    `premise`: whether a situation puts its rules to the test (kshark.analysis.observed.coverage); None: each one does.
-    `sign`: of situations of records, the bit that stands for it (kshark.analysis.deliveries.fast_path); 0: such a rule
+    `premise`: whether a situation puts its rules to the test (kshark.analysis.runners.coverage); None: each one does.
+    `sign`: of situations of records, the bit that stands for it (kshark.analysis.runners.plain_records); 0: such a rule
     is looked at in every one."""
 
     name: str

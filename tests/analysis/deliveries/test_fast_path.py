@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kshark.analysis.deliveries.fast_path import ALL
-from kshark.analysis.deliveries.record_rules import RecordRules, Situation
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import Check
+from kshark.analysis.runners.plain_records import ALL
+from kshark.analysis.runners.record_rules import RecordRules, Situation
+from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
 from kshark.analysis.states.tables.in_flight import GAP, RELEASE
-from kshark.analysis.verdict import Verdict
 from tests.analysis.talks import batch_of, handed, opened
 from tests.conversation import Conversation, everything
 

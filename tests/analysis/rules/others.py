@@ -14,7 +14,7 @@ from kshark.analysis.states.tables import CONNECTION, PERSISTER, Machine
 from kshark.api_keys import API_VERSIONS, METADATA
 
 if TYPE_CHECKING:
-    from kshark.analysis.visits import Visit
+    from kshark.analysis.runners.stateless import Visit
 
 
 def by_another(now: Visit) -> Argument | None:

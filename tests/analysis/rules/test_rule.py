@@ -12,9 +12,9 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import REFUSALS
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import KINDS, NOTES, REPLIES, Check
-from kshark.analysis.sessions.session import UNEXPLAINED
+from kshark.analysis.runners.sessions import UNEXPLAINED
+from kshark.analysis.runners.stateless import Visit
 from kshark.analysis.states.tables import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
-from kshark.analysis.visits import Visit
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.registry import Registry

@@ -10,7 +10,7 @@ import pytest
 
 from kshark.analysis import Analyzer, Coverage, Listed
 from kshark.analysis.facts.calls import Step
-from kshark.analysis.sessions import session
+from kshark.analysis.runners import sessions as session
 from kshark.analysis.states.session.plain import advance
 from kshark.analysis.states.session.state import SessionState
 from kshark.model import Event, Finding

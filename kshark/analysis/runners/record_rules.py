@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.decades import Decades
-from kshark.analysis.deliveries.fast_path import ALL
 from kshark.analysis.facts.judge import PENDING, Judgement
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.acknowledgements import ACK_REFUSED, not_told
 from kshark.analysis.rules.persisted import NotStored
 from kshark.analysis.rules.rule import Checked
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.plain_records import ALL
+from kshark.analysis.runners.rate_limit import Decades
+from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
 from kshark.analysis.states.partition.situations import (
     Acknowledging,
     Acquiring,
@@ -24,7 +25,6 @@ from kshark.analysis.states.partition.situations import (
 )
 from kshark.analysis.states.session.state import BothUnbroken, SessionState, Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
-from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
 #: Errors of a partition's acknowledgements of which one finding has to say why they came.

@@ -18,7 +18,7 @@ from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.byte_fault import Oddity
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.verdict import Verdict, judged
+from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness
 

@@ -12,14 +12,14 @@ from kshark.analysis.facts.calls import INITIAL, SUBSEQUENT, Partition
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.heartbeats import ACCEPTED, Beat, beat_of
 from kshark.analysis.facts.judge import Judgement, judge
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.membership import MEMBER_REFUSED
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
 from kshark.analysis.states.member.situation import MemberSituation, conclude
 from kshark.analysis.states.member.state import Member, Members
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.tables import MEMBER
-from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 from kshark.model import Message
 
 

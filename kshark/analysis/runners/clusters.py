@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from kshark import limits
-from kshark.analysis.deliveries.share_partitions import Deliveries
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.partitions import Deliveries
+from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
-from kshark.analysis.verdict import Verdict
 
 
 class ClusterDeliveries(dict[int, Deliveries]):

@@ -13,11 +13,11 @@ from kshark import limits
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.reading import call_of
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import Checked
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.analysis.states.tables import Machine
-from kshark.analysis.verdict import Verdict, judged
 from kshark.model import Message
 
 _Key = tuple[Any, ...]

@@ -16,8 +16,9 @@ from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
 from kshark.analysis.facts.connections import Connection, Owner
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook, connections, ends, epochs
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
 from kshark.analysis.sessions.listing import Listing
 from kshark.analysis.states.session.copies import Echo, passed_on
 from kshark.analysis.states.session.plain import advance, is_plain
@@ -25,7 +26,6 @@ from kshark.analysis.states.session.possible import conclude, situation
 from kshark.analysis.states.session.situation import SessionEnd, Situation
 from kshark.analysis.states.session.state import SessionState
 from kshark.analysis.states.tables import SESSION
-from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
 
 #: What is said of refusals that nothing explains.
 UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}

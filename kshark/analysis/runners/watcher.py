@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kshark.analysis.facts.connections import Connection
-from kshark.analysis.verdict import Verdict
+from kshark.analysis.runners.verdict import Verdict
 from kshark.model import Message
 
 

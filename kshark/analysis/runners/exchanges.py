@@ -9,7 +9,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.verdict import Verdict, judged
+from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.conditions import compiled_together
 from kshark.model import Message
 

@@ -12,8 +12,6 @@ from operator import itemgetter
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.deliveries import fast_path
-from kshark.analysis.deliveries.record_rules import EXPLAINED, RecordRules
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import (
     ACCEPTED,
@@ -31,9 +29,12 @@ from kshark.analysis.facts.calls import (
 from kshark.analysis.facts.connections import Connection, Owner, User
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
+from kshark.analysis.runners import plain_records as fast_path
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.record_rules import EXPLAINED, RecordRules
+from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.partition.fully_seen import seen_since
 from kshark.analysis.states.partition.given_up import given_up
 from kshark.analysis.states.partition.lock_times import LockTimes
@@ -47,7 +48,6 @@ from kshark.analysis.states.partition.wide_partitions import WidePartitions
 from kshark.analysis.states.partition.window import LEAST
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables import IN_FLIGHT
-from kshark.analysis.verdict import Verdict
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
 
 _Key = tuple[str | None, Partition]

@@ -17,15 +17,15 @@ from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.facts.state_steps import StateBatch, StateStep, state_steps
-from kshark.analysis.observed.coverage import Covering
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.persister import STATES_FORGOTTEN, forgotten
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.rules.stored import LONGEST_WINDOW
+from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.analysis.states.stored.state import StoredState, Storing
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.in_flight import STORED
-from kshark.analysis.verdict import Verdict, judged
 from kshark.model import Message
 
 #: The number of the cluster, group id, partition.

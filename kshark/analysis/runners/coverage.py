@@ -20,9 +20,9 @@ from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.premises import untold
 from kshark.analysis.rules.rule import Checked, Read, Rule
 from kshark.analysis.rules.triggers import Trigger
+from kshark.analysis.runners.verdict import Part, Verdict
 from kshark.analysis.states.session.state import SessionState
 from kshark.analysis.states.tables import SESSION
-from kshark.analysis.verdict import Part, Verdict
 from kshark.anomaly import Blame
 
 #: Kinds of what is read, of which what is amiss is no part.

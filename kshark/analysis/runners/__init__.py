@@ -1,0 +1,1 @@
+"""Move states and ask rules."""
