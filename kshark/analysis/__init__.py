@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.audit import Audit
-from kshark.analysis.deliveries.listing import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.facts.judge import REASONS
-from kshark.analysis.findings import in_packet_order
-from kshark.analysis.observed.observed import Observed, Observer, Refusal
-from kshark.analysis.packed_findings import PackedFindings
-from kshark.analysis.rules import RULES, Rule
-from kshark.analysis.runners.coverage import Coverage, RuleCoverage
-from kshark.analysis.sessions.listing import (
+from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
+from kshark.analysis.results.findings import in_packet_order
+from kshark.analysis.results.observed import Observed, Observer, Refusal
+from kshark.analysis.results.packed_findings import PackedFindings
+from kshark.analysis.results.sessions import (
     Closing,
     Listed,
     ListedSession,
@@ -31,6 +29,8 @@ from kshark.analysis.sessions.listing import (
     ShareSession,
     Told,
 )
+from kshark.analysis.rules import RULES, Rule
+from kshark.analysis.runners.coverage import Coverage, RuleCoverage
 from kshark.analysis.states.partition.share_partition import Change
 
 __all__ = [

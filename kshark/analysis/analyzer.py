@@ -25,7 +25,6 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis.deliveries.listing import Holder, InFlightState, holders_of, state_of
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import Step, reply_of
@@ -33,7 +32,9 @@ from kshark.analysis.facts.clock import Clock
 from kshark.analysis.facts.connections import Connection, Connections
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
-from kshark.analysis.findings import Tally, finding_of
+from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
+from kshark.analysis.results.findings import Tally, finding_of
+from kshark.analysis.results.sessions import Listed, Listing
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import forgotten
 from kshark.analysis.runners.byte_faults import Oddities
@@ -46,7 +47,6 @@ from kshark.analysis.runners.stateless import Visits
 from kshark.analysis.runners.stored import Persister
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.runners.watcher import Watcher
-from kshark.analysis.sessions.listing import Listed, Listing
 from kshark.analysis.states.member.state import Members
 from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging

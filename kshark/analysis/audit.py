@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kshark.analysis.analyzer import Analyzer
-from kshark.analysis.observed.observed import Observed, Observer
-from kshark.analysis.sessions.listing import Listed
+from kshark.analysis.results.observed import Observed, Observer
+from kshark.analysis.results.sessions import Listed
 from kshark.model import Event, Finding
 from kshark.registry import Registry
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
-from kshark.analysis.observed.statistics import Statistics
+from kshark.analysis.results.statistics import Statistics
 from kshark.api_keys import API_VERSIONS
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, add_captures, add_format, add_jobs

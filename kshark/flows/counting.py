@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Final
 
-from kshark.analysis.observed.statistics import Percentiles
+from kshark.analysis.results.statistics import Percentiles
 from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
 from kshark.flows.ledger import Account, Ledger
 from kshark.flows.listed import ListedFlow, listed_flow

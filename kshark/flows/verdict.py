@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kshark.analysis.observed.statistics import Percentiles
+from kshark.analysis.results.statistics import Percentiles
 from kshark.endpoints import host_of
 from kshark.flows.listed import ListedFlow
 

@@ -11,7 +11,7 @@ from dissectors.topics import NAMING_APIS
 from kshark import limits
 from kshark.analysis import APIS as ANALYSED
 from kshark.analysis import Analyzer, Change, Listed, ListedSession
-from kshark.analysis.observed.statistics import acknowledged_types, is_whole, waited_in_full
+from kshark.analysis.results.statistics import acknowledged_types, is_whole, waited_in_full
 from kshark.api_keys import (
     PRODUCE,
     READ_SHARE_GROUP_STATE,

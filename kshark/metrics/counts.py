@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from dissectors.enums import AcknowledgeType
 from kshark import limits
-from kshark.analysis.observed.observed import OTHERS
-from kshark.analysis.observed.statistics import Percentiles
+from kshark.analysis.results.observed import OTHERS
+from kshark.analysis.results.statistics import Percentiles
 
 K = TypeVar("K")
 C = TypeVar("C")

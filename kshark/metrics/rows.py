@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from dissectors.enums import AcknowledgeType
-from kshark.analysis.observed.statistics import Percentiles
+from kshark.analysis.results.statistics import Percentiles
 from kshark.metrics.counts import (
     EMPTY,
     FAILED,

@@ -1,4 +1,4 @@
-"""`kshark stats` for a person: a table for each question, from the counts of kshark.analysis.observed.statistics."""
+"""`kshark stats` for a person: a table for each question, from the counts of kshark.analysis.results.statistics."""
 
 from __future__ import annotations
 

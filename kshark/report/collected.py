@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kshark import limits
 from kshark.analysis import ShareSession
-from kshark.analysis.observed.statistics import Percentiles
+from kshark.analysis.results.statistics import Percentiles
 from kshark.model import Finding
 from kshark.report.mergeable import Bins, Counts, Keyed, Sample, Smallest, Span
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark.analysis import ShareSession
-from kshark.analysis.observed.error_codes import ErrorCodes
-from kshark.analysis.observed.statistics import waited_in_full
+from kshark.analysis.results.error_codes import ErrorCodes
+from kshark.analysis.results.statistics import waited_in_full
 from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird

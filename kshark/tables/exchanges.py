@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET
 
-from kshark.analysis.observed.error_codes import ErrorCodes
+from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.model import Exchange, Message
 from kshark.records import RecordsField
 from kshark.tables.blocks import Block, Cells, Texts, Where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kshark.analysis.observed.error_codes import ErrorCodes
+from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.records import RecordsField
 from kshark.registry import Registry
 from kshark.tables import exchanges

@@ -8,7 +8,7 @@ from typing import Any
 
 import kshark
 from kshark.analysis import Analyzer
-from kshark.analysis.deliveries.listing import InFlightState
+from kshark.analysis.results.deliveries import InFlightState
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import ACK, FIN, SYN, Finding
 from kshark.records import Record

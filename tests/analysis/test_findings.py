@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Place
 from kshark.analysis.facts.judge import Judgement
-from kshark.analysis.findings import Tally, finding_of, in_packet_order
+from kshark.analysis.results.findings import Tally, finding_of, in_packet_order
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.runners.verdict import Verdict
 from kshark.model import Finding, Witness

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
-from kshark.analysis.observed.observed import OTHERS
+from kshark.analysis.results.observed import OTHERS
 from kshark.metrics import Counted
 from tests.analysis.talks import UNKNOWN_MEMBER_ID, assigned, broker_closes, handed, left, unchanged
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation

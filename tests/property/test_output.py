@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from kshark.analysis.observed.statistics import Statistics
+from kshark.analysis.results.statistics import Statistics
 from kshark.codec import compile_writer, interpret
 from kshark.codec.shapes import shape_of
 from kshark.conditions.fields import COMMON, Fields

@@ -78,7 +78,7 @@ CAUSES: Final = {
     "loading": "the coordinator was still reading the state of the group",
     "not_available": "there was no coordinator yet, as while a broker starts",
     "not_coordinator": "another broker coordinates the group",
-    # Why a broker refuses rightly what nobody is to blame for (kshark.analysis.observed.ordinary).
+    # Why a broker refuses rightly what nobody is to blame for (kshark.analysis.results.ordinary).
     "no_such_group": "there is no group with that id, or none of that type",
     "not_empty": "the group has members",
     "member_id_given": "who joins for the first time is given a member id, and joins once more with it (KIP-394)",

@@ -16,10 +16,10 @@ from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
 from kshark.analysis.facts.connections import Connection, Owner
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
+from kshark.analysis.results.sessions import Listing
 from kshark.analysis.rules import RuleBook, connections, ends, epochs
 from kshark.analysis.runners.coverage import Covering
 from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
-from kshark.analysis.sessions.listing import Listing
 from kshark.analysis.states.session.copies import Echo, passed_on
 from kshark.analysis.states.session.plain import advance, is_plain
 from kshark.analysis.states.session.possible import conclude, situation

@@ -11,8 +11,8 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Audit, Observed, Observer
-from kshark.analysis.observed.observed import OTHERS
-from kshark.analysis.observed.statistics import Statistics
+from kshark.analysis.results.observed import OTHERS
+from kshark.analysis.results.statistics import Statistics
 from kshark.api_keys import FIND_COORDINATOR
 from kshark.face import pages
 from kshark.model import Closed, Ends, Flow, Gap, Weird

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.analysis.observed.observed import OTHERS
-from kshark.analysis.observed.statistics import Percentiles, Statistics
+from kshark.analysis.results.observed import OTHERS
+from kshark.analysis.results.statistics import Percentiles, Statistics
 from kshark.registry import Registry
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,

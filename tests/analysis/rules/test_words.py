@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from kshark.analysis import RULES, Rule
-from kshark.analysis.observed import ordinary
+from kshark.analysis.results import ordinary
 from kshark.analysis.rules.causes import CAUSES
 from tests.analysis.rules.examples import Example
 from tests.conversation import findings

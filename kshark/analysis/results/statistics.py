@@ -13,8 +13,8 @@ from msgspec import UNSET
 from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
 from kshark.analysis.facts.reading import doubt_of
-from kshark.analysis.observed.error_codes import ErrorCodes
-from kshark.analysis.observed.observed import OTHERS
+from kshark.analysis.results.error_codes import ErrorCodes
+from kshark.analysis.results.observed import OTHERS
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.codec.paths import values
 from kshark.endpoints import host_of

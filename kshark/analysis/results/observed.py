@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, field
 
 from kshark import limits
-from kshark.analysis.observed.error_codes import ErrorCodes, PlacedCode
-from kshark.analysis.observed.ordinary import cause_of
+from kshark.analysis.results.error_codes import ErrorCodes, PlacedCode
+from kshark.analysis.results.ordinary import cause_of
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.rule import Read
 from kshark.analysis.runners.coverage import Coverage, RuleCoverage

@@ -26,7 +26,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.packed import Packed
+from kshark.analysis.results.packed import Packed
 from kshark.analysis.states.session.situation import Situation
 from kshark.analysis.states.session.state import SessionState
 from kshark.model import Finding, Witness

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import astuple
 
-from kshark.analysis.findings import in_packet_order
-from kshark.analysis.packed import Packed
+from kshark.analysis.results.findings import in_packet_order
+from kshark.analysis.results.packed import Packed
 from kshark.model import Finding, Witness
 
 _encode: Final = msgspec.msgpack.Encoder().encode

@@ -1,1 +1,0 @@
-"""Records of share partitions: acquired, acknowledged, given back, and how often."""

@@ -1,0 +1,1 @@
+"""What comes out: findings, sessions, deliveries, statistics and what was judged."""
