@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.shared import ROOT
+from tools import structure
 
 PACKAGES = ("kshark", "dissectors", "spark_analysis")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 #: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("kshark.errors", "kshark.limits", "kshark.api_keys", "kshark.endpoints", "kshark.ring"),
+    ("kshark.errors", "kshark.limits", "kshark.api_keys", "kshark.endpoints", "kshark.ring", "kshark.offset_ranges"),
     (
         "kshark.schema",
         "kshark.places",
@@ -217,3 +218,12 @@ def test_export_does_without_pandas(tmp_path: Path) -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "pyarrow" in loaded
     assert "pandas" not in loaded
+
+
+def test_the_layers_of_the_analysis_import_downwards() -> None:
+    """Facts, states, rules, runners, results, each a layer; imports for type checkers count."""
+    arrows = structure.edges()
+    assert structure.upwards(arrows) == []
+    assert structure.knots(arrows) == []
+    known = {structure.room_of(module) for module in structure.modules()}
+    assert known - {None} == set(structure.ROOMS)

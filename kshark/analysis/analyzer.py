@@ -36,7 +36,7 @@ from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of
 from kshark.analysis.results.findings import Tally, finding_of
 from kshark.analysis.results.sessions import Listed, Listing
 from kshark.analysis.rules import BOOK, RuleBook
-from kshark.analysis.rules.ends import forgotten
+from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
 from kshark.analysis.runners.byte_faults import Oddities
 from kshark.analysis.runners.clusters import ClusterDeliveries
 from kshark.analysis.runners.coverage import Coverage, Covering
@@ -101,7 +101,7 @@ class Analyzer:
         self._covering = covering = Covering(book) if coverage else None
         self._deliveries = ClusterDeliveries(book, tell, covering, exact=exact)
         self._watchers: Final[tuple[Watcher, ...]] = (
-            Memberships(book, self._members, self._deliveries.known, covering, exact=exact),
+            Memberships(book, self._members, self._deliveries.last_acquisition, covering, exact=exact),
             Persister(book, self._deliveries.store, covering, exact=exact),
             Visits(book, covering),
         )
@@ -392,7 +392,11 @@ class Analyzer:
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)
-        said = oldest.close() if self._forgot else [*oldest.close(), forgotten(step)]
+        said = (
+            oldest.close()
+            if self._forgot
+            else [*oldest.close(), Verdict(SESSIONS_FORGOTTEN, forgotten(step), Judgement("note"))]
+        )
         self._forgot = self._members.forgetful = True
         return said
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from dissectors.enums import AcknowledgeType
 from kshark import limits
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.groups.listed import Acknowledging
+from kshark.offset_ranges import OffsetRanges
 
 _FINAL: Final = -1
 _CHOSEN: Final = (AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)

@@ -9,7 +9,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Analyzer, in_packet_order
-from tests.analysis.sessions.test_listing import sessions
+from tests.analysis.results.test_sessions import sessions
 from tests.analysis.talks import opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,

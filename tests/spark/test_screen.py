@@ -22,7 +22,7 @@ from kshark.output.parquet_files import OpenFile
 from kshark.output.parquet_part import Part
 from kshark.pipeline import JUDGED
 from kshark.tables import TABLES, Rows
-from tests.analysis.surroundings.test_brokers import metadata
+from tests.analysis.facts.test_brokers import metadata
 from tests.analysis.talks import handed
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry
 from tests.packets import Tcp

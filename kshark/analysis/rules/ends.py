@@ -17,11 +17,9 @@ from kshark.analysis.facts.calls import (
     Call,
     Step,
 )
-from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
-from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, Situation
 from kshark.analysis.states.session.state import EndCause
 from kshark.analysis.states.tables import SESSION
@@ -213,13 +211,13 @@ SESSION_UNKNOWN: Final = Rule(
 )
 
 
-def forgotten(step: Step) -> Verdict:
+def forgotten(step: Step) -> Argument:
     """Said once: from here on sessions are missing."""
     text = (
         f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused "
         f"are forgotten"
     )
-    return Verdict(SESSIONS_FORGOTTEN, Argument(text, (step,), EXCHANGE), Judgement("note"))
+    return Argument(text, (step,), EXCHANGE)
 
 
 SESSIONS_FORGOTTEN: Final = Rule(

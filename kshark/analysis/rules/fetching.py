@@ -57,11 +57,13 @@ def left_aside(now: MemberSituation) -> Argument | None:
         return None
     hosts = {step.connection.host, member.join.connection.host}
     for partition in sorted(given.assigned - member.listed):
-        share = now.share_partition(partition)
-        other = None if share is None else share.window.by
-        if share is None or other is None or other.member_id == step.member_id or other.packet < given.end:
+        acquisition = now.last_acquisition(partition)
+        if acquisition is None:
             continue
-        if share.leader not in member.brokers or share.leader.missing_between(hosts, 0, step.packet) is not None:
+        leader, other = acquisition
+        if other.member_id == step.member_id or other.packet < given.end:
+            continue
+        if leader not in member.brokers or leader.missing_between(hosts, 0, step.packet) is not None:
             continue
         text = (
             f"{given.here} assigned partition {partition[1]} ({given.packets}), and the member has not asked for it "

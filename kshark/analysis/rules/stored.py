@@ -12,12 +12,12 @@ from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, Needs
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges, Ranged
 from kshark.analysis.states.stored.batches import Kept, rank_of
 from kshark.analysis.states.stored.state import Storing
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.in_flight import ARCHIVED, STORED
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
+from kshark.offset_ranges import OffsetRanges, Ranged
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)
 _WRITES: Final = (WRITE_SHARE_GROUP_STATE,)

@@ -14,6 +14,7 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.runners.coverage import Covering
 from kshark.analysis.runners.partitions import Deliveries
 from kshark.analysis.runners.verdict import Verdict
+from kshark.analysis.states.member.situation import Acquisition
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 
 
@@ -36,10 +37,10 @@ class ClusterDeliveries(dict[int, Deliveries]):
         every = [partition for one in self._each for partition in one.partitions]
         return sorted(every, key=lambda one: (one.group_id or "", one.partition))
 
-    def known(self, broker: Broker | None, group_id: str | None, partition: Partition) -> SharePartition | None:
-        """None where no request has acknowledged records of the partition in the broker's cluster, nor been handed
-        any."""
-        return self[0 if broker is None else broker.cluster].known(group_id, partition)
+    def last_acquisition(self, broker: Broker | None, group_id: str | None, partition: Partition) -> Acquisition | None:
+        """Return the last acquisition from a partition in the broker's cluster; None where there was none."""
+        known = self[0 if broker is None else broker.cluster].known(group_id, partition)
+        return None if known is None or known.window.by is None else Acquisition(known.leader, known.window.by)
 
     def store(self, step: StateStep) -> None:
         """What a share coordinator was told."""

@@ -3,12 +3,11 @@ its member."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import INITIAL, SUBSEQUENT, Partition
+from kshark.analysis.facts.calls import INITIAL, SUBSEQUENT
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.heartbeats import ACCEPTED, Beat, beat_of
 from kshark.analysis.facts.judge import Judgement, judge
@@ -16,9 +15,8 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.membership import MEMBER_REFUSED
 from kshark.analysis.runners.coverage import Covering
 from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
-from kshark.analysis.states.member.situation import MemberSituation, conclude
+from kshark.analysis.states.member.situation import AcquisitionsOf, MemberSituation, conclude
 from kshark.analysis.states.member.state import Member, Members
-from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.tables import MEMBER
 from kshark.model import Message
 
@@ -26,7 +24,6 @@ from kshark.model import Message
 class Memberships:
     """A Watcher: keeps `members` up to date, and says what the rules say of their heartbeats.
 
-    `share_partition` gives what a group has in flight of a partition, None where nobody was handed records of it.
     `exact`: also of those of which none has anything to say; the findings are the same.
     """
 
@@ -34,7 +31,7 @@ class Memberships:
         self,
         book: RuleBook,
         members: Members,
-        share_partition: Callable[[Broker | None, str | None, Partition], SharePartition | None],
+        acquisitions: AcquisitionsOf,
         covering: Covering | None = None,
         *,
         exact: bool = False,
@@ -43,7 +40,7 @@ class Memberships:
         self._book = book
         self._covering = covering
         self._members = members
-        self._share_partition = share_partition
+        self._acquisitions = acquisitions
         #: Also heartbeats that are plain: all are counted, or a rule asks for them.
         self._exact = exact or covering is not None or book.concerns_plain(MEMBER)
 
@@ -63,7 +60,7 @@ class Memberships:
         )
         if crossed:
             member.lose_sight("race")
-        now = MemberSituation(member, beat, self._share_partition)
+        now = MemberSituation(member, beat, self._acquisitions)
         if self._covering is not None:
             self._covering.step(now, MEMBER.name, beat.api_key, beat.kind, beat.reply, accepted=beat.reply is ACCEPTED)
         said = self._explained(now) if beat.refused else []

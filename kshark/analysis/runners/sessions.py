@@ -8,7 +8,7 @@ each, and it becomes the past."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
@@ -16,7 +16,6 @@ from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
 from kshark.analysis.facts.connections import Connection, Owner
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.results.sessions import Listing
 from kshark.analysis.rules import RuleBook, connections, ends, epochs
 from kshark.analysis.runners.coverage import Covering
 from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
@@ -29,6 +28,19 @@ from kshark.analysis.states.tables import SESSION
 
 #: What is said of refusals that nothing explains.
 UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}
+
+
+class Listing(Protocol):
+    """Takes what a session does, for lists of sessions and their requests (kshark.analysis.results.sessions)."""
+
+    def count(self, step: Step) -> bool:
+        """Take a step of the fast path. False where it has to be listed with its situation."""
+
+    def step(self, now: Situation, cause: str | None) -> None: ...
+
+    def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None: ...
+
+    def end(self, session: SessionState) -> None: ...
 
 
 class Ended(NamedTuple):

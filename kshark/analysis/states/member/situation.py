@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import SUBSEQUENT, Partition
+from kshark.analysis.facts.calls import SUBSEQUENT, Partition, Step
 from kshark.analysis.facts.heartbeats import FENCED, Beat
 from kshark.analysis.states.member.state import Member
-from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.tables.member import ABSENT, MemberState, Relation, proved_alone, relations, states_after
 
 #: Standings that are followed at the same time; with more of them nothing is known.
 _STATES: Final = 16
+
+
+class Acquisition(NamedTuple):
+    """The last answer with records of a share partition: the broker that leads it, and the request."""
+
+    leader: Broker
+    request: Step
+
+
+#: Returns the last acquisition from a partition of a group; None where nobody acquired records of it.
+AcquisitionsOf = Callable[[Broker | None, str | None, Partition], Acquisition | None]
 
 
 class MemberSituation:
@@ -26,9 +36,9 @@ class MemberSituation:
         self,
         member: Member,
         beat: Beat,
-        share_partition: Callable[[Broker | None, str | None, Partition], SharePartition | None],
+        acquisitions: AcquisitionsOf,
     ) -> None:
-        self.step, self.member, self._share_partition = beat, member, share_partition
+        self.step, self.member, self._acquisitions = beat, member, acquisitions
         self.gap_ns = 0 if member.last is None else beat.time_ns - member.last.time_ns
         late = member.last is not None and 0 < 2 * member.last.interval_ns < self.gap_ns
         beat.late = late and beat.kind is SUBSEQUENT
@@ -44,9 +54,9 @@ class MemberSituation:
         self.relations: frozenset[Relation] = frozenset(how for _, how, _ in ways)
         self.after = tuple(dict.fromkeys(state for _, _, after in ways for state in after))
 
-    def share_partition(self, partition: Partition) -> SharePartition | None:
-        """What the group has in flight of a partition; None where nobody was handed records of it."""
-        return self._share_partition(self.step.connection.broker, self.step.group_id, partition)
+    def last_acquisition(self, partition: Partition) -> Acquisition | None:
+        """Return the group's last acquisition from a partition; None where nobody acquired records of it."""
+        return self._acquisitions(self.step.connection.broker, self.step.group_id, partition)
 
     @property
     def before_here(self) -> Beat | None:

@@ -15,9 +15,9 @@ from typing import Final
 
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Partition
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.records_in_flight import Hold, May
 from kshark.analysis.states.tables.in_flight import ACQUIRED
+from kshark.offset_ranges import OffsetRanges
 
 #: So many locks may be of records that were acknowledged since, beside as many as there are ranges.
 _STALE: Final = 64

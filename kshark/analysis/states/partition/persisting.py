@@ -8,7 +8,6 @@ from typing import Final
 
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.records_in_flight import Piece, Run, Stored
 from kshark.analysis.states.tables.in_flight import (
     ACCEPT,
@@ -23,6 +22,7 @@ from kshark.analysis.states.tables.in_flight import (
     TERMINAL,
     Stage,
 )
+from kshark.offset_ranges import OffsetRanges
 
 #: What a record may be stored as behind an acknowledgement; one that is released at its last delivery is archived.
 STORED_AS: Final[dict[int, frozenset[Stage]]] = {

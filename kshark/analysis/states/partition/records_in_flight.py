@@ -13,8 +13,8 @@ from msgspec import Struct
 from kshark.analysis.facts.calls import Batch, Step
 from kshark.analysis.facts.state_steps import StateBatch
 from kshark.analysis.states.partition.missing_offsets import Lacks
-from kshark.analysis.states.partition.offset_ranges import Ranged
 from kshark.analysis.states.tables.in_flight import ACQUIRED, ARCHIVED, AVAILABLE, STORED, TERMINAL, Stage
+from kshark.offset_ranges import Ranged
 
 #: A timer that is due may come so much later.
 TIMER_NS: Final = 100_000_000

@@ -18,7 +18,6 @@ from kshark.analysis.facts.calls import Answer, Call, Partition, Step
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.last_attempts import Worn
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.persisting import Persistence, concern
 from kshark.analysis.states.partition.records_in_flight import (
     TIMER_NS,
@@ -47,6 +46,7 @@ from kshark.analysis.states.tables.in_flight import (
     RENEW,
     TERMINAL,
 )
+from kshark.offset_ranges import OffsetRanges
 
 #: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long
 #: they last, they may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).

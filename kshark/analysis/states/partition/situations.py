@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from kshark.analysis.facts.calls import Answer, Batch, Partition, Step
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
 from kshark.analysis.states.partition.records_in_flight import Handed, Locked, Piece, Run
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables.in_flight import RENEW
+from kshark.offset_ranges import OffsetRanges
 
 Fault = Literal["inverted", "overlap", "no_types", "types_count", "type_unknown", "renew_without_flag"]
 #: The highest type of acknowledgement, by version: RENEW came with 2 (KIP-1222).

@@ -7,9 +7,9 @@ from typing import Final
 
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.releases import Release, all_say
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.records_in_flight import TIMER_NS, May, Record, Stored, is_done
 from kshark.analysis.states.tables.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
+from kshark.offset_ranges import OffsetRanges
 
 #: The word for records that are stored in a state which the capture does not explain.
 UNEXPLAINED: Final = "stored"

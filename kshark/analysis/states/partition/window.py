@@ -7,9 +7,9 @@ from typing import Final
 
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.records_in_flight import May, Piece
 from kshark.analysis.states.tables.in_flight import TERMINAL
+from kshark.offset_ranges import OffsetRanges
 
 #: How many offsets may be in flight by default, by release (group.share.partition.max.record.locks); in the others
 #: 2000.

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kshark.analysis.facts.state_steps import StateBatch, StateStep
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges, Ranged
+from kshark.offset_ranges import OffsetRanges, Ranged
 
 #: So many Writes are kept as they came: most are done with, as the start offset passes them, before anybody asks what
 #: they come to.

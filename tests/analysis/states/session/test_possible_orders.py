@@ -8,7 +8,7 @@ import pytest
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, Step
 from kshark.analysis.states.session.possible import situation
 from tests.analysis.plain import connection, session, step
-from tests.analysis.sessions.test_possible import HERE, THERE, due, taken
+from tests.analysis.states.session.test_possible import HERE, THERE, due, taken
 from tests.analysis.talks import caused, opened
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, Conversation, note, violation
 

@@ -15,7 +15,7 @@ from kshark import limits
 from kshark.analysis import Analyzer, PackedSessions
 from kshark.model import Finding
 from tests.analysis.reference import NONE, WRONG_EPOCH, ReferenceBroker, Session
-from tests.analysis.sessions.test_listing import rows
+from tests.analysis.results.test_sessions import rows
 from tests.analysis.talks import caused, opened
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation, Member, events, findings, violation
 from tests.examples import as_many

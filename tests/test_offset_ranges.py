@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges, Ranged
+from kshark.offset_ranges import OffsetRanges, Ranged
 
 OFFSETS = st.integers(0, 30)
 VALUES = ["a", "b", "c"]

@@ -9,9 +9,9 @@ import pytest
 
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
-from kshark.analysis.states.partition.offset_ranges import OffsetRanges
 from kshark.analysis.states.partition.records_in_flight import Hold, May, Record
 from kshark.analysis.states.tables.in_flight import ACQUIRED
+from kshark.offset_ranges import OffsetRanges
 from tests.analysis.plain import step
 
 MEMBERS = "abcdef"
