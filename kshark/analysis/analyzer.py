@@ -42,7 +42,8 @@ from kshark.analysis.runners.clusters import ClusterDeliveries
 from kshark.analysis.runners.coverage import Coverage, Covering
 from kshark.analysis.runners.exchanges import ExchangeRules
 from kshark.analysis.runners.members import Memberships
-from kshark.analysis.runners.sessions import UNEXPLAINED, ShareSessionRunner
+from kshark.analysis.runners.runner import Runner
+from kshark.analysis.runners.sessions import ShareSessionRunner
 from kshark.analysis.runners.stateless import Visits
 from kshark.analysis.runners.stored import Persister
 from kshark.analysis.runners.verdict import Verdict
@@ -90,7 +91,6 @@ class Analyzer:
         self._listing = partial(
             Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None
         )
-        self._exact = exact
         self._clock = Clock()
         self._brokers = Brokers()
         self._connections = Connections(self._brokers, self._clock)
@@ -100,6 +100,7 @@ class Analyzer:
         self._oddities = Oddities(book, self._clock)
         self._covering = covering = Covering(book) if coverage else None
         self._deliveries = ClusterDeliveries(book, tell, covering, exact=exact)
+        self._asking = Runner(book, covering, exact=exact)
         self._watchers: Final[tuple[Watcher, ...]] = (
             Memberships(book, self._members, self._deliveries.last_acquisition, covering, exact=exact),
             Persister(book, self._deliveries.store, covering, exact=exact),
@@ -339,12 +340,13 @@ class Analyzer:
             self._connections.unread(connection, request, response)
         call = None if connection is None else call_of(request, response, connection)
         reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
-        if call is None or reply not in UNEXPLAINED:
+        rule = self._book.catch_alls.get(reply)
+        if call is None or rule is None:
             return ()
         text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
         return [
             Verdict(
-                UNEXPLAINED[reply],
+                rule,
                 Argument(text, (call,), EXCHANGE, "unknown"),
                 Judgement("unknown", "cut"),
                 "explanation",
@@ -386,9 +388,7 @@ class Analyzer:
         member = self._members.of(broker, step.group_id, step.member_id)
         member.brokers[broker] = None
         state = SessionState(broker, member)
-        self._runners[key] = ShareSessionRunner(
-            self._book, state, self._listing(), key[1:], self._covering, exact=self._exact
-        )
+        self._runners[key] = ShareSessionRunner(self._asking, state, self._listing(), key[1:])
         if len(self._runners) <= limits.SESSIONS:
             return ()
         _, oldest = self._runners.popitem(last=False)

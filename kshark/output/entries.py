@@ -12,8 +12,8 @@ from typing import Final
 from dissectors.enums import ApiKey, ErrorCode
 from dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
+from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.causes import CAUSES
-from kshark.analysis.runners.sessions import UNEXPLAINED
 from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.condition import ALWAYS, Condition
@@ -147,7 +147,7 @@ def _unexplained(rule: Rule) -> list[str]:
     if rule.machine is SESSION:
         return [
             other.code
-            for reply, other in UNEXPLAINED.items()
+            for reply, other in BOOK.catch_alls.items()
             if any(check.is_about_reply(reply) for check in rule.checks)
         ]
     return [other.code for other in RULES if other.verdicts == ("unknown",) and other.machine is rule.machine]

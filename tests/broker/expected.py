@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import dpkt
 
-from kshark.analysis.runners.record_rules import EXPLAINED
+from kshark.analysis.states.partition.situations import EXPLAINED
 from tests.broker.diary import SHARE_GROUP_HEARTBEAT, Diary, Step, results_of
 
 NAMES: Final = {78: "ShareFetch", 79: "ShareAcknowledge"}

@@ -3,6 +3,8 @@ some APIs."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from msgspec import Struct
 
 
@@ -18,3 +20,20 @@ class Machine(Struct, frozen=True):
     apis: frozenset[int]
     states: tuple[str, ...]
     about: str
+
+
+class StepType(NamedTuple):
+    """What a step is, as far as that decides which checks look at it.
+
+    `situation`: the machine's name, or the class of one of its several situations. `kind` (of epoch) and `reply` are
+    None where checks ask for none. `accepted`: the broker took it. `refused`: one finding has to say why it did not.
+    `contested`: what the capture shows agrees with several reasons, so that no explanation but the catch-all is asked.
+    """
+
+    situation: str
+    api_key: int = 0
+    kind: Any = None
+    reply: Any = None
+    accepted: bool = False
+    refused: bool = False
+    contested: bool = False

@@ -9,8 +9,8 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.rules.refusals import acknowledged, refusal, told
-from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS
+from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, Check, Rule
+from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS, UNTOLD
 from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import is_again
@@ -319,6 +319,7 @@ ACK_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=IN_FLIGHT,
+    checks=(Check(not_told, about=Acknowledging, trigger=UNTOLD, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(

@@ -3,17 +3,29 @@ Spark's buckets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Kind
-from kshark.analysis.facts.heartbeats import HeartbeatReply
-from kshark.analysis.rules.rule import KINDS, REPLIES, Checked, Rule
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT
+from kshark.analysis.facts.machine import StepType
+from kshark.analysis.rules.rule import CATCH_ALL, Checked, Rule
 from kshark.analysis.rules.triggers import Trigger, compiled
-from kshark.analysis.states.session.situation import SessionEnd
-from kshark.analysis.states.tables import MEMBER, SESSION, Machine
+from kshark.analysis.states.tables import SESSION, Machine
 
-Checks = Mapping[tuple[Kind, Any], tuple[Checked, ...]]
+#: Every check, whatever its trigger's sign.
+ALL_SIGNS: Final = -1
+
+
+class Questions(NamedTuple):
+    """The checks that look at a type of step.
+
+    `explanations` say why it was refused, in their order, the catch-all last; empty where nothing has to be explained.
+    `remarks` say what else is worth reporting: checks in groups, of each of which one speaks.
+    """
+
+    explanations: tuple[Checked, ...]
+    remarks: tuple[tuple[Checked, ...], ...]
 
 
 class RuleBook:
@@ -35,15 +47,11 @@ class RuleBook:
                 if machine is not None
             )
         )
-        #: What explains a refusal, by the step's kind and reply, first things first: the first one proved gives it its
-        #: one cause. And what else is worth saying of a request, refused or not.
-        self.explanations, self.remarks = _by_step(
-            [one for one in self.checks(SESSION) if one.check.about is not SessionEnd], REPLIES
-        )
-        #: What is worth saying where a connection of a session ends.
-        self.endings: Final = tuple(one for one in self.checks(SESSION) if one.check.about is SessionEnd)
-        #: The same of heartbeats.
-        self.member_explanations, self.member_remarks = _by_step(self.checks(MEMBER), HeartbeatReply)
+        self._of_situation: dict[str, list[Checked]] = defaultdict(list)
+        for machine in self.machines:
+            for one in self.checks(machine):
+                self._of_situation[one.situation].append(one)
+        self._questions: dict[tuple[StepType, int], Questions] = {}
         #: Whether a rule may have something to say of a request that was due and accepted.
         self.is_triggered: Final[Callable[[Any, Any], object]] = compiled(self.triggers)
 
@@ -60,11 +68,36 @@ class RuleBook:
         )
         return frozenset(api_key for rule, machine in others for api_key in (*machine.apis, *rule.apis))
 
+    def questions(self, step: StepType, signs: int = ALL_SIGNS) -> Questions:
+        """Return the checks that look at steps of this type; of remarks those whose trigger has one of these signs."""
+        found = self._questions.get((step, signs))
+        if found is None:
+            asked = [one for one in self._of_situation.get(step.situation, ()) if _is_asked(one, step)]
+            explaining = [one for one in asked if one.check.order is not None] if step.refused else []
+            if step.contested:
+                explaining = [one for one in explaining if one.check.order == CATCH_ALL]
+            groups: dict[object, list[Checked]] = defaultdict(list)
+            for one in asked:
+                if one.check.order is None and (signs == ALL_SIGNS or one.check.trigger.sign & signs):
+                    groups[one.rule.code if one.rule.alternatives else one.check].append(one)
+            found = self._questions[step, signs] = Questions(
+                tuple(sorted(explaining, key=lambda one: one.check.order or 0)), tuple(map(tuple, groups.values()))
+            )
+        return found
+
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """What keeps a request that was due and accepted from the fast path, and a member from passing Spark's screen
         unseen."""
-        return tuple(dict.fromkeys(one.check.trigger for one in self.remarks[SUBSEQUENT, ACCEPTED]))
+        plain = StepType(SESSION.name, kind=SUBSEQUENT, reply=ACCEPTED, accepted=True)
+        asked = (one.check for one in self._of_situation[SESSION.name] if _is_asked(one, plain))
+        return tuple(dict.fromkeys(check.trigger for check in asked if check.order is None))
+
+    @property
+    def catch_alls(self) -> dict[Any, Rule]:
+        """The rule that takes refusals of share-session requests which nothing explains, by the reply."""
+        checks = (one for one in self.checks(SESSION) if one.check.order == CATCH_ALL)
+        return {reply: one.rule for one in checks for reply in one.check.replies or ()}
 
     @property
     def bucket(self) -> tuple[str, ...]:
@@ -91,16 +124,13 @@ class RuleBook:
         ]
 
 
-def _by_step(checks: list[Checked], replies: Iterable[Any]) -> tuple[Checks, Checks]:
-    """Explanations in their order, and remarks."""
-    ordered = sorted((one for one in checks if one.check.order is not None), key=lambda one: one.check.order or 0)
-    remarks = [one for one in checks if one.check.order is None]
-    every = [(kind, reply) for kind in KINDS for reply in replies]
-    return _of_steps(ordered, every), _of_steps(remarks, every)
-
-
-def _of_steps(checks: list[Checked], steps: list[tuple[Kind, Any]]) -> Checks:
-    return {
-        step: tuple(one for one in checks if step[0] in one.check.kinds and one.check.is_about_reply(step[1]))
-        for step in steps
-    }
+def _is_asked(one: Checked, step: StepType) -> bool:
+    """True if the check looks at steps of this type."""
+    rule, check = one
+    return (
+        (step.kind is None or step.kind in check.kinds)
+        and (step.reply is None or check.is_about_reply(step.reply))
+        and (not check.apis or step.api_key in check.apis)
+        # with `when` the APIs are those of its exchanges
+        and (not rule.apis or rule.when is not None or step.api_key in rule.apis)
+    )

@@ -18,7 +18,8 @@ from kshark.analysis.facts.calls import (
     Step,
 )
 from kshark.analysis.facts.releases import all_say
-from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
+from kshark.analysis.rules.refusals import not_explained
+from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
 from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, Situation
 from kshark.analysis.states.session.state import EndCause
@@ -207,6 +208,7 @@ SESSION_UNKNOWN: Final = Rule(
         Check(found_no_room, (INITIAL,), _NOT_FOUND, order=170),
         Check(looked_for_none, (INITIAL,), _NOT_FOUND, order=180),
         Check(never_opened, _IN_A_SESSION, _NOT_FOUND, order=190),
+        Check(not_explained, replies=_NOT_FOUND, trigger=UNTOLD, order=CATCH_ALL),
     ),
 )
 

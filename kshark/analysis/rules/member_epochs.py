@@ -102,7 +102,7 @@ ROWS: Final = (
         source="Kafka: GroupCoordinatorService",
         causes=("invalid_epoch",),
         machine=MEMBER,
-        checks=(Check(below_all_epochs, (NEGATIVE,), (INVALID,), order=240),),
+        checks=(Check(below_all_epochs, (NEGATIVE,), (INVALID,), order=240, reported_unproved=True),),
     ),
     Rule(
         number=96,

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
-from kshark.analysis.rules.rule import EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
+from kshark.analysis.facts.judge import judge
+from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_LATE_YET, NOT_PLAIN, TELLS_TOPICS, TOLD_OUT, UNTOLD
 from kshark.analysis.states.member.situation import MemberSituation
 from kshark.analysis.states.tables import MEMBER
@@ -154,6 +157,14 @@ def moved(now: MemberSituation) -> Argument | None:
     )
 
 
+def refused(now: MemberSituation) -> Argument:
+    """Nothing else explains the refusal."""
+    witness = [beat for beat in (now.member.last, now.step) if beat is not None]
+    argument = Argument("; ".join(beat.story for beat in witness), witness, EXCHANGE, "unknown")
+    because = now.doubt or judge(argument, None).because or now.why_unknown
+    return replace(argument, because=because)
+
+
 MEMBER_REFUSED: Final = Rule(
     number=None,
     code="MEMBER_REFUSED",
@@ -166,6 +177,7 @@ MEMBER_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=MEMBER,
+    checks=(Check(refused, trigger=UNTOLD, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(
@@ -180,7 +192,7 @@ ROWS: Final = (
         source="KIP-932; Kafka: GroupCoordinatorService",
         causes=("no_subscription",),
         machine=MEMBER,
-        checks=(Check(subscribed_to_nothing, (INITIAL,), (INVALID,), order=230),),
+        checks=(Check(subscribed_to_nothing, (INITIAL,), (INVALID,), order=230, reported_unproved=True),),
     ),
     Rule(
         number=100,
@@ -197,8 +209,8 @@ ROWS: Final = (
         causes=("left", "never_joined"),
         machine=MEMBER,
         checks=(
-            Check(left, _STAYING, _NOT_THERE, order=360),
-            Check(never_joined, _STAYING, _NOT_THERE, order=380),
+            Check(left, _STAYING, _NOT_THERE, order=360, reported_unproved=True),
+            Check(never_joined, _STAYING, _NOT_THERE, order=380, reported_unproved=True),
         ),
     ),
     Rule(
@@ -329,7 +341,7 @@ ROWS: Final = (
         source="Kafka: GroupCoordinatorService",
         causes=("empty_id",),
         machine=MEMBER,
-        checks=(Check(named_nothing, KINDS, (INVALID,), order=210),),
+        checks=(Check(named_nothing, KINDS, (INVALID,), order=210, reported_unproved=True),),
         apis=(SHARE_FETCH, SHARE_ACKNOWLEDGE),
         when=~F("group_id").present() | (F("group_id") == ""),
         answer=F("error_code") == INVALID.value,

@@ -222,6 +222,7 @@ STATES_FORGOTTEN: Final = Rule(
     verdicts=NOTES,
     at="request",
     machine=PERSISTER,
+    alternatives=True,
 )
 ROWS: Final = (
     Rule(
@@ -238,6 +239,7 @@ ROWS: Final = (
         verdicts=NOTES_TOO,
         causes=("negative", "went_back", "newer_state"),
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(negative_state_epoch, apis=_STORES, trigger=NOT_PLAIN),
             Check(went_back_and_was_fenced, apis=_STORES, trigger=NOT_PLAIN),
@@ -259,6 +261,7 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("negative", "newer_leader"),
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(fenced_by_a_known_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
             Check(fenced_by_some_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
@@ -277,6 +280,7 @@ ROWS: Final = (
         source="Kafka: ShareCoordinatorShard",
         tickets=("KAFKA-19456",),
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(state_epoch_went_back, apis=_STORES, trigger=NOT_PLAIN),
             Check(state_epoch_is_lower, apis=_STORES + _TELLS, trigger=NOT_PLAIN),
@@ -298,6 +302,7 @@ ROWS: Final = (
         verdicts=NOTES_TOO,
         causes=("not_initialized", "deleted", "refused_before"),
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(read_too_early, apis=_READS, trigger=NOT_PLAIN),
             Check(wrote_behind_a_deletion, apis=_WRITES, trigger=NOT_PLAIN),
@@ -319,6 +324,7 @@ ROWS: Final = (
         source="Kafka: SharePartition.maybeInitialize",
         at="request",
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(wrote_after_a_refused_read, trigger=FIRST_WRITE, apis=_WRITES),
             Check(wrote_without_reading, trigger=FIRST_WRITE, apis=_WRITES),
@@ -355,6 +361,7 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("coordinator_moved",),
         machine=PERSISTER,
+        alternatives=True,
         checks=(Check(asked_the_wrong_broker, trigger=NOT_PLAIN),),
     ),
     Rule(

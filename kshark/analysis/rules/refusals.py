@@ -1,4 +1,4 @@
-"""Arguments about acknowledgements of a partition, in words."""
+"""Arguments about refusals, in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, refused_wi
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
+from kshark.analysis.states.session.situation import Situation
 
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8
@@ -33,6 +34,12 @@ def refusal(
     return Argument(
         said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets
     )
+
+
+def not_explained(now: Situation) -> Argument:
+    """A share-session request was refused, and nothing explains it."""
+    text = "; ".join(step.story for step in (*now.known, now.step))
+    return Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=now.why_unknown)
 
 
 def acknowledged(now: Acknowledging) -> str:

@@ -109,7 +109,7 @@ ROWS: Final = (
         machine=SESSION,
         checks=(
             Check(named_badly, replies=(REJECTED_EARLY, UNCLEAR, FAILED_LATER, FAILED_REOPEN), trigger=NOT_PLAIN),
-            Check(named_too_long, replies=(INVALID,), order=220, machine=MEMBER),
+            Check(named_too_long, replies=(INVALID,), order=220, machine=MEMBER, reported_unproved=True),
         ),
     ),
     Rule(

@@ -31,6 +31,8 @@ Read = Literal[
     "", "frames", "messages", "requests", "answers", "matched", "due", "one_way", "connections",
     "api_versions", "authentications", "share_requests", "batches", "produced", "counted", "opened",
 ]  # fmt: skip
+#: The place of the check that takes every refusal that no explanation before it is proved for.
+CATCH_ALL: Final = 10_000
 KINDS: Final = tuple(Kind)
 REPLIES: Final = tuple(Reply)
 #: What a rule that accuses may come to, what one may that also notes, and what one that never accuses comes to.
@@ -50,6 +52,8 @@ class Check(Struct, frozen=True):
     `kinds`, `replies` (None: any): the steps of a session, or heartbeats, that it is about; it is called where
     `trigger` holds. The default is everywhere; another trigger declares that plain steps do not concern the check.
     `order`: its place among those that explain a refusal: the first one proved gives the refusal its one cause.
+    CATCH_ALL is the last one's; it is unknown. `reported_unproved`: an explanation that is reported as unknown rather
+    than that.
     `machine` None: the rule's. `about`: the situation that it looks at, where a machine has several; `apis`: of
     requests to share coordinators those that it is about, where not all."""
 
@@ -61,6 +65,7 @@ class Check(Struct, frozen=True):
     machine: Machine | None = None
     about: type = object
     apis: Collection[int] = ()
+    reported_unproved: bool = False
 
     def is_about_reply(self, reply: Reply | HeartbeatReply) -> bool:
         """True if the check is called at steps with this reply."""
@@ -104,6 +109,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     read: Read = ""
     #: Error codes with which brokers answer what carries one of these codes: the rule says why they came.
     refused_with: tuple[int, ...] = ()
+    #: Its checks are alternatives: one of them speaks of a step, the first that is reported, else the first.
+    alternatives: bool = False
     #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so
     #: on; 0: each time.
     rationed: int = 0

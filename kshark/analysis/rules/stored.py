@@ -16,14 +16,12 @@ from kshark.analysis.states.stored.batches import Kept, rank_of
 from kshark.analysis.states.stored.state import Storing
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.in_flight import ARCHIVED, STORED
+from kshark.analysis.states.tables.persister import LONGEST_WINDOW
 from kshark.api_keys import READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY, WRITE_SHARE_GROUP_STATE
 from kshark.offset_ranges import OffsetRanges, Ranged
 
 _READS: Final = (READ_SHARE_GROUP_STATE,)
 _WRITES: Final = (WRITE_SHARE_GROUP_STATE,)
-#: Records between start and end offset of a share partition, by the highest limit that Kafka takes:
-#: group.share.partition.max.record.locks.
-LONGEST_WINDOW: Final = 10_000
 
 
 # -- what a leader stores
@@ -245,6 +243,7 @@ ROWS: Final = (
         blame=("client", "broker"),
         verdicts=NOTES_TOO,
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(start_went_back, apis=_WRITES, trigger=NOT_PLAIN),
             Check(start_is_below_the_stored_one, apis=_WRITES, trigger=NOT_PLAIN),
@@ -268,6 +267,7 @@ ROWS: Final = (
         causes=("negative",),
         at="request",
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(refused_below_zero, trigger=NOT_PLAIN),
             Check(wrote_what_is_none, apis=_WRITES, trigger=NOT_PLAIN),
@@ -286,6 +286,7 @@ ROWS: Final = (
         tickets=("apache/kafka#23112",),
         at="request",
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(counts_below_zero, apis=_WRITES, trigger=NOT_PLAIN),
             Check(counts_more_than_there_are, apis=_WRITES, trigger=NOT_PLAIN),
@@ -306,6 +307,7 @@ ROWS: Final = (
         source="Kafka: ShareCoordinatorShard",
         blame=("broker",),
         machine=PERSISTER,
+        alternatives=True,
         checks=(
             Check(told_less, apis=_READS, trigger=NOT_PLAIN),
             Check(refused_what_was_stored, apis=_READS + _WRITES, trigger=NOT_PLAIN),

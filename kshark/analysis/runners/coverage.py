@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, field
 
 from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, Step
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.premises import untold
 from kshark.analysis.rules.rule import Checked, Read, Rule
@@ -148,17 +149,15 @@ class Covering:
                 if check.trigger.premise is not None:
                     self._premises.setdefault(Checked(rule, check).situation, {})[check.trigger] = None
 
-    def step(
-        self, now: Any, situation: str, api_key: int = 0, kind: Any = None, reply: Any = None, *, accepted: bool = False
-    ) -> None:
-        """What rules are about to look at; see Trial."""
-        triggers = self._premises.get(situation, ())
+    def step(self, now: Any, step: StepType) -> None:
+        """Count a situation that rules are about to look at."""
+        triggers = self._premises.get(step.situation, ())
         holding = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(now)])
-        self.coverage.trials[Trial(situation, api_key, kind, reply, accepted, holding)] += 1
+        self.coverage.trials[Trial(step.situation, step.api_key, step.kind, step.reply, step.accepted, holding)] += 1
 
     def plain(self, session: SessionState, step: Step) -> None:
-        """A step of the fast path, at which no rule has anything to say."""
-        self.step(_Plain(session, step), SESSION.name, step.api_key, SUBSEQUENT, ACCEPTED, accepted=True)
+        """Count a plain step, which no rule looks at."""
+        self.step(_Plain(session, step), StepType(SESSION.name, step.api_key, SUBSEQUENT, ACCEPTED, accepted=True))
 
     def say(self, verdicts: Iterable[Verdict]) -> None:
         """What rules say of steps, told or not."""

@@ -27,13 +27,15 @@ from kshark.analysis.facts.calls import (
     Step,
 )
 from kshark.analysis.facts.connections import Connection, Owner, User
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.rules import RuleBook
+from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
 from kshark.analysis.runners import plain_records as fast_path
 from kshark.analysis.runners.coverage import Covering
-from kshark.analysis.runners.record_rules import EXPLAINED, RecordRules
+from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.partition.fully_seen import seen_since
 from kshark.analysis.states.partition.given_up import given_up
@@ -43,7 +45,14 @@ from kshark.analysis.states.partition.lost_fetches import Stranded, may_have_acq
 from kshark.analysis.states.partition.rates import Rates
 from kshark.analysis.states.partition.records_in_flight import Handed, Piece, Stored, runs_of, stored_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
-from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Misdirected, Persisted, Unserved
+from kshark.analysis.states.partition.situations import (
+    EXPLAINED,
+    Acknowledging,
+    Acquiring,
+    Misdirected,
+    Persisted,
+    Unserved,
+)
 from kshark.analysis.states.partition.wide_partitions import WidePartitions
 from kshark.analysis.states.partition.window import LEAST
 from kshark.analysis.states.session.state import Hint, SessionState
@@ -75,13 +84,13 @@ class Deliveries:
         *,
         exact: bool = False,
     ) -> None:
-        self._rules = RecordRules(book, covering)
+        self._rules = Runner(book, covering, exact=exact, room=limits.PENDING_VERDICTS, notes_if_proved=True)
         self._rates = Rates()
         self._tell = tell
-        self._looks_at_all = exact or covering is not None or book.concerns_plain(IN_FLIGHT, Persisted)
+        self._looks_at_all = covering is not None or not self._rules.skips_plain(IN_FLIGHT, Persisted)
         #: What acknowledgements and acquisitions are looked at for in any case.
-        self._of_acknowledging = fast_path.ALL if exact else self._rules.least(Acknowledging)
-        self._of_acquiring = fast_path.ALL if exact else self._rules.least(Acquiring)
+        self._of_acknowledging = self._signs_of_all(Acknowledging)
+        self._of_acquiring = self._signs_of_all(Acquiring)
         self._partitions: OrderedDict[_Key, SharePartition] = OrderedDict()
         self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
         self._locks: dict[str | None, GroupLocks] = defaultdict(GroupLocks)
@@ -93,6 +102,12 @@ class Deliveries:
         #: What was read of share partitions before anybody asked for their records: start offset, records, and the
         #: exchange.
         self._begun: OrderedDict[_Key, tuple[int, list[Stored], StateStep]] = OrderedDict()
+
+    def _signs_of_all(self, about: type) -> int:
+        """Return the signs that every such situation has: all, where a check's trigger has no sign of its own."""
+        groups = self._rules.book.questions(StepType(about.__name__)).remarks
+        has_signs = all(one.check.trigger.sign for group in groups for one in group)
+        return 0 if has_signs and not self._rules.exact else ALL_SIGNS
 
     @property
     def partitions(self) -> list[SharePartition]:
@@ -140,7 +155,7 @@ class Deliveries:
             self._shake(step, answer, said)
         if session.hints or (answer is not None and answer.leaders):
             said += self._misdirected(step, answer, session)
-        self._rules.prove(session, said)
+        said += self._rules.prove(session)
         if not acquired and step.any_doubt is not None:
             session.unread = step.end
         if answer is None and step.is_fetch:
@@ -261,13 +276,12 @@ class Deliveries:
             if asked.error in EXPLAINED:
                 asked.seen_since = seen_since(step, session)
                 asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
-            if self._rules.covering is not None:
-                self._rules.cover(asked, accepted=asked.error == 0)
+            self._rules.count(asked)
             if asked.error == 0 and step.kind is not FINAL:  # who leaves gives back what is left
                 asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
             signs = self._of_acknowledging or fast_path.acknowledged(asked)
-            if signs:
-                self._rules.judge(asked, said, signs)
+            if signs and self._rules.ask_uncounted(asked, said, signs=signs) == "unknown":
+                partition.shaken = step.end
             before = asked.stored
             if before is not None and (
                 asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)
@@ -291,7 +305,7 @@ class Deliveries:
         now = Persisted(
             asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken)
         )
-        self._rules.look_at(now, said, accepted=taken)
+        self._rules.ask(now, said)
 
     def _acquire(
         self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]
@@ -351,9 +365,9 @@ class Deliveries:
         stranded = self._stranded.of(step.group_id, partition.leader)
         locked = self._lock_times[step.group_id].other(partition, answer.lock_ns) if signs & RELOCKED.sign else None
         now = Acquiring(step, answer, session, partition, handed, stranded, lost, locked)
-        self._rules.cover(now, accepted=True)
+        self._rules.count(now)
         if signs:
-            self._rules.judge(now, said, signs)
+            self._rules.ask_uncounted(now, said, signs=signs)
 
     def _shake(self, step: Step, answer: Answer, said: list[Verdict]) -> None:
         """Partitions that could not be fetched from."""
@@ -364,7 +378,7 @@ class Deliveries:
                 partition.shaken = answer.packet
                 known = known or partition.handed > 0 or partition.stored is not None
             now = Unserved(step, key, error, known)
-            self._rules.look_at(now, said)
+            self._rules.ask(now, said)
 
     def _misdirected(self, step: Step, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
         """Partitions of which a fetch's answer names another leader; those before it may have named the same."""
@@ -378,7 +392,7 @@ class Deliveries:
                 hint = Hint(leader, step, step)
             else:
                 now = Misdirected(step, session, partition, hint)
-                self._rules.look_at(now, said)
+                self._rules.ask(now, said)
             session.hints[partition] = hint._replace(last=step)
         return said
 
@@ -390,7 +404,7 @@ class Deliveries:
                     one.miss(step)
         if step.group_id in self._wide.groups:
             for now in self._wide.starving(step, session):
-                self._rules.look_at(now, said)
+                self._rules.ask(now, said)
 
     def close(self) -> Sequence[Verdict]:
         """No more is seen: what waits is not proved."""

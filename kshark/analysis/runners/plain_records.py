@@ -12,14 +12,13 @@ from typing import Final
 
 from kshark.analysis.facts.calls import Acquired, Span, Step
 from kshark.analysis.rules import triggers
+from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, Lacks, between, lacking
 from kshark.analysis.states.partition.records_in_flight import Handed, Piece, came_later
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
 
-#: Each rule is looked at.
-ALL: Final = -1
 _NOT_HELD: Final = triggers.NOT_HELD.sign
 _PASSES_OVER: Final = triggers.PASSES_OVER.sign
 _LACKING: Final = triggers.LACKING.sign
@@ -38,7 +37,7 @@ def acknowledged(asked: Acknowledging) -> int:
     """What is odd about acknowledgements that were answered."""
     partition, rate, signs = asked.share_partition, asked.rate, 0
     if asked.error != 0:
-        return ALL
+        return ALL_SIGNS
     if partition.handed >= asked.step.packet:
         signs = triggers.AHEAD.sign
     if rate is not None and (rate.is_release_storm or rate.is_rejecting):

@@ -8,26 +8,22 @@ each, and it becomes the past."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, End
-from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, NOTHING, SESSION_NOT_FOUND, Answer, Step
+from kshark.analysis.facts.calls import NOTHING, Answer, Step
 from kshark.analysis.facts.connections import Connection, Owner
-from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.rules import RuleBook, connections, ends, epochs
-from kshark.analysis.runners.coverage import Covering
-from kshark.analysis.runners.verdict import Verdict, explanations, judged, unexplained
+from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.rules import connections
+from kshark.analysis.runners.runner import Runner
+from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.session.copies import Echo, passed_on
 from kshark.analysis.states.session.plain import advance, is_plain
 from kshark.analysis.states.session.possible import conclude, situation
 from kshark.analysis.states.session.situation import SessionEnd, Situation
 from kshark.analysis.states.session.state import SessionState
-from kshark.analysis.states.tables import SESSION
-
-#: What is said of refusals that nothing explains.
-UNEXPLAINED: Final = {SESSION_NOT_FOUND: ends.SESSION_UNKNOWN, INVALID_EPOCH: epochs.EPOCH_REFUSED}
 
 
 class Listing(Protocol):
@@ -65,25 +61,13 @@ class ShareSessionRunner:
     Of requests and answers there are many: `ask` and `answer` settle at once. `echoes` are connections that carry what
     another one does, too: nothing is looked at twice."""
 
-    __slots__ = ("_book", "_covering", "_exact", "_pending", "_queue", "echoes", "listing", "owner", "state")
+    __slots__ = ("_queue", "_runner", "echoes", "listing", "owner", "state")
 
-    def __init__(
-        self,
-        book: RuleBook,
-        state: SessionState,
-        listing: Listing,
-        owner: Owner,
-        covering: Covering | None = None,
-        *,
-        exact: bool = False,
-    ) -> None:
+    def __init__(self, runner: Runner, state: SessionState, listing: Listing, owner: Owner) -> None:
+        self._runner = runner
         self.state = state
         self.listing = listing
-        self._book = book
-        self._covering = covering
-        self._exact = exact
         self._queue: list[Step | Ended | Blind] = []
-        self._pending: tuple[Verdict, ...] = ()
         self.owner = owner
         self.echoes: dict[Connection, Echo] = NOTHING
 
@@ -110,23 +94,23 @@ class ShareSessionRunner:
                 if (other := passed_on(step, self._steps())) is not None:
                     return [*self.echo(step, answer, other), *self.settle()]
                 self._overtake(step)
-            elif queue and queue[0] is step and not self._pending and self._goes_on(step, ()):
+            elif queue and queue[0] is step and not self._runner.waits(self.state) and self._goes_on(step, ()):
                 queue.clear()  # the usual: nothing else waits
                 return ()
         return self.settle()
 
     def _goes_on(self, step: Step, later: Sequence[Step]) -> bool:
         """Whether the step takes the fast path; then it is the past."""
-        session = self.state
+        session, runner = self.state, self._runner
         if (
-            self._exact
+            runner.exact
             or not is_plain(session, step, later)
-            or self._book.is_triggered(session, step)
+            or runner.book.is_triggered(session, step)
             or not self.listing.count(step)
         ):
             return False
-        if self._covering is not None:
-            self._covering.plain(session, step)
+        if runner.covering is not None:
+            runner.covering.plain(session, step)
         advance(session, step)
         return True
 
@@ -202,18 +186,25 @@ class ShareSessionRunner:
             else:
                 del queue[0]
                 self._happened(head, said)
-        if self._pending:
-            self._proved_since(said)
+        if self._runner.waits(self.state):
+            said += self._runner.prove(self.state)
+            self._note_waiting()
         return said
+
+    def _note_waiting(self) -> None:
+        """Tell the member whether its next heartbeat may prove something for this session."""
+        state = self.state
+        if self._runner.waits(state):
+            state.member.waiting[state.broker] = None
+        else:
+            state.member.waiting.pop(state.broker, None)
 
     def close(self) -> Sequence[Verdict]:
         """No answer comes any more."""
         for step in self._steps():
             step.settled = True
-        said = list(self.settle())
-        said += [_unproved(verdict) for verdict in self._pending]
-        self._pending = ()
-        self.state.member.waiting.pop(self.state.broker, None)
+        said = [*self.settle(), *self._runner.end(self.state)]
+        self._note_waiting()
         self.listing.end(self.state)
         for trace in self.state.here.values():
             trace.last.connection.leave(self)
@@ -237,76 +228,27 @@ class ShareSessionRunner:
             if step is head or step.packet < head.end:
                 step.settled = True
 
-    def _proved_since(self, said: list[Verdict]) -> None:
-        """Verdicts that had to wait for what the capture shows later."""
-        waiting, self._pending = self._pending, ()
-        self.state.member.waiting.pop(self.state.broker, None)
-        for verdict in waiting:
-            self._say(verdict._replace(judgement=judge(verdict.argument, None, accuses=verdict.rule.accuses)), said)
-
-    def _say(self, verdict: Verdict, said: list[Verdict]) -> None:
-        if verdict.judgement is PENDING and len(self._pending) < limits.WAITING_VERDICTS:
-            self._pending = (*self._pending, verdict)
-            self.state.member.waiting[self.state.broker] = None
-        else:
-            said.append(verdict if verdict.judgement is not PENDING else _unproved(verdict))
-
     def moved(self, broker: Broker) -> None:
         """The broker turned out to be this one."""
-        if self._pending:
-            del self.state.member.waiting[self.state.broker]
-            self.state.member.waiting[broker] = None
+        self.state.member.waiting.pop(self.state.broker, None)
         self.state.broker = broker
+        self._note_waiting()
 
     # -- one thing that happened
 
     def _happened(self, item: Ended | Blind, said: list[Verdict]) -> None:
         match item:
             case Ended(connection=connection, end=end):
-                now = SessionEnd(self.state, connection, end)
-                if self._covering is not None:
-                    self._covering.step(now, SessionEnd.__name__)
-                arguments = ((rule, check.look(now)) for rule, check in self._book.endings)
-                said += [judged(rule, argument) for rule, argument in arguments if argument is not None]
+                self._runner.ask(SessionEnd(self.state, connection, end), said, self.state)
                 self.listing.connection_ended(connection, end, self.state)
             case Blind(doubt=doubt):
                 self.state.lose_sight(doubt)
 
     def _take(self, step: Step, later: Sequence[Step], said: list[Verdict]) -> None:
         now = situation(self.state, step, later)
-        if self._covering is not None:
-            self._covering.step(now, SESSION.name, step.api_key, step.kind, step.reply, accepted=step.reply is ACCEPTED)
-        cause = None
-        if step.refused:
-            explained, *doubts = self._explain(now)
-            cause = explained.argument.cause
-            self._say(explained, said)
-            said += doubts
-        for rule, check in self._book.remarks[step.kind, step.reply]:
-            argument = check.look(now)
-            if argument is not None:
-                self._say(judged(rule, argument, now), said)
+        cause = self._runner.ask(now, said, self.state)
         self.listing.step(now, cause)
         conclude(now)
-
-    def _explain(self, now: Situation) -> list[Verdict]:
-        """The one finding that says why the request was refused; where none is proved, behind it what may have been."""
-        weak: list[Verdict] = []
-        looked = self._book.explanations[now.step.kind, now.step.reply] if not now.contested else ()
-        for verdict in explanations(looked, now, now):
-            if verdict.judgement.verdict != "unknown":
-                return [verdict]
-            weak.append(verdict)
-        reason = weak[0].judgement.because if weak else now.why_unknown
-        text = "; ".join(step.story for step in (*now.known, now.step))
-        argument = Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=reason)
-        told = Verdict(UNEXPLAINED[now.step.reply], argument, Judgement("unknown", reason), "explanation")
-        return unexplained(told, weak)
-
-
-def _unproved(verdict: Verdict) -> Verdict:
-    """What the capture did not show."""
-    return verdict._replace(judgement=Judgement("unknown", verdict.argument.needs.unproved))
 
 
 def _turn(item: Step | Ended | Blind) -> tuple[int, int]:

@@ -12,11 +12,12 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules import RuleBook
-from kshark.analysis.rules.rule import Checked
 from kshark.analysis.runners.coverage import Covering
-from kshark.analysis.runners.verdict import Verdict, judged
+from kshark.analysis.runners.runner import Runner
+from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.tables import Machine
 from kshark.model import Message
 
@@ -27,11 +28,24 @@ class Visit(NamedTuple):
     """One exchange of a machine: the bodies of both sides, and the exchange of the same machine before it (None: the
     first one seen)."""
 
+    machine: Machine
     key: _Key
     call: Call
     request: Any
     response: Any
     before: Call | None
+
+    @property
+    def step_type(self) -> StepType:
+        return StepType(self.machine.name, self.call.api_key)
+
+    @property
+    def knowledge(self) -> None:
+        """A machine without states knows nothing; arguments are judged by themselves."""
+
+    @property
+    def subject(self) -> None:
+        """An exchange is no share partition's."""
 
 
 class Visits:
@@ -39,14 +53,15 @@ class Visits:
     forgotten."""
 
     def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
-        self._covering = covering
-        machines = [machine for machine in book.machines if not machine.states]
-        self._checks: Final[dict[Machine, list[Checked]]] = {
-            machine: checks for machine in machines if (checks := book.checks(machine))
+        self._runner = Runner(book, covering)
+        #: The APIs that each machine looks at.
+        self._machines: Final = {
+            machine: frozenset(api for one in book.checks(machine) for api in one.rule.apis or machine.apis)
+            for machine in book.machines
+            if not machine.states
         }
         self._last: OrderedDict[_Key, Call] = OrderedDict()
-        of_rules = {api for checks in self._checks.values() for checked in checks for api in checked.rule.apis}
-        self.apis: Final = frozenset(of_rules.union(*(machine.apis for machine in self._checks)))
+        self.apis: Final = frozenset[int]().union(*self._machines.values())
 
     def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
@@ -54,25 +69,16 @@ class Visits:
         if request.body is None:
             return said
         call = call_of(request, response, connection)
-        for machine, checks in self._checks.items():
-            mine = [checked for checked in checks if request.api_key in (checked.rule.apis or machine.apis)]
-            for key in _keys(machine, request.body, connection) if mine else ():
-                visit = Visit(
-                    key,
-                    call,
-                    request.body,
-                    None if response is None else response.body,
-                    self._last.get((machine.name, *key)),
-                )
-                if self._covering is not None:
-                    self._covering.step(visit, machine.name, call.api_key)
-                told = ((rule, check.look(visit)) for rule, check in mine)
-                said += [judged(rule, argument) for rule, argument in told if argument is not None]
-                self._remember((machine.name, *key), call)
+        answer = None if response is None else response.body
+        for machine, apis in self._machines.items():
+            for key in _keys(machine, request.body, connection) if call.api_key in apis else ():
+                known = (machine.name, *key)
+                self._runner.ask(Visit(machine, key, call, request.body, answer, self._last.get(known)), said, known)
+                self._remember(known, call)
         return said
 
     def close(self) -> Sequence[Verdict]:
-        return ()
+        return self._runner.close()
 
     def _remember(self, key: _Key, call: Call) -> None:
         self._last[key] = call

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import REFUSALS
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.rules import BOOK, RuleBook
-from kshark.analysis.rules.rule import KINDS, NOTES, REPLIES, Check
-from kshark.analysis.runners.sessions import UNEXPLAINED
+from kshark.analysis.rules.rule import CATCH_ALL, KINDS, NOTES, REPLIES, Check
 from kshark.analysis.runners.stateless import Visit
 from kshark.analysis.states.tables import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
 from kshark.anomaly import CATALOGUE
@@ -59,16 +59,17 @@ def test_conditions_ask_for_fields_that_there_are() -> None:
 
 
 def test_every_refusal_can_be_explained() -> None:
-    assert set(UNEXPLAINED) == REFUSALS
-    by_step = BOOK.explanations
+    assert set(BOOK.catch_alls) == REFUSALS
     for kind in KINDS:
         for reply in REPLIES:
-            assert bool(by_step[kind, reply]) <= (reply in REFUSALS), (kind, reply)
+            asked = BOOK.questions(StepType(SESSION.name, SHARE_FETCH, kind, reply, refused=True)).explanations
+            assert bool(asked) == (reply in REFUSALS), (kind, reply)
+            assert not asked or asked[-1].check.order == CATCH_ALL
 
 
 def test_explanations_have_an_order_each() -> None:
     for machine in BOOK.machines:
-        orders = [one.check.order for one in BOOK.checks(machine) if one.check.order is not None]
+        orders = [one.check.order for one in BOOK.checks(machine) if one.check.order not in (None, CATCH_ALL)]
         assert len(orders) == len(set(orders)), machine.name
 
 
@@ -113,11 +114,16 @@ def test_a_rule_on_each_machine_can_be_added() -> None:
             apis=apis,
         )
 
-    book = RuleBook((*RULES, *(seer(replace(machine, states=())) for machine in (PERSISTER, CONNECTION))))
+    book = RuleBook(
+        (
+            *RULES,
+            *(seer(replace(machine, name=f"visited {machine.name}", states=())) for machine in (PERSISTER, CONNECTION)),
+        )
+    )
     analyzer = Analyzer(book=book)
     found = [*analyzer.page(happened), *analyzer.close()]
-    assert seen["persister"] == [(("g", TOPIC, 7), False), (("g", TOPIC, 7), True)]
-    assert seen["connection"] == [((0,), False), ((0,), True)]
-    assert {finding.code for finding in found} == {"SEEN_BY_PERSISTER", "SEEN_BY_CONNECTION"}
+    assert seen["visited persister"] == [(("g", TOPIC, 7), False), (("g", TOPIC, 7), True)]
+    assert seen["visited connection"] == [((0,), False), ((0,), True)]
+    assert {finding.code for finding in found} == {"SEEN_BY_VISITED_PERSISTER", "SEEN_BY_VISITED_CONNECTION"}
     assert book.bucket == ()
     assert book.apis >= {76, 78, 79, 83, 84, 85, 86, 87}

@@ -3,15 +3,18 @@ tests/analysis/sessions."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from kshark.analysis.rules import BOOK, RuleBook
+from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.rule import Check
-from kshark.analysis.runners.plain_records import ALL
-from kshark.analysis.runners.record_rules import RecordRules, Situation
+from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
+from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import GAP, RELEASE
 from tests.analysis.talks import batch_of, handed, opened
 from tests.conversation import Conversation, everything
@@ -22,15 +25,15 @@ def looked_at(
 ) -> list[int]:
     """The epochs of requests whose acknowledgements, or acquisitions, rules looked at."""
     epochs: list[int] = []
-    judge = RecordRules.judge
+    ask = Runner.ask_uncounted
 
-    def told(rules: RecordRules, now: Situation, said: list[Verdict], signs: int = ALL) -> None:
+    def asked(runner: Runner, now: Any, said: list[Verdict], owner: Any = None, signs: int = ALL_SIGNS) -> str | None:
         if isinstance(now, about):
             epochs.append(now.step.epoch)
-        judge(rules, now, said, signs)
+        return ask(runner, now, said, owner, signs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(RecordRules, "judge", told)
+        patched.setattr(Runner, "ask_uncounted", asked)
         everything(talk, exact=exact)
     return epochs
 
@@ -87,10 +90,10 @@ def test_what_was_done_with_or_comes_with_another_number_is_not(monkeypatch: pyt
     assert looked_at(talk, monkeypatch, Acquiring) == [3, 4, 5]
 
 
-def test_a_rule_without_a_trigger_looks_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row of records has one: what is plain would not be if one had none."""
-    rules = RecordRules(BOOK)
-    assert (rules.least(Acknowledging), rules.least(Acquiring)) == (0, 0)
+def test_a_rule_without_a_trigger_is_asked_about_all() -> None:
+    """Each row of records has one: no acknowledgement would be plain if one had none."""
+    assert not BOOK.concerns_plain(IN_FLIGHT)
     row = replace(BOOK.by_code["DOUBLE_ACK"], checks=(Check(lambda now: None, about=Acknowledging),))
-    rules = RecordRules(RuleBook([row]))
-    assert (rules.least(Acknowledging), rules.least(Acquiring)) == (ALL, 0)
+    book = RuleBook([row])
+    assert book.concerns_plain(IN_FLIGHT, Acknowledging)
+    assert not book.concerns_plain(IN_FLIGHT, Acquiring)

@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import SUBSEQUENT, Partition, Step
-from kshark.analysis.facts.heartbeats import FENCED, Beat
+from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, Beat
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.member.state import Member
+from kshark.analysis.states.tables import MEMBER
 from kshark.analysis.states.tables.member import ABSENT, MemberState, Relation, proved_alone, relations, states_after
 
 #: Standings that are followed at the same time; with more of them nothing is known.
@@ -57,6 +59,20 @@ class MemberSituation:
     def last_acquisition(self, partition: Partition) -> Acquisition | None:
         """Return the group's last acquisition from a partition; None where nobody acquired records of it."""
         return self._acquisitions(self.step.connection.broker, self.step.group_id, partition)
+
+    @property
+    def step_type(self) -> StepType:
+        beat = self.step
+        return StepType(MEMBER.name, beat.api_key, beat.kind, beat.reply, beat.reply is ACCEPTED, beat.refused)
+
+    @property
+    def knowledge(self) -> MemberSituation:
+        """The states by which arguments about the heartbeat are judged."""
+        return self
+
+    @property
+    def subject(self) -> None:
+        """Findings about a member name no share partition, unless their argument does."""
 
     @property
     def before_here(self) -> Beat | None:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kshark.analysis.facts.calls import Answer, Batch, Partition, Step
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
@@ -22,7 +23,36 @@ Fault = Literal["inverted", "overlap", "no_types", "types_count", "type_unknown"
 _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 
 
-class Acknowledging(Struct, eq=False):
+#: Errors of a partition's acknowledgements of which one finding has to say why they came.
+EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
+
+
+class RecordSituation(Struct, eq=False):
+    """A request, or its answer, that is about records of a share partition."""
+
+    step: Step
+
+    @property
+    def acknowledged(self) -> int | None:
+        """The error of the partition's acknowledgements; None where the answer names none."""
+        return 0
+
+    @property
+    def step_type(self) -> StepType:
+        error = self.acknowledged
+        name = type(self).__name__
+        return StepType(name, self.step.api_key, accepted=error == 0, refused=error in EXPLAINED)
+
+    @property
+    def knowledge(self) -> None:
+        """Arguments about records are judged by themselves."""
+
+    @property
+    def subject(self) -> None:
+        """Arguments about records name their share partition."""
+
+
+class Acknowledging(RecordSituation, eq=False):
     """What a request acknowledges in one partition, and what it met: `pieces` of what is known.
 
     `error` is what the answer says of it, None where it says nothing. `seen_since`: the packet with which the member
@@ -30,7 +60,6 @@ class Acknowledging(Struct, eq=False):
     `rate`: how the member acknowledged the topic's records last, where it did not accept all. `stored`: by which
     exchange the partition's leader read or stored its state last."""
 
-    step: Step
     share_partition: SharePartition
     batches: Sequence[Batch]
     runs: Sequence[Run]
@@ -39,6 +68,10 @@ class Acknowledging(Struct, eq=False):
     error: int | None = None
     rate: Rate | None = None
     stored: StateStep | None = None
+
+    @property
+    def acknowledged(self) -> int | None:
+        return self.error
 
     @property
     def partition(self) -> Partition:
@@ -97,22 +130,24 @@ class Acknowledging(Struct, eq=False):
         return [(one.first, one.last) for one in left]
 
 
-class Persisted(Struct, eq=False):
+class Persisted(RecordSituation, eq=False):
     """Acknowledgements with their answer, and what their leader has stored of them."""
 
-    step: Step
     asked: Acknowledging
     persisting: Persisting
 
+    @property
+    def acknowledged(self) -> int | None:
+        return self.asked.error
 
-class Acquiring(Struct, eq=False):
+
+class Acquiring(RecordSituation, eq=False):
     """What an answer hands out of one partition; `session` is its member's.
 
     `stranded` are fetches of the group that may have acquired records and handed out none, `given_up` records that
     nobody gets any more, as this acquisition shows; `locked_before` is one before whose locks were to last longer, or
     not as long."""
 
-    step: Step
     answer: Answer
     session: SessionState
     share_partition: SharePartition
@@ -122,30 +157,27 @@ class Acquiring(Struct, eq=False):
     locked_before: Locked | None = None
 
 
-class Misdirected(Struct, eq=False):
+class Misdirected(RecordSituation, eq=False):
     """An answer that names another leader of a partition, as those before it did (`hint`)."""
 
-    step: Step
     session: SessionState
     partition: Partition
     hint: Hint
 
 
-class Unserved(Struct, eq=False):
+class Unserved(RecordSituation, eq=False):
     """A partition that could not be fetched from; `known`: its leader has known its state before, as far as the capture
     shows."""
 
-    step: Step
     partition: Partition
     error: int
     known: bool
 
 
-class Starving(Struct, eq=False):
+class Starving(RecordSituation, eq=False):
     """A fetch that was handed nothing while many offsets of a partition are in flight: `first_left` are the first not
     done with."""
 
-    step: Step
     session: SessionState
     share_partition: SharePartition
     first_left: Piece

@@ -6,10 +6,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kshark.analysis.facts.brokers import End
-from kshark.analysis.facts.calls import SUBSEQUENT, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, Step, next_epoch
 from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.session.copies import is_again, may_be_copy
 from kshark.analysis.states.session.state import Branch, EndCause, SessionState, State, Trace
+from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
 
 #: End causes that are nobody's fault.
@@ -44,6 +46,23 @@ class Situation:
         self.rivals, self.overtaker, self.contested, self.was_due = rivals, overtaker, contested, was_due
         self.doubt = session.doubt if met is None else None
         self.here: Trace | None = session.here.get(step.connection.flow.id)
+
+    @property
+    def step_type(self) -> StepType:
+        step = self.step
+        accepted = step.reply is ACCEPTED
+        return StepType(
+            SESSION.name, step.api_key, step.kind, step.reply, accepted, step.refused, step.refused and self.contested
+        )
+
+    @property
+    def knowledge(self) -> Situation:
+        """The states by which arguments about the request are judged."""
+        return self
+
+    @property
+    def subject(self) -> None:
+        """Findings about a session name no share partition, unless their argument does."""
 
     @property
     def due_epochs(self) -> frozenset[int]:
@@ -139,6 +158,18 @@ class SessionEnd(NamedTuple):
     session: SessionState
     connection: Connection
     end: End
+
+    @property
+    def step_type(self) -> StepType:
+        return StepType(type(self).__name__)
+
+    @property
+    def knowledge(self) -> None:
+        """An argument about an end is judged by itself."""
+
+    @property
+    def subject(self) -> None:
+        """The end of a connection is no share partition's."""
 
 
 def relation_to(epoch: int, due: int, last: Step | None) -> str:

@@ -9,8 +9,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark import limits
+from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.states.stored.batches import StoredBatches
+from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 
@@ -180,6 +183,18 @@ class Storing(NamedTuple):
 
     step: StateStep
     stored: StoredState
+
+    @property
+    def step_type(self) -> StepType:
+        return StepType(PERSISTER.name, self.step.call.api_key)
+
+    @property
+    def knowledge(self) -> None:
+        """An argument about stored state is judged by itself."""
+
+    @property
+    def subject(self) -> Partition:
+        return self.step.partition
 
     @property
     def own_before(self) -> StateStep | None:

@@ -31,6 +31,9 @@ class Held(Enum):
 
 
 NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = Held
+#: Records between start and end offset of a share partition, by the highest limit that Kafka takes:
+#: group.share.partition.max.record.locks.
+LONGEST_WINDOW: Final = 10_000
 
 #: request                         nothing   fitting  newer state epoch  newer leader epoch
 PERSISTER_REPLY: Final = {
