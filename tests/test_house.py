@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.transport",
         "kshark.model",
         "kshark.anomaly",
-        "kshark.ration",
+        "kshark.rate_limit",
         "kshark.facts",
     ),
     ("dissectors",),

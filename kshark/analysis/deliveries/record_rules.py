@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.decades import Decades
 from kshark.analysis.deliveries.fast_path import ALL
 from kshark.analysis.deliveries.record_situation import (
     Acknowledging,
@@ -25,6 +24,7 @@ from kshark.analysis.rules.persisted import NotStored
 from kshark.analysis.rules.rule import Checked
 from kshark.analysis.sessions.session_state import BothUnbroken, SessionState, Unbroken
 from kshark.analysis.verdict import Verdict, explanations, judged, unexplained
+from kshark.rate_limit import RateLimit
 
 Situation = Acknowledging | Acquiring | Misdirected | Persisted | Starving | Unserved
 #: Errors of a partition's acknowledgements of which one finding has to say why they came.
@@ -47,7 +47,7 @@ class RecordRules:
         }
         #: Of these by what is odd about a situation: those whose trigger is among that.
         self._looking: dict[tuple[type[Situation], int], list[Checked]] = {}
-        self._decades = Decades()
+        self._limit = RateLimit()
         self.covering: Final = covering
         self._pending: dict[SessionState, list[Verdict]] = {}
         self._pending_count = 0
@@ -123,7 +123,7 @@ class RecordRules:
         if not verdict.rule.rationed or not verdict.is_told:
             return True
         who, partition = verdict.argument.witness[0], verdict.argument.partition
-        return self._decades.is_due(
+        return self._limit.is_due(
             (verdict.rule.code, who.group_id, who.member_id, partition and partition[0]), verdict.rule.rationed
         )
 
