@@ -59,6 +59,8 @@ ROOMS_OF = {
     "pandas": ("spark_analysis/",),
     "crc32c": ("kshark/records/",),
     "cryptography": ("kshark/tls/protection.py",),
+    "opentelemetry": ("kshark/embedded/otlp.py",),
+    "google": ("kshark/embedded/otlp.py",),
     "re2": ("kshark/conditions/expressions.py",),
     "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/compressed.py"),
     "numpy": ("kshark/", "spark_analysis/"),
