@@ -22,7 +22,6 @@ help:
 	@echo "make setup       what the others need (they call it)"
 
 setup: $(VENV)/.ready
-	@$(BIN)/python -m spark_analysis.java --install
 
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -25,6 +25,10 @@ step kshark check $capture --select $codes
 step kshark explain EPOCH_SKIP_AHEAD
 step kshark explain 123
 step kshark export $capture -o $out
-step kshark-spark check $out --select $codes
 echo
-echo "The packets and the tables gave the same findings. Next: $bin/kshark check YOUR.pcap"
+if "$bin/python" -c 'from spark_analysis.java import MISSING, find_java; find_java() or exit(MISSING)'; then
+    step kshark-spark check $out --select $codes
+    echo
+    echo "The packets and the tables gave the same findings."
+fi
+echo "Next: $bin/kshark check YOUR.pcap"

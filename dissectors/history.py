@@ -1,4 +1,4 @@
-"""Differences between the definitions of Kafka's releases and these files that are no mistakes; kshark.sync reads them.
+"""Differences between the definitions of Kafka's releases and these files that are no mistakes; tools.sync reads them.
 
 Compared are 3.9 and the releases from 4.0 on. Tagged fields may be added to an existing version, and names may change:
 neither changes the bytes that an older reader understands."""

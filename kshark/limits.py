@@ -106,7 +106,7 @@ ANY_RECORDS: Final = 1_024
 RECORDS_PER_BYTE: Final = 8
 MESSAGE_RECORDS: Final = 2 << 20
 #: Bytes of one PushTelemetry's metrics, decompressed (`telemetry.max.bytes` is 1 MB by default), and values in them.
-TELEMETRY_BYTES: Final = 8 << 20
+TELEMETRY_BYTES: Final = 2 << 20
 TELEMETRY_VALUES: Final = 1 << 18
 #: Structures inside the bytes and records of one message that are opened.
 STRUCTURES_PER_MESSAGE: Final = 1 << 16

@@ -151,11 +151,6 @@ def kafka_registry() -> Registry:
     return Registry(installed=False)
 
 
-def default_registry() -> Registry:
-    """Kafka's APIs and those of installed packages."""
-    return Registry()
-
-
 @lru_cache(1)
 def _may_be_installed(folders: tuple[str, ...]) -> bool:
     """Whether any installed package names the entry-point group: 2 ms, where importlib.metadata takes 23 to find

@@ -14,7 +14,7 @@ import pytest
 from tests.shared import ROOT
 from tools import structure
 
-PACKAGES = ("kshark", "dissectors", "spark_analysis")
+PACKAGES = ("kshark", "dissectors", "spark_analysis", "tools")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 #: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
@@ -26,7 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.transport",
         "kshark.model",
         "kshark.anomaly",
-        "kshark.ration",
+        "kshark.rate_limit",
         "kshark.facts",
     ),
     ("dissectors",),
@@ -35,7 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.tls",),
     ("kshark.framing",),
     ("kshark.registry",),
-    ("kshark.attributes", "kshark.bodies", "kshark.sync", "kshark.names", "kshark.clusters", "kshark.conditions"),
+    ("kshark.attributes", "kshark.bodies", "kshark.names", "kshark.clusters", "kshark.conditions"),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
@@ -44,6 +44,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__"),
     ("spark_analysis",),
+    ("tools",),
 )
 #: dissectors are facts: they know the vocabulary and each other, nothing else of the engine.
 DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "dissectors")
@@ -59,10 +60,12 @@ ROOMS_OF = {
     "pandas": ("spark_analysis/",),
     "crc32c": ("kshark/records/",),
     "cryptography": ("kshark/tls/protection.py",),
+    "opentelemetry": ("kshark/embedded/otlp.py",),
+    "google": ("kshark/embedded/otlp.py",),
     "re2": ("kshark/conditions/expressions.py",),
     "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/compressed.py"),
     "numpy": ("kshark/", "spark_analysis/"),
-    "msgspec": ("kshark/", "spark_analysis/"),
+    "msgspec": ("kshark/", "spark_analysis/", "tools/"),
     "dpkt": (),
 }
 

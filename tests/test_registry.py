@@ -11,7 +11,7 @@ import pytest
 
 from dissectors.index import INDEX
 from kshark.errors import SchemaError
-from kshark.registry import Registry, default_registry
+from kshark.registry import Registry
 from kshark.schema import Api, Versions, api, int8, struct
 from tests.shared import ROOT
 
@@ -21,7 +21,7 @@ def example(key: int, name: str = "Example") -> Api:
 
 
 def test_every_api_of_the_index_is_what_the_index_says() -> None:
-    registry = default_registry()
+    registry = Registry()
     for key, (name, module, versions) in INDEX.items():
         found = registry.api(key)
         assert (found is None) == (module == "")

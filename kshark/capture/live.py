@@ -20,7 +20,7 @@ import numpy as np
 from kshark.errors import UnreadableInput, UsageError
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
-from kshark.ration import Ration
+from kshark.rate_limit import WeirdLimit
 
 #: The name that stands for all interfaces.
 ANY: Final = "any"
@@ -104,7 +104,7 @@ class LiveCapture:
         self._stopped_ns: int | None = None
         self._number = 0
         self._time_ns = 0
-        self._ration = Ration()
+        self._limit = WeirdLimit()
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         waiting = select.poll()
@@ -120,7 +120,7 @@ class LiveCapture:
                 elif self._stopped_ns is not None:
                     break
                 yield from self._count_drops()
-            yield from self._ration.close()
+            yield from self._limit.close()
         except OSError as error:
             raise UnreadableInput(f"{self.name}: {error.strerror or error}") from None
         finally:
@@ -188,7 +188,7 @@ class LiveCapture:
         if drops:
             self.dropped += drops
             detail = f"{drops} packets dropped by the kernel, {self.dropped} since the start"
-            yield from self._ration.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
+            yield from self._limit.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
 
 
 def _told(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int, bytes | None]:

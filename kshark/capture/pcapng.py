@@ -19,7 +19,7 @@ from kshark.capture.standing import START, Standing
 from kshark.errors import Damaged
 from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
 from kshark.model import PacketBatch, Weird
-from kshark.ration import Ration
+from kshark.rate_limit import WeirdLimit
 
 MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 #: Byte order of a section by its byte-order magic.
@@ -63,7 +63,7 @@ class PcapngReader:
         self._interfaces = [] if section is None else list(map(replace, section.interfaces))
         self._unread: int | None = None
         self._secrets = b""
-        self._ration = Ration()
+        self._limit = WeirdLimit()
 
     @property
     def standing(self) -> Standing[Section]:
@@ -103,7 +103,7 @@ class PcapngReader:
             position += size
 
     def close(self) -> Iterator[Weird]:
-        yield from self._ration.close()
+        yield from self._limit.close()
         left = len(self._carry)
         if self._unread is not None:
             if self._unread:
@@ -126,7 +126,7 @@ class PcapngReader:
                 batch.secrets, self._secrets = self._secrets, b""
                 yield batch
             for fault in faults:
-                yield from self._ration.take(fault)
+                yield from self._limit.take(fault)
         return starts[blocks.sound] if blocks.sound < len(starts) else behind
 
     def _block_size(self, joined: bytes, position: int) -> int | None:
@@ -164,35 +164,35 @@ class PcapngReader:
 
     def _describe(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         if len(self._interfaces) == INTERFACES:
-            yield from self._ration.take(
+            yield from self._limit.take(
                 self._weird("BLOCK_INVALID", f"more than {INTERFACES} interfaces; this one is not known", size)
             )
         elif size < SMALLEST_DESCRIPTION:
             self._interfaces.append(Interface(link_type=-1, snap_length=0))
-            yield from self._ration.take(self._weird("BLOCK_INVALID", f"an interface described in {size} bytes", size))
+            yield from self._limit.take(self._weird("BLOCK_INVALID", f"an interface described in {size} bytes", size))
         else:
             self._interfaces.append(described(joined, position + 8, position + size - 4, self._order))
 
     def _count_drops(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         (at,) = struct.unpack_from(self._order + "I", joined, position + 8)
         if size < SMALLEST_STATISTICS or at >= len(self._interfaces):
-            yield from self._ration.take(self._weird("BLOCK_INVALID", "statistics of no known interface", size))
+            yield from self._limit.take(self._weird("BLOCK_INVALID", "statistics of no known interface", size))
             return
         total = dropped(joined, position + 20, position + size - 4, self._order)
         more = total - self._interfaces[at].dropped
         if more > 0:
             self._interfaces[at].dropped = total
-            yield from self._ration.take(self._weird("PACKETS_DROPPED", f"{more} packets dropped on interface {at}"))
+            yield from self._limit.take(self._weird("PACKETS_DROPPED", f"{more} packets dropped on interface {at}"))
 
     def _keep_secrets(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         length = struct.unpack_from(self._order + "I", joined, position + 12)[0] if size >= SMALLEST_SECRETS else size
         if length > size - SMALLEST_SECRETS:
-            yield from self._ration.take(
+            yield from self._limit.take(
                 self._weird("BLOCK_INVALID", f"secrets that do not fit into their block of {size} bytes", size)
             )
         elif struct.unpack_from(self._order + "I", joined, position + 8)[0] == TLS_KEY_LOG:
             if len(self._secrets) + length > TLS_SECRETS_BYTES:
-                yield from self._ration.take(
+                yield from self._limit.take(
                     self._weird("BLOCK_INVALID", "more secrets than are kept; these were skipped", size)
                 )
             else:

@@ -42,7 +42,12 @@ Print = Callable[[Sequence[Message]], None]
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json", "fields")
-    parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
+    parser.add_argument(
+        "-V",
+        dest="verbose",
+        action="store_true",
+        help="every field of every message, as a tree (metrics in PushTelemetry with kshark[otlp] installed)",
+    )
     parser.add_argument(
         "-e",
         dest="fields",

@@ -17,6 +17,7 @@ from kshark.codec import DECODED
 from kshark.codec.masking import masked
 from kshark.codec.primitives import Misfit, uvarint
 from kshark.embedded.opening import Opened, fitting, foreign, read_body, told, whole
+from kshark.embedded.otlp import is_installed
 from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure, Whole
 from kshark.records.batch import OpenedRecord, Record
 from kshark.registry import Registry
@@ -166,17 +167,19 @@ def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | 
         ]
         return clean[0] if len(clean) == 1 else None
     holding = place.holds.get(value)
-    if holding is None or (isinstance(holding, Whole) and not _whole_can_be_read(holding, owners, known)):
+    if holding is None or not _can_be_read(holding, owners, known):
         return None
     opened = _held(holding, data, called, owners, known)
     return opened if place.certain or opened.code is None else None
 
 
-def _whole_can_be_read(holding: Whole, owners: Owners, known: _Known) -> bool:
-    """A response cannot be read without its request."""
-    return known.registry is not None and (
-        holding.kind == "request" or isinstance(_asked(holding, owners), bytes | dict)
-    )
+def _can_be_read(holding: Holding, owners: Owners, known: _Known) -> bool:
+    """False for a response without its request, and for metrics where their package is not installed."""
+    if isinstance(holding, Whole):
+        return known.registry is not None and (
+            holding.kind == "request" or isinstance(_asked(holding, owners), bytes | dict)
+        )
+    return not isinstance(holding, Foreign) or is_installed()
 
 
 def _asked(holding: Whole, owners: Owners) -> Any:

@@ -135,4 +135,4 @@ def foreign(holding: Foreign, data: bytes, codec: Any) -> Opened:
         except RoomExceeded:
             return Opened(None, "DECOMPRESSION_LIMIT", f"more than {limits.TELEMETRY_BYTES} bytes")
     value, wrong = _FORMATS[holding.format](data)
-    return Opened({"name": holding.format, "data": value}, "EMBEDDED_INVALID" if wrong else None, wrong)
+    return Opened(None, "EMBEDDED_INVALID", wrong) if wrong else Opened({"name": holding.format, "data": value})

@@ -126,7 +126,7 @@ class ExchangeStage:
 
     # -- requests
 
-    def _request(
+    def _request(  # noqa: C901 - once a request: a call more costs time
         self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
@@ -220,7 +220,7 @@ class ExchangeStage:
 
     # -- responses
 
-    def _response(
+    def _response(  # noqa: C901 - once a response: a call more costs time
         self,
         connection: Connection,
         buffer: bytes,

@@ -8,12 +8,12 @@ from itertools import chain
 from kshark.link.disorder import disorder_ns
 from kshark.link.unread import Unread
 from kshark.model import Weird
-from kshark.ration import Ration
+from kshark.rate_limit import WeirdLimit
 
 
 def together(ranges: Iterable[Iterable[Weird]]) -> Iterator[Weird]:
     """Of each range, in their order, what Link.feed gave and then Link.held."""
-    ration, kinds, most_ns = Ration(), Unread(), 0
+    limit, kinds, most_ns = WeirdLimit(), Unread(), 0
     for weird in chain.from_iterable(ranges):
         far_ns = disorder_ns(weird)
         if far_ns is not None:
@@ -23,6 +23,6 @@ def together(ranges: Iterable[Iterable[Weird]]) -> Iterator[Weird]:
         elif weird.code == "ENDS_FORGOTTEN":
             yield weird
         elif not kinds.join(weird):
-            yield from ration.take(weird)
-    yield from ration.close()
+            yield from limit.take(weird)
+    yield from limit.close()
     yield from kinds.close()

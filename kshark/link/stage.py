@@ -20,7 +20,7 @@ from kshark.link.layers import read_datagram, read_packet
 from kshark.link.packet import Fault, Found, Fragment, Other, Segment
 from kshark.link.unread import Unread
 from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
-from kshark.ration import Ration
+from kshark.rate_limit import WeirdLimit
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -51,7 +51,7 @@ class Link:
         self._table = EndsTable()
         self._disorder = Disorder()
         self._given_up: list[Weird] = []
-        self._ration = Ration()
+        self._limit = WeirdLimit()
 
     @property
     def other(self) -> Counter[str]:
@@ -112,13 +112,13 @@ class Link:
     def close(self) -> Iterator[Weird]:
         """What was held back because it came too often, and what was not read."""
         yield from self._unfinished()
-        yield from self._ration.close()
+        yield from self._limit.close()
         yield from self._kinds.close()
 
     def held(self) -> Iterator[Weird]:
-        """The same of one range of a capture, for a Ration of the whole."""
+        """The same of one range of a capture, for a WeirdLimit of the whole."""
         yield from self._unfinished()
-        yield from self._ration.held()
+        yield from self._limit.held()
         yield from self._kinds.close()
 
     def _others(self, batch: PacketBatch, others: Others) -> None:
@@ -174,7 +174,7 @@ class Link:
             size = one.size
             detail = f"{one.fragments} fragments of {size} bytes: {one.why}"
             weird = Weird("IP_FRAGMENT", "link", one.number, one.time_ns, detail, size=size, times=one.fragments)
-            self._given_up += self._ration.take(weird)
+            self._given_up += self._limit.take(weird)
 
     def _unfinished(self) -> Iterator[Weird]:
         self._lost(self._fragments.close())
@@ -182,9 +182,7 @@ class Link:
         self._given_up.clear()
 
     def _weird(self, batch: PacketBatch, row: int, code: str, detail: str, size: int) -> Iterator[Weird]:
-        return self._ration.take(
-            Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size)
-        )
+        return self._limit.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
 
     def _snapped(self, segments: Segments) -> Iterator[Weird]:
         """The first packet by itself, those behind it together."""
@@ -198,7 +196,7 @@ class Link:
                 weird = Weird(
                     "SNAP_LENGTH_CUT", "link", packet, time_ns, detail, first_packet=first, size=size, times=len(part)
                 )
-                yield from self._ration.take(weird)
+                yield from self._limit.take(weird)
 
 
 class _OneByOne:

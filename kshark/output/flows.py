@@ -123,31 +123,36 @@ def _evidence(found: Network) -> Iterator[Line]:
         least, median, most = map(duration, (found.handshake_min_ns, found.handshake_median_ns, found.handshake_max_ns))
         times = median if least == most else f"{least} to {most}, median {median}"
         yield [("a round trip takes ", PLAIN), (times, VALUE), *_answers(found)]
-    if found.zero_windows:
-        told = f"{counted(found.zero_windows, 'zero window')} on {counted(found.stalled, 'connection')}"
-        yield [
-            (told, WARN),
-            (
-                f", {duration(found.zero_window_ns)} in all: a host did not read what came, which is not the network",
-                PLAIN,
-            ),
-        ]
-    if found.unanswered:
-        told = f"{counted(found.unanswered, 'connection')} whose SYN nobody answered"
-        yield [(told, WARN), (": no way there, a firewall, or nobody there", PLAIN)]
-    if found.refused:
-        told = f"{counted(found.refused, 'connection')} refused"
-        yield [(told, WARN), (": the host answers and nobody listens there, which is not the network", PLAIN)]
-    if found.tail_probes:
-        yield [
+    stalled = f"{counted(found.zero_windows, 'zero window')} on {counted(found.stalled, 'connection')}"
+    rows = (
+        (
+            found.zero_windows,
+            (stalled, WARN),
+            f", {duration(found.zero_window_ns)} in all: a host did not read what came, which is not the network",
+        ),
+        (
+            found.unanswered,
+            (f"{counted(found.unanswered, 'connection')} whose SYN nobody answered", WARN),
+            ": no way there, a firewall, or nobody there",
+        ),
+        (
+            found.refused,
+            (f"{counted(found.refused, 'connection')} refused", WARN),
+            ": the host answers and nobody listens there, which is not the network",
+        ),
+        (
+            found.tail_probes,
             (counted(found.tail_probes, "tail loss probe"), VALUE),
-            (": the last packet was lost, or its acknowledgement late", PLAIN),
-        ]
-    if found.spurious:
-        told = f"{counted(found.spurious, 'packet')} sent again though already acknowledged"
-        yield [(told, WARN), (": the acknowledgement was lost or late, or the packet doubled", PLAIN)]
-    if found.out_of_order:
-        yield [(counted(found.out_of_order, "packet"), VALUE), (" overtaken by later ones", PLAIN)]
+            ": the last packet was lost, or its acknowledgement late",
+        ),
+        (
+            found.spurious,
+            (f"{counted(found.spurious, 'packet')} sent again though already acknowledged", WARN),
+            ": the acknowledgement was lost or late, or the packet doubled",
+        ),
+        (found.out_of_order, (counted(found.out_of_order, "packet"), VALUE), " overtaken by later ones"),
+    )
+    yield from ([span, (meaning, PLAIN)] for count, span, meaning in rows if count)
     if found.gapped:
         told = f"{size(found.gap_bytes)} are not in the capture, on {counted(found.gapped, 'connection')}"
         yield [(told, WARN), (": the capture lost them, which says nothing of the network", PLAIN)]

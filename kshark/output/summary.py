@@ -6,12 +6,12 @@ decided once."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import UnsetType
 
-from kshark.codec.paths import paths
+from kshark.codec.paths import Path, paths
 from kshark.codec.reach import Reach
 from kshark.codec.shapes import shape_of
 from kshark.model import OWNER, Message
@@ -86,8 +86,17 @@ def _items(reach: Reach, word: Word, topic: Named) -> Iterator[Item]:
     codes = [path for path in every if path.names[-1].endswith("error_code")]
     if codes:
         yield items.errors(reach, codes)
+    yield from _alone(reach, [path for path in single if path not in codes], word)
+    for path in every:
+        if path.field.type == "array" and path.type.type == "struct" and not items.is_partitions(path):
+            yield from _array(reach, path, word, topic, inner=path not in single)
+    yield from (items.records(reach, path) for path in every if path.field.type == "records")
+
+
+def _alone(reach: Reach, single: Sequence[Path], word: Word) -> Iterator[Item]:
+    """Fields outside arrays, and arrays of scalars."""
     for path in single:
-        if path.field.type not in _NOT_SCALAR and _TELLING.search(path.names[-1]) and path not in codes:
+        if path.field.type not in _NOT_SCALAR and _TELLING.search(path.names[-1]):
             yield items.scalar(reach, path, word)
         elif path.names[-1] == "error_message":
             yield items.message(reach, path)
@@ -96,17 +105,16 @@ def _items(reach: Reach, word: Word, topic: Named) -> Iterator[Item]:
     for path in single:
         if path.field.type == "array" and path.type.type != "struct":
             yield items.few(reach, path, word)
-    for path in every:
-        if path.field.type == "array" and path.type.type == "struct" and not items.is_partitions(path):
-            if {"first_offset", "last_offset"} <= {field.name for field in path.type.fields}:
-                yield items.covered(reach, path)
-            elif path in single:
-                told = [
-                    each
-                    for each in paths(path.type, reach.version)
-                    if len(each.names) == 1 and _TELLING.search(each.names[0]) and each.field.type not in _NOT_SCALAR
-                ]
-                yield items.topics(reach, path, topic) or items.elements(reach, path, told, word)
-    for path in every:
-        if path.field.type == "records":
-            yield items.records(reach, path)
+
+
+def _array(reach: Reach, path: Path, word: Word, topic: Named, *, inner: bool) -> Iterator[Item]:
+    """An array of structures; an `inner` one, inside another array, only if it holds ranges of offsets."""
+    if {"first_offset", "last_offset"} <= {field.name for field in path.type.fields}:
+        yield items.covered(reach, path)
+    elif not inner:
+        told = [
+            each
+            for each in paths(path.type, reach.version)
+            if len(each.names) == 1 and _TELLING.search(each.names[0]) and each.field.type not in _NOT_SCALAR
+        ]
+        yield items.topics(reach, path, topic) or items.elements(reach, path, told, word)

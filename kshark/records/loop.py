@@ -6,11 +6,12 @@ Source: Kafka classes DefaultRecord (readFrom) and ByteUtils (varints).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import UNSET
 
-from kshark.records.batch import LEAST_RECORD, AnyRecord, Headers, MakeRecord, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Batch, Headers, MakeRecord, Span
 from kshark.records.budget import Budget
 from kshark.records.control import read_control
 from kshark.records.faults import Fault, RoomExceeded
@@ -76,12 +77,17 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
         records.append(record)
     if untyped:
         faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
-    if len(records) != batch.count:
-        there = f"{len(records)}" if position == stop else f"more than {len(records)}"
-        faults.append(Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there"))
-    if not in_order:
-        faults.append(Fault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}"))
+    faults += _against_header(batch, here, len(records), is_all=position == stop, in_order=in_order)
     return records, faults
+
+
+def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_order: bool) -> Iterator[Fault]:
+    """Yield where the records of a batch contradict its header."""
+    if count != batch.count:
+        there = f"{count}" if is_all else f"more than {count}"
+        yield Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there")
+    if not in_order:
+        yield Fault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}")
 
 
 def _fields(

@@ -25,9 +25,9 @@ from kshark.embedded.otlp import read_metrics
 from kshark.face import pages
 from kshark.model import Exchange
 from kshark.schema import Layout
-from kshark.sync.ours import our_layouts
 from tests.shared import shared
 from tests.witness import snake
+from tools.sync.ours import our_layouts
 
 
 def logged(capture: str, api: str) -> Iterator[dict[str, Any]]:

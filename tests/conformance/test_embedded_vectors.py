@@ -8,9 +8,9 @@ from functools import cache
 
 from dissectors.history import NOT_READ
 from kshark.codec import compile_reader, compile_writer, interpret, plain
-from kshark.sync.ours import our_layouts
 from tests.conformance.values import Vector
 from tests.shared import shared
+from tools.sync.ours import our_layouts
 
 
 @cache

@@ -18,8 +18,8 @@ from dissectors.history import BY_HAND, FIELD_NAMES, MESSAGE_NAMES, NOT_READ
 from dissectors.index import INDEX
 from kshark.codec import compile_reader, compile_writer, interpret, plain
 from kshark.schema import versions_of
-from kshark.sync.ours import our_layouts
 from tests.conformance.values import Vector
+from tools.sync.ours import our_layouts
 
 FOLDER = Path(__file__).parent / "java"
 RELEASES = ("3.9.2", "4.4.0")

@@ -12,12 +12,12 @@ import pytest
 from dissectors.embedded.places import LOGS, PLACES
 from dissectors.history import BY_HAND, JOINED, NOT_READ
 from dissectors.index import INDEX
-from kshark.sync.ours import our_layouts
 from tests.dissectors.definitions import definitions_of, release
 from tests.dissectors.kafka_json import Row, covers, rows
 from tests.dissectors.schema_rows import dissector, schema_rows, span
 from tests.dissectors.test_facts import bare
 from tests.dissectors.test_kio import comparable, kio_rows
+from tools.sync.ours import our_layouts
 
 OF_APIS = {f"{name}{direction}" for name, _, _ in INDEX.values() for direction in ("Request", "Response")} | {
     "RequestHeader",

@@ -1,19 +1,24 @@
 """OTLP metrics: every kind of point and value, as OpenTelemetry's own classes wrote them once; damage is named, work is
-bounded."""
+bounded; without the package metrics stay bytes."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissectors.embedded.places import PLACES
 from kshark import limits
-from kshark.embedded.otlp import read_metrics
+from kshark.embedded import companions
+from kshark.embedded.otlp import is_installed, read_metrics
 
-#: Written by opentelemetry-proto 1.x (MetricsData.SerializeToString) from the values in METRICS, and an exemplar that
-#: is passed over.
+pytest.importorskip("opentelemetry.proto.metrics.v1", reason="opentelemetry-proto is not installed")
+
+#: Written by opentelemetry-proto 1.x (MetricsData.SerializeToString) from the values in METRICS.
 DATA = bytes.fromhex(
     "0aac030a150a130a0b636c69656e745f7261636b12040a027231128f030a0a0a056b61666b61120134127c0a0567617567651201641a0242792a6c0a6a190900"
     "00000000000031fbffffffffffffff3a070a0162120210013a100a0169120b18fdffffffffffffffff013a0e0a0164120921000000000000e03f3a100a016c12"
@@ -43,7 +48,15 @@ METRICS: dict[str, dict[str, Any]] = {
     },
     "histogram": {
         "data_points": [
-            {"count": 3, "sum": 4.5, "bucket_counts": [1, 2], "explicit_bounds": [0.5], "min": 1.0, "max": 2.0}
+            {
+                "count": 3,
+                "sum": 4.5,
+                "bucket_counts": [1, 2],
+                "explicit_bounds": [0.5],
+                "min": 1.0,
+                "max": 2.0,
+                "exemplars": [{"as_double": 9.0}],
+            }
         ],
         "aggregation_temporality": 1,
     },
@@ -53,12 +66,16 @@ METRICS: dict[str, dict[str, Any]] = {
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A message or string inside a message, shorter than 128 bytes."""
-    return bytes((number << 3 | 2, len(content))) + content
+    """A message or string inside a message."""
+    size, left = b"", len(content)
+    while left > 127:
+        size, left = size + bytes((left & 127 | 128,)), left >> 7
+    return bytes((number << 3 | 2,)) + size + bytes((left,)) + content
 
 
 def test_every_kind_of_metric_is_read() -> None:
     read, wrong = read_metrics(DATA)
+    assert read is not None
     (resource,) = read["resource_metrics"]
     assert (wrong, resource["schema_url"], resource["resource"]) == ("", "u", {"attributes": {"client_rack": "r1"}})
     (scope,) = resource["scope_metrics"]
@@ -68,65 +85,52 @@ def test_every_kind_of_metric_is_read() -> None:
     assert scope["metrics"][0] | {"gauge": ...} == {"name": "gauge", "description": "d", "unit": "By", "gauge": ...}
 
 
-def test_numbers_may_stand_one_by_one_instead_of_packed() -> None:
-    one_by_one = b"".join(bytes((6 << 3 | 1, n, 0, 0, 0, 0, 0, 0, 0)) for n in (1, 2))
-    data = field(1, field(2, field(2, field(9, field(1, one_by_one)))))
-    (point,) = read_metrics(data)[0]["resource_metrics"][0]["scope_metrics"][0]["metrics"][0]["histogram"][
-        "data_points"
-    ]
-    assert point == {"bucket_counts": [1, 2]}
-
-
 def test_fields_of_later_releases_are_passed_over() -> None:
-    later = (
-        bytes((90 << 3 & 0x7F | 0x80, 90 >> 4, 5))
-        + field(15, b"?")
-        + bytes((15 << 3 | 5, 1, 2, 3, 4))
-        + bytes((15 << 3, 0x80, 1))
-    )
-    metric = field(1, b"name") + later
+    metric = field(1, b"name") + field(15, b"?") + bytes((15 << 3 | 5, 1, 2, 3, 4)) + bytes((15 << 3, 0x80, 1))
     assert read_metrics(field(1, field(2, field(2, metric)))) == (
         {"resource_metrics": [{"scope_metrics": [{"metrics": [{"name": "name"}]}]}]},
         "",
     )
 
 
-@pytest.mark.parametrize("size", range(1, len(DATA), 7))
-def test_a_message_longer_than_what_is_there_is_not_begun(size: int) -> None:
-    read, wrong = read_metrics(DATA[:size])
-    assert (read, wrong[:7]) == ({}, "byte 0:" if size > 2 else "byte 1:")
-
-
-def test_what_was_read_before_the_damage_is_kept() -> None:
-    whole, broken = field(2, field(1, b"first")), field(2, field(1, b"second") + b"\x0b")
-    (resource,) = read_metrics(field(1, field(2, whole + broken + whole)))[0]["resource_metrics"]
-    assert resource == {"scope_metrics": [{"metrics": [{"name": "first"}, {"name": "second"}]}]}
-
-
 @pytest.mark.parametrize(
     "damaged",
     [
-        b"\x0b",  # a group, which protobuf gave up
+        DATA[:-1],
         b"\x0a\x80",
         b"\x0a" + b"\xff" * 11,
-        field(1, field(2, field(2, bytes((1 << 3, 1))))),  # a name that is a number
         field(1, field(2, field(2, field(9, field(1, field(6, b"1234567")))))),
-        field(1, field(2, field(2, field(5, field(1, bytes((4 << 3 | 2, 0))))))),
+        field(1, field(2, field(2, field(1, b"\xff")))),  # a name that is not UTF-8
     ],
 )
-def test_what_is_no_protobuf_is_named(damaged: bytes) -> None:
-    assert read_metrics(damaged)[1].startswith("byte ")
+def test_damage_is_named(damaged: bytes) -> None:
+    read, wrong = read_metrics(damaged)
+    assert read is None
+    assert wrong.startswith("no OTLP metrics: ")
 
 
-def test_values_inside_values_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_inside_values_end_somewhere() -> None:
     value = b""
     for _ in range(60):
-        value = field(5, field(1, value)) if len(value) < 100 else value
-    deep = field(1, field(1, field(1, field(2, value))))
-    assert "deep" in read_metrics(deep)[1]
+        value = field(5, field(1, value))
+    assert read_metrics(field(1, field(1, field(1, field(2, value)))))[0] is None
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        field(1, b"") * 1001,
+        field(1, field(1, field(1, b"") * 1001)),
+        field(1, field(1, field(1, field(2, field(5, field(1, b"") * 1001))))),
+        field(1, field(2, field(2, field(9, field(1, field(7, bytes(8 * 1001))))))),
+    ],
+)
+def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch, many: bytes) -> None:
+    assert read_metrics(many)[1] == ""
     monkeypatch.setattr(limits, "TELEMETRY_VALUES", 1000)
-    many = field(1, b"") * 1001
-    assert "more than 1000 values" in read_metrics(many)[1]
+    assert read_metrics(many) == (None, "no OTLP metrics: more than 1000 values")
+    monkeypatch.setattr(limits, "TELEMETRY_BYTES", 1000)
+    assert read_metrics(many) == (None, "more than 1000 bytes")
 
 
 @given(st.binary(max_size=200), st.integers(0, len(DATA)), st.integers(0, 20))
@@ -134,5 +138,31 @@ def test_values_inside_values_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> 
 def test_any_bytes_give_metrics_or_say_what_is_wrong(noise: bytes, at: int, gone: int) -> None:
     for data in (noise, DATA[:at] + noise + DATA[at + gone :]):
         read, wrong = read_metrics(data)
-        assert isinstance(read, dict)
-        assert wrong == "" or wrong.startswith("byte ")
+        assert (read is None) == bool(wrong)
+
+
+# -- with and without the package
+
+
+@pytest.fixture
+def not_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    is_installed.cache_clear()
+    yield
+    is_installed.cache_clear()
+
+
+def opened(metrics: bytes) -> list[tuple[str, Any, str | None]]:
+    body = {"compression_type": 0, "metrics": metrics}
+    return [(one.name, one.value, one.code) for one in companions(PLACES[72, "request"], body)]
+
+
+def test_a_push_has_its_metrics_beside_the_bytes() -> None:
+    ((name, value, code),) = opened(DATA)
+    assert (name, value, code) == ("metrics_decoded", {"name": "otlp", "data": read_metrics(DATA)[0]}, None)
+    assert opened(DATA[:-1]) == [("metrics_decoded", None, "EMBEDDED_INVALID")]
+
+
+@pytest.mark.usefixtures("not_installed")
+def test_without_the_package_metrics_stay_bytes() -> None:
+    assert opened(DATA) == opened(DATA[:-1]) == []

@@ -14,11 +14,11 @@ from kshark.anomaly import CATALOGUE
 from kshark.codec import Reader, Reading, compile_reader, compile_writer, interpret
 from kshark.codec.shapes import shape_of
 from kshark.schema import Layout
-from kshark.sync.ours import our_layouts
 from tests.conformance.test_java_classes import RELEASES, vectors
 from tests.fuzz.kind import Broken, Kind, Seen, shorter, shorter_bytes
 from tests.fuzz.mutating import mutated
 from tests.fuzz.values import value_of
+from tools.sync.ours import our_layouts
 
 #: Bodies of one case.
 MANY = 50

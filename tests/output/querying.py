@@ -19,7 +19,7 @@ import pytest
 import kshark.cli
 from kshark.output.spans import plain
 from kshark.output.sql import sql_lines
-from kshark.registry import default_registry
+from kshark.registry import Registry
 from tests.shared import CAPTURES
 
 needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason="duckdb is not installed")
@@ -36,7 +36,7 @@ def exported(folder: Path, *options: str) -> Path:
 
 def statements(engine: str) -> tuple[list[str], list[str]]:
     """What the command prints, cut at its semicolons: the views, and the queries."""
-    script = "".join(plain(line) + "\n" for line in sql_lines(engine, default_registry()))
+    script = "".join(plain(line) + "\n" for line in sql_lines(engine, Registry()))
     parts = [part.strip() for part in script.split(";\n") if part.strip()]
     return [part for part in parts if "CREATE" in part], [part for part in parts if "CREATE" not in part]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.schema import Field, Layout, array, boolean, int16, int32, int64, layout, string, struct
-from kshark.sync.compare import differences
+from tools.sync.compare import differences
 
 
 def made(*fields: Field, versions: str = "0-2", flexible: str = "1+") -> Layout:

@@ -8,9 +8,9 @@ import pytest
 
 from kshark.errors import UnreadableInput
 from kshark.schema import array, bytes_, int16, int32, layout, named, string, struct
-from kshark.sync.compare import differences
-from kshark.sync.definitions import read_folder, snake_case
 from tests.sync.sources import field, message, write
+from tools.sync.compare import differences
+from tools.sync.definitions import read_folder, snake_case
 
 
 def test_a_definition_is_read_as_we_would_write_it(tmp_path: Path) -> None:

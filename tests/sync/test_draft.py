@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kshark.schema import Api, Layout
-from kshark.sync.compare import differences
-from kshark.sync.definitions import Definition, read_folder
-from kshark.sync.draft import api_draft, layout_draft
 from tests.shared import ROOT, shared
 from tests.sync.sources import field, message, write
+from tools.sync.compare import differences
+from tools.sync.definitions import Definition, read_folder
+from tools.sync.draft import api_draft, layout_draft
 
 
 def drafts(theirs: dict[str, Definition]) -> dict[str, str]:

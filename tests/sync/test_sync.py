@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kshark.sync.__main__ import main
-from kshark.sync.definitions import read_folder
-from kshark.sync.ours import our_layouts
-from kshark.sync.report import compare
 from tests.shared import shared
 from tests.sync.sources import RECORDS, field, message, write
+from tools.sync.__main__ import main
+from tools.sync.definitions import read_folder
+from tools.sync.ours import our_layouts
+from tools.sync.report import compare
 
 #: What is known to differ from 3.9's definitions, beside the messages that are younger.
 KNOWN_OF_3_9 = """
@@ -88,8 +88,8 @@ def test_a_new_release_is_a_list_of_things_to_do(release: Path, capsys: pytest.C
         "  - member_id: string, versions 0+",
         "  - group_instance_id: string, versions 3+, nullable 3+",
         "  + mood: string, versions 5+",
-        f"+ MoodRecord: unknown here; python -m kshark.sync {release} --draft MoodRecord",
-        f"+ PauseGroup: unknown here; python -m kshark.sync {release} --draft PauseGroup",
+        f"+ MoodRecord: unknown here; python -m tools.sync {release} --draft MoodRecord",
+        f"+ PauseGroup: unknown here; python -m tools.sync {release} --draft PauseGroup",
     ]
     assert "- ShareFetchRequest: no such definition" in lines
     assert "- LeaderAndIsrRequest: no such definition" not in lines

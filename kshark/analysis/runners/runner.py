@@ -22,8 +22,8 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.rule import CATCH_ALL, Check, Checked, Rule
 from kshark.analysis.runners.coverage import Covering
-from kshark.analysis.runners.rate_limit import Decades
 from kshark.analysis.runners.verdict import Verdict, judged
+from kshark.rate_limit import RateLimit
 
 
 class Situation(Protocol):
@@ -63,7 +63,7 @@ class Runner:
         self.exact: Final = exact
         self._room = room
         self._notes_if_proved = notes_if_proved
-        self._rate = Decades()
+        self._rate = RateLimit()
         self._waiting: dict[Any, list[Verdict]] = {}
         self._count = 0
 

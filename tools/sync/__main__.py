@@ -1,4 +1,4 @@
-"""`python -m kshark.sync PATH`: are the dissectors as complete as these definitions of Kafka? No output means yes."""
+"""`python -m tools.sync PATH`: are the dissectors as complete as these definitions of Kafka? No output means yes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 from kshark.errors import Error, UsageError
 from kshark.schema import Versions
-from kshark.sync.definitions import Definition, read_folder, snake_case
-from kshark.sync.draft import api_draft, index_line, layout_draft
-from kshark.sync.ours import our_layouts
-from kshark.sync.report import Report, compare
+from tools.sync.definitions import Definition, read_folder, snake_case
+from tools.sync.draft import api_draft, index_line, layout_draft
+from tools.sync.ours import our_layouts
+from tools.sync.report import Report, compare
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         report = compare(our_layouts(), theirs)
     except Error as error:
-        print(f"kshark.sync: {error}", file=sys.stderr)
+        print(f"tools.sync: {error}", file=sys.stderr)
         return 2
     for line in _lines(report, asked.path):
         print(line)
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m kshark.sync", description="Compares the dissectors with Kafka's message definitions."
+        prog="python -m tools.sync", description="Compares the dissectors with Kafka's message definitions."
     )
     parser.add_argument(
         "path", type=Path, metavar="PATH", help="a folder of Kafka's sources, or of its definitions (JSON)"
@@ -68,7 +68,7 @@ def _lines(report: Report, path: Path) -> Iterator[str]:
         yield f"- {name}: no such definition"
     drafts = dict.fromkeys(_api_name(definition) or definition.name for definition in report.new)
     for name in drafts:
-        yield f"+ {name}: unknown here; python -m kshark.sync {path} --draft {name}"
+        yield f"+ {name}: unknown here; python -m tools.sync {path} --draft {name}"
 
 
 def _api_name(definition: Definition) -> str | None:

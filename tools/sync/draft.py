@@ -10,7 +10,7 @@ from typing import Final
 
 from kshark import schema
 from kshark.schema import ALWAYS, NEVER, Field, Versions
-from kshark.sync.definitions import WORDS, Definition, snake_case
+from tools.sync.definitions import WORDS, Definition, snake_case
 
 WIDTH: Final = 120
 #: A structure with more fields than this, or in more than one place, gets a name.

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from kshark.schema import Layout
-from kshark.sync.compare import Difference, differences
-from kshark.sync.definitions import Definition
-from kshark.sync.ours import Ours
+from tools.sync.compare import Difference, differences
+from tools.sync.definitions import Definition
+from tools.sync.ours import Ours
 
 
 @dataclass(slots=True)
