@@ -18,7 +18,7 @@ from kshark.tables.readers import Reader, columns_maker, its, row_maker
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column: `type` in Spark SQL's words, `about` for people, `of` reads its cell; `since` is the version of its
-    table that brought it."""
+    table that brought it, or gave it another meaning."""
 
     name: str
     type: str
