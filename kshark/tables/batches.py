@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
 from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
-from kshark.tables.blocks import Row
+from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
 from kshark.tables.connections import Connection
 from kshark.tables.fields import value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.readers import field, its, made
 
 
 class _Place(NamedTuple):
@@ -36,25 +35,94 @@ _SNAPSHOT: Final = _Place("topics", "partitions", "name", "index", "unaligned_re
 IN_REQUESTS: Final[dict[Any, _Place]] = {PRODUCE: _PRODUCED}
 IN_RESPONSES: Final[dict[Any, _Place]] = {FETCH: _FETCHED, FETCH_SNAPSHOT: _SNAPSHOT, SHARE_FETCH: _FETCHED}
 
-_IN_A_BATCH: Final = (
-    "base_offset",
-    "last_offset_delta",
-    "count",
-    "magic",
-    "codec",
-    "size",
-    "crc_ok",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "transactional",
-    "control",
-    "timestamp_type",
-    "base_timestamp",
-    "max_timestamp",
+
+def _count(batch: Any) -> int:
+    """Return how many records a batch has; one of another magic than 2 does not say it."""
+    count: int = batch.count if type(batch) is Batch else len(batch.records)
+    return count
+
+
+RECORD_BATCHES: Final = table(
+    "record_batches",
+    "record batch that was produced or fetched",
+    "message topic_id topic partition batch",
+    CORRELATION,
+    API,
+    *TOPIC,
+    Column("base_offset", "bigint", "offset of the first record", field("batch", "base_offset")),
+    Column(
+        "last_offset_delta", "int", "offset of the last record less base_offset", field("batch", "last_offset_delta")
+    ),
+    Column("count", "int", "records", made(_count, "batch")),
+    Column(
+        "magic", "int", "version of the format: 0 and 1 are message sets, 2 is a record batch", field("batch", "magic")
+    ),
+    Column("codec", "string", "of the compression", field("batch", "codec")),
+    Column("size_bytes", "int", "on the wire", field("batch", "size")),
+    Column(
+        "crc_ok",
+        "boolean",
+        "the checksum is that of the bytes; null: the batch cannot be read so far",
+        field("batch", "crc_ok"),
+    ),
+    Column("producer_id", "bigint", "-1: the producer is not idempotent", field("batch", "producer_id")),
+    Column("producer_epoch", "smallint", "-1: the producer is not idempotent", field("batch", "producer_epoch")),
+    Column(
+        "base_sequence",
+        "int",
+        "of the first record, by its producer's count; -1: not idempotent",
+        field("batch", "base_sequence"),
+    ),
+    Column("transactional", "boolean", "part of a transaction", field("batch", "transactional")),
+    Column(
+        "control", "boolean", "holds markers of transactions and no records of applications", field("batch", "control")
+    ),
+    Column("timestamp_type", "string", "who set the times", field("batch", "timestamp_type")),
+    Column("base_timestamp", "bigint", "milliseconds since 1970", field("batch", "base_timestamp")),
+    Column("max_timestamp", "bigint", "milliseconds since 1970", field("batch", "max_timestamp")),
 )
 
-_batch: Final[Callable[[Batch], Row]] = attrgetter(*_IN_A_BATCH)
+
+def _key_size(record: AnyRecord) -> int | None:
+    if isinstance(record, RecordSizes):
+        return record.key_size
+    return None if record.key is None else len(record.key)
+
+
+def _value_size(record: AnyRecord) -> int | None:
+    if isinstance(record, RecordSizes):
+        return record.value_size
+    return None if record.value is None else len(record.value)
+
+
+def _headers(record: AnyRecord) -> Any:
+    if record.headers and isinstance(record, RecordSizes):
+        return tuple([(name, None) for name, _ in record.headers])
+    return record.headers
+
+
+RECORDS: Final = table(
+    "records",
+    "record (with --records)",
+    "message topic_id topic partition record",
+    CORRELATION,
+    *TOPIC,
+    Column("offset", "bigint", "of the record; in a Produce request counted from 0", its("record.offset")),
+    Column("timestamp", "bigint", "milliseconds since 1970", its("record.timestamp")),
+    Column("key", "binary", "bytes; null: none, or left out (--no-payload)", field("record", "key")),
+    Column("value", "binary", "bytes; null: none (a tombstone), or left out", field("record", "value")),
+    Column(
+        "headers",
+        "array<struct<key: string, value: binary>>",
+        "names and values, in their order; values may be left out",
+        made(_headers, "record"),
+    ),
+    Column("key_size", "int", "bytes; null: no key", made(_key_size, "record")),
+    Column("value_size", "int", "bytes; null: no value (a tombstone)", made(_value_size, "record")),
+)
+
+_batch_row: Final = RECORD_BATCHES.row_maker()
+_record_row: Final = RECORDS.row_maker()
 
 
 def add_produced(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
@@ -68,53 +136,23 @@ def add_fetched(held: Held, names: Names, connection: Connection, response: Mess
 
 
 def _add(held: Held, names: Names, connection: Connection, message: Message, exchange: Exchange, place: _Place) -> None:
-    here = (
-        connection.named(message),
-        message.packet,
-        message.time_ns,
-        (exchange.request or message).packet,
-        message.correlation_id,
-    )
+    where, exchange_packet = connection.named(message), (exchange.request or message).packet
+    here = (where, message.packet, message.time_ns, exchange_packet, message)
     batches = held.rows["record_batches"]
     for topic in getattr(message.body, place.topics, None) or ():
         topic_id = getattr(topic, "topic_id", None)
         name = value(topic, place.topic) or names.topic(topic_id)
         for partition in getattr(topic, place.partitions, None) or ():
-            field = getattr(partition, place.records, None)
-            if not isinstance(field, RecordsField) or isinstance(field.batches, UnsetType):
+            opened = getattr(partition, place.records, None)
+            if not isinstance(opened, RecordsField) or isinstance(opened.batches, UnsetType):
                 continue
             if message.api_key == SHARE_FETCH:
-                field.spans = spans_of(field)
-            held.opened.append(field)
+                opened.spans = spans_of(opened)
+            held.opened.append(opened)
             index = getattr(partition, place.partition, None)
-            of_batch = (*here, message.api, topic_id, name, index)
-            for batch in field.batches:
-                batches.append(of_batch + (_batch(batch) if type(batch) is Batch else _other_batch(batch)))
-                if held.with_records:
-                    held.rows["records"] += [
-                        (*here, topic_id, name, index, *_record(record)) for record in batch.records
-                    ]
-
-
-def _other_batch(batch: Any) -> Row:
-    """A batch of another magic than 2, which lacks some of the fields."""
-    count = len(value(batch, "records") or ())
-    return tuple([count if name == "count" else value(batch, name) for name in _IN_A_BATCH])
-
-
-def _record(record: AnyRecord) -> Row:
-    timestamp = None if record.timestamp is UNSET else record.timestamp
-    headers = None if record.headers is UNSET else record.headers
-    if isinstance(record, RecordSizes):
-        names = None if headers is None else tuple((name, None) for name, _ in headers)
-        return (record.offset, timestamp, None, None, names, record.key_size, record.value_size)
-    key, value = record.key, record.value
-    return (
-        record.offset,
-        timestamp,
-        key,
-        value,
-        headers,
-        None if key is None else len(key),
-        None if value is None else len(value),
-    )
+            of_partition = (*here, topic_id, name, index)
+            batches += [_batch_row(*of_partition, batch) for batch in opened.batches]
+            if held.with_records:
+                held.rows["records"] += [
+                    _record_row(*of_partition, record) for batch in opened.batches for record in batch.records
+                ]

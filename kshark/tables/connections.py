@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from kshark.model import ByMessage, Closed, Flow, Gap, HalfClosed, Message, Weird
 from kshark.tables.blocks import Row, Where
+from kshark.tables.columns import Column, table
 from kshark.tables.earlier import Earlier
 from kshark.tables.names import Node
+from kshark.tables.readers import its, made, optional
 
 
 @dataclass(slots=True, eq=False)
@@ -69,38 +72,119 @@ class Connection:
             return None
         return "client" if self.flow.ends[side] == self.flow.client else "broker"
 
-    def row(self, closed: Closed, node: Node | None) -> Row:
-        """The connection's row of `flows`."""
-        flow, half = self.flow, self.half_closed
-        client = 0 if flow.ends[0] == flow.client else 1
-        return (
-            self.now(),
-            flow.first_packet,
-            flow.first_time_ns,
-            None,
-            node and node.node_id,
-            node and node.listener,
-            flow.software_name,
-            flow.software_version,
-            flow.service,
-            flow.client_side is not None,
-            self.direction(flow.opened_by),
-            half and half.packet,
-            half and half.time_ns,
-            half and self.direction(half.side),
-            self.half_closed_position,
-            self.first_request,
-            self.last_request,
-            self.first_response,
-            closed.packet,
-            closed.time_ns,
-            self.direction(closed.side),
-            closed.how,
-            flow.last_packet,
-            flow.last_time_ns,
-            flow.stream_bytes[client],
-            flow.stream_bytes[1 - client],
-            flow.gaps,
-            self.late_positions or None,
-            self.late_packets or None,
-        )
+
+def _told(connection: Connection) -> bool:
+    return connection.flow.client_side is not None
+
+
+def _opened_by(connection: Connection) -> str | None:
+    return connection.direction(connection.flow.opened_by)
+
+
+def _half_closed_by(connection: Connection) -> str | None:
+    half = connection.half_closed
+    return None if half is None else connection.direction(half.side)
+
+
+def _closed_by(connection: Connection, closed: Closed) -> str | None:
+    return connection.direction(closed.side)
+
+
+def _client_bytes(flow: Flow) -> int:
+    return flow.stream_bytes[0 if flow.ends[0] == flow.client else 1]
+
+
+def _broker_bytes(flow: Flow) -> int:
+    return flow.stream_bytes[1 if flow.ends[0] == flow.client else 0]
+
+
+def _late_positions(connection: Connection) -> list[int] | None:
+    return connection.late_positions or None
+
+
+def _late_packets(connection: Connection) -> list[int] | None:
+    return connection.late_packets or None
+
+
+FLOWS: Final = table(
+    "flows",
+    "TCP connection; packet and time are those of its first packet",
+    "connection flow half_closed closed node",
+    Column("node_id", "int", "of the broker, where the capture told it", optional("node.node_id")),
+    Column(
+        "listener", "string", "the broker's advertised host:port, where the capture told it", optional("node.listener")
+    ),
+    Column("software_name", "string", "of the client", its("flow.software_name")),
+    Column("software_version", "string", "of the client", its("flow.software_version")),
+    Column("service", "string", "kafka, tls, http, other, unknown", its("flow.service")),
+    Column("told", "boolean", "which end is the client was told by content", made(_told, "connection")),
+    Column(
+        "opened_by",
+        "string",
+        "client or broker: who sent the SYN; null: the connection is older than the capture",
+        made(_opened_by, "connection"),
+    ),
+    Column("half_closed_packet", "bigint", "of the first FIN", optional("half_closed.packet")),
+    Column(
+        "half_closed_ts_ns",
+        "bigint",
+        "time of that packet, in nanoseconds since 1970",
+        optional("half_closed.time_ns"),
+    ),
+    Column("half_closed_by", "string", "client or broker", made(_half_closed_by, "connection")),
+    Column(
+        "half_closed_position",
+        "bigint",
+        "its place among the events of the flow",
+        its("connection.half_closed_position"),
+    ),
+    Column("first_request_packet", "bigint", "last packet of the first request", its("connection.first_request")),
+    Column("last_request_packet", "bigint", "last packet of the last request", its("connection.last_request")),
+    Column("first_response_packet", "bigint", "of one whose request is known", its("connection.first_response")),
+    Column("closed_packet", "bigint", "with which the connection ended", its("closed.packet")),
+    Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", its("closed.time_ns")),
+    Column(
+        "closed_by",
+        "string",
+        "client or broker: who sent the first FIN or the RST",
+        made(_closed_by, "connection", "closed"),
+    ),
+    Column(
+        "ended",
+        "string",
+        "fin, rst, reused (new SYN on the same ports), forgotten, capture (with the capture)",
+        its("closed.how"),
+    ),
+    Column("last_packet", "bigint", "of the connection", its("flow.last_packet")),
+    Column("last_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", its("flow.last_time_ns")),
+    Column(
+        "client_bytes",
+        "bigint",
+        "payload from the client, retransmissions not counted twice",
+        made(_client_bytes, "flow"),
+    ),
+    Column("broker_bytes", "bigint", "payload from the broker", made(_broker_bytes, "flow")),
+    Column("gaps", "int", "holes in either direction", its("flow.gaps")),
+    Column(
+        "late_positions",
+        "array<bigint>",
+        "of events of the flow: from each on, they were known with the next packet of late_packets",
+        made(_late_positions, "connection"),
+        since=2,
+    ),
+    Column(
+        "late_packets",
+        "array<bigint>",
+        "with which they were known at the earliest: there they stand in time",
+        made(_late_packets, "connection"),
+        since=2,
+    ),
+)
+_row: Final = FLOWS.row_maker()
+
+
+def flow_row(connection: Connection, closed: Closed, node: Node | None) -> Row:
+    """The connection's row of `flows`."""
+    flow = connection.flow
+    here = connection.now(), flow.first_packet, flow.first_time_ns, None
+    return _row(*here, connection, flow, connection.half_closed, closed, node)

@@ -16,18 +16,20 @@ from kshark.api_keys import (
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.model import Exchange, Message
+from kshark.tables.columns import CORRELATION, GROUP, MEMBER, PARTITION, PARTITIONS, TOPIC_ID, Column, table
 from kshark.tables.connections import Connection
 from kshark.tables.fields import partitions, value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.readers import answered, asked, field, its, made
 
 #: By API key: the type of the group; what is done with the share state.
-HEARTBEATS: Final[dict[Any, str]] = {
+GROUP_TYPES: Final[dict[Any, str]] = {
     HEARTBEAT: "classic",
     CONSUMER_GROUP_HEARTBEAT: "consumer",
     SHARE_GROUP_HEARTBEAT: "share",
 }
-SHARE_STATE: Final[dict[Any, str]] = {
+OPERATIONS: Final[dict[Any, str]] = {
     INITIALIZE_SHARE_GROUP_STATE: "initialize",
     READ_SHARE_GROUP_STATE: "read",
     WRITE_SHARE_GROUP_STATE: "write",
@@ -38,31 +40,104 @@ SHARE_STATE: Final[dict[Any, str]] = {
 _READS: Final = (READ_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE_SUMMARY)
 
 
+def _group_type(request: Message) -> str:
+    return GROUP_TYPES[request.api_key]
+
+
+def _member(asked: Any, answer: Any) -> Any:
+    """Return the member; the broker gives a new one its id."""
+    return getattr(asked, "member_id", None) or getattr(answer, "member_id", None)
+
+
+def _epoch(asked: Any) -> Any:
+    epoch = getattr(asked, "member_epoch", None)
+    return getattr(asked, "generation_id", None) if epoch is None else epoch
+
+
+def _outcome(response: Message | None) -> str:
+    return "unanswered" if response is None else "answered"
+
+
+def _subscribed(asked: Any) -> list[str] | None:
+    topics = value(asked, "subscribed_topic_names")
+    return None if topics is None else list(topics)
+
+
+def _assignment(answer: Any) -> list[tuple[str | None, int | None]] | None:
+    assignment = value(answer, "assignment")
+    return None if assignment is None else partitions(assignment.topic_partitions)
+
+
+HEARTBEATS: Final = table(
+    "heartbeats",
+    "heartbeat of a member of a group",
+    "exchange message response asked answer",
+    CORRELATION,
+    Column("group_type", "string", "share, consumer, classic", made(_group_type, "message")),
+    GROUP.read(asked("group_id")),
+    MEMBER.read(made(_member, "asked", "answer")),
+    Column("member_epoch", "int", "as sent; a classic group's generation", made(_epoch, "asked")),
+    Column("response_member_epoch", "int", "as received", answered("member_epoch")),
+    Column("outcome", "string", "answered, unanswered", made(_outcome, "response")),
+    Column("error_code", "smallint", "of the response as a whole", answered("error_code")),
+    Column("interval_ms", "int", "until the next heartbeat is due", answered("heartbeat_interval_ms")),
+    Column("subscribed", "array<string>", "topic names; null: unchanged", made(_subscribed, "asked")),
+    Column("assignment", PARTITIONS, "null: unchanged", made(_assignment, "answer")),
+)
+
+
+def _operation(request: Message) -> str:
+    return OPERATIONS[request.api_key]
+
+
+def _batches(state: Any) -> Any:
+    batches = getattr(state, "state_batches", None)
+    if not batches:
+        return batches
+    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches]
+
+
+SHARE_STATE: Final = table(
+    "share_state",
+    "partition of a request to the share coordinator (83 to 87)",
+    "exchange message response asked answer topic in_request in_response state",
+    CORRELATION,
+    Column("operation", "string", "initialize, read, write, delete, read_summary", made(_operation, "message")),
+    GROUP.read(asked("group_id")),
+    TOPIC_ID.read(its("topic.topic_id")),
+    PARTITION.read(its("in_request.partition")),
+    Column("state_epoch", "int", "counts the times that the partition was initialized", field("state", "state_epoch")),
+    Column("leader_epoch", "int", "of the partition's leader, who asks", field("in_request", "leader_epoch")),
+    Column("start_offset", "bigint", "before it nothing is delivered any more", field("state", "start_offset")),
+    Column(
+        "delivery_complete_count",
+        "int",
+        "offsets from start_offset on that need no further delivery; -1: not known",
+        field("state", "delivery_complete_count"),
+    ),
+    Column(
+        "batches",
+        "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: int, delivery_count: int>>",
+        "written or read",
+        made(_batches, "state"),
+    ),
+    Column("error_code", "smallint", "of the partition in the response", field("in_response", "error_code")),
+)
+
+_heartbeat_row: Final = HEARTBEATS.row_maker()
+_share_state_row: Final = SHARE_STATE.row_maker()
+
+
 def add_heartbeat(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
     """Adds an exchange to `heartbeats`."""
     response = exchange.response
-    asked, answer = request.body, None if response is None else response.body
-    epoch = getattr(asked, "member_epoch", None)
-    topics = value(asked, "subscribed_topic_names")
-    assignment = value(answer, "assignment")
-    row = (
-        connection.named(request),
-        request.packet,
-        request.time_ns,
-        request.packet,
-        request.correlation_id,
-        HEARTBEATS[request.api_key],
-        getattr(asked, "group_id", None),
-        getattr(asked, "member_id", None) or getattr(answer, "member_id", None),
-        getattr(asked, "generation_id", None) if epoch is None else epoch,
-        getattr(answer, "member_epoch", None),
-        "unanswered" if response is None else "answered",
-        getattr(answer, "error_code", None),
-        getattr(answer, "heartbeat_interval_ms", None),
-        None if topics is None else list(topics),
-        None if assignment is None else partitions(assignment.topic_partitions),
-    )
-    held.rows["heartbeats"].append(row)
+    answer = None if response is None else response.body
+    held.rows["heartbeats"].append(
+        _heartbeat_row(
+            connection.named(request), request.packet, request.time_ns, request.packet,
+            exchange, request, response, request.body, answer,
+        )
+    )  # fmt: skip
 
 
 def add_share_state(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
@@ -70,8 +145,8 @@ def add_share_state(held: Held, names: Names, connection: Connection, request: M
     request."""
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
-    here = (connection.named(request), request.packet, request.time_ns, request.packet, request.correlation_id)
-    of_group = (SHARE_STATE[request.api_key], getattr(asked, "group_id", None))
+    here = (connection.named(request), request.packet, request.time_ns, request.packet)
+    of_exchange = (exchange, request, response, asked, answer)
     reads = request.api_key in _READS
     results = {
         (topic.topic_id, partition.partition): partition
@@ -80,18 +155,6 @@ def add_share_state(held: Held, names: Names, connection: Connection, request: M
     }
     for topic in getattr(asked, "topics", None) or ():
         for partition in topic.partitions or ():
-            place = (topic.topic_id, partition.partition)
-            result = results.get(place)
+            result = results.get((topic.topic_id, partition.partition))
             state = result if reads else partition
-            batches = getattr(state, "state_batches", None)
-            told = (
-                getattr(state, "state_epoch", None),
-                getattr(partition, "leader_epoch", None),
-                getattr(state, "start_offset", None),
-                getattr(state, "delivery_complete_count", None),
-                [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches]
-                if batches
-                else batches,
-                getattr(result, "error_code", None),
-            )
-            held.rows["share_state"].append(here + of_group + place + told)
+            held.rows["share_state"].append(_share_state_row(*here, *of_exchange, topic, partition, result, state))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kshark.analysis.results.error_codes import ErrorCodes
@@ -10,7 +10,7 @@ from kshark.records import RecordsField
 from kshark.registry import Registry
 from kshark.tables import exchanges
 from kshark.tables.blocks import Block, Row
-from kshark.tables.columns import TABLES
+from kshark.tables.columns import Table
 
 #: A block is full with so many rows, or with so many bytes of messages or records.
 ROWS: Final = 1024
@@ -22,14 +22,16 @@ RECORDS: Final = 4096
 class Held:
     """Rows of each table, and complete exchanges, until they fill a block; where a row may be long, bytes count too."""
 
-    def __init__(self, *, records: bool) -> None:
+    def __init__(self, tables: Mapping[str, Table], *, records: bool) -> None:
         #: Whether records are rows too.
         self.with_records = records
-        self.rows: Final[dict[str, list[Row]]] = {name: [] for name in TABLES}
+        self.rows: Final[dict[str, list[Row]]] = {name: [] for name in tables}
         self.exchanges: list[exchanges.Complete] = []
         self._codes = ErrorCodes(Registry())
         #: Opened records fields in these exchanges.
         self.opened: list[RecordsField] = []
+        #: Where rows of records have their sizes.
+        self._sizes: Final = [tables["records"].position(name) for name in ("key_size", "value_size")]
         #: How many of the exchanges were measured, and the bytes of their messages.
         self._counted = self._bytes = 0
 
@@ -39,7 +41,7 @@ class Held:
         if len(self.exchanges) >= ROWS or (self.with_records and self.opened) or self._long():
             yield from self._exchanges()
         for name, rows in self.rows.items():
-            if name == "records" and (len(rows) >= ROWS or _bytes(rows) >= BYTES):
+            if name == "records" and (len(rows) >= ROWS or self._bytes_of(rows) >= BYTES):
                 yield name, _block(rows)
             while (
                 len(rows) >= ROWS
@@ -61,6 +63,11 @@ class Held:
         if len(rows) >= RECORDS:
             yield "records", _block(rows)
 
+    def _bytes_of(self, records: list[Row]) -> int:
+        """Return the bytes of the keys and values of rows of `records`."""
+        key, value = self._sizes
+        return sum([(row[key] or 0) + (row[value] or 0) for row in records])
+
     def _long(self) -> bool:
         """Whether the messages of the exchanges are long; each exchange is measured only once."""
         self._bytes += exchanges.size(self.exchanges[self._counted :])
@@ -81,8 +88,3 @@ def _block(rows: list[Row]) -> Block:
     block = Block.of(rows)
     rows.clear()
     return block
-
-
-def _bytes(records: list[Row]) -> int:
-    """Bytes of the values of rows of `records`."""
-    return sum([(row[-2] or 0) + (row[-1] or 0) for row in records])

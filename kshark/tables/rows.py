@@ -14,7 +14,8 @@ from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
-from kshark.tables.connections import Connection
+from kshark.tables.catalogue import TABLES
+from kshark.tables.connections import Connection, flow_row
 from kshark.tables.held import Held
 from kshark.tables.names import Names
 from kshark.tables.sessions import session_row, step_row
@@ -27,8 +28,8 @@ Adds = Callable[[Held, Names, Connection, Message, Exchange], None]
 #: By the API key of the request, and of the response.
 _OF_REQUEST: Final[dict[Any, Adds]] = {
     **dict.fromkeys(share.APIS, share.add),
-    **dict.fromkeys(groups.HEARTBEATS, groups.add_heartbeat),
-    **dict.fromkeys(groups.SHARE_STATE, groups.add_share_state),
+    **dict.fromkeys(groups.GROUP_TYPES, groups.add_heartbeat),
+    **dict.fromkeys(groups.OPERATIONS, groups.add_share_state),
     **dict.fromkeys(batches.IN_REQUESTS, batches.add_produced),
 }
 _OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.IN_RESPONSES, batches.add_fetched)
@@ -54,7 +55,7 @@ class Rows:
         asking: bool = False,
     ) -> None:
         self._asking = asking
-        self._held = Held(records=records)
+        self._held = Held(TABLES, records=records)
         self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
             Opened: self._opened,
@@ -119,8 +120,7 @@ class Rows:
 
     def fault(self, capture: str, error: UnreadableInput) -> None:
         """That capture cannot be read."""
-        where = Where(capture, None, None, None)
-        self._held.rows["faults"].append((where, None, None, None, error.code, error.when, str(error)))
+        self._held.rows["faults"].append(weirds.fault_row(Where(capture, None, None, None), error))
 
     # -- connections
 
@@ -156,7 +156,7 @@ class Rows:
         del self._connections[event.flow.id]
         self._tell_unnamed(connection, connection.now())
         self.names.reach(event.packet)
-        self._held.rows["flows"].append(connection.row(event, self.names.node(event.flow.broker)))
+        self._held.rows["flows"].append(flow_row(connection, event, self.names.node(event.flow.broker)))
 
     # -- messages
 

@@ -2,57 +2,109 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from kshark.analysis import ListedSession, ListedStep
 from kshark.tables.blocks import Row, Where
+from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, SESSION, SESSION_KEY, Column, table
 from kshark.tables.fields import session_key
+from kshark.tables.readers import its, made, optional
+
+
+def _key(session: Any) -> int:
+    return session_key(session.broker, session.group_id, session.member_id)
+
+
+def _rejected(session: Any) -> list[tuple[int, int]]:
+    return [(int(code), times) for code, times in session.rejected.items()]
+
+
+SESSIONS: Final = table(
+    "sessions",
+    "share session (kshark sessions); packet, time and connection are those of its first request",
+    "session opened closed",
+    GROUP.read(its("session.group_id")),
+    MEMBER.read(its("session.member_id")),
+    SESSION_KEY.read(made(_key, "session")),
+    SESSION.read(its("session.session")),
+    Column("opened_packet", "bigint", "of the answer that accepted epoch 0; null: not seen", optional("opened.packet")),
+    Column("opened_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", optional("opened.time_ns")),
+    Column(
+        "closed_packet",
+        "bigint",
+        "with which it ended, or was last known to be there; null: there was no session at all",
+        optional("closed.packet"),
+    ),
+    Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", optional("closed.time_ns")),
+    Column(
+        "ended",
+        "string",
+        "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows",
+        optional("closed.how"),
+    ),
+    Column("first_epoch", "int", "of its first request", its("session.first_epoch")),
+    Column("last_epoch", "int", "of its last request, refused or not; -1: it was closed", its("session.last_epoch")),
+    Column("requests", "bigint", "ShareFetch and ShareAcknowledge, refused ones too", its("session.requests")),
+    Column("accepted", "bigint", "requests without an error", its("session.accepted")),
+    Column(
+        "rejected",
+        "array<struct<error_code: smallint, requests: bigint>>",
+        "requests with an error, by its code",
+        made(_rejected, "session"),
+    ),
+    Column("connections", "int", "how many its requests came on", its("session.connections")),
+)
+
+
+def _step_key(listed: ListedStep) -> int:
+    """Return its session's key, which another of the broker's addresses may have given it."""
+    broker = listed.broker if listed.session is None else listed.session.broker
+    return session_key(broker, listed.group_id, listed.member_id)
+
+
+def _expected(step: Any) -> Any:
+    expected = step.expected
+    return [expected] if isinstance(expected, int) else expected
+
+
+STEPS: Final = table(
+    "steps",
+    "ShareFetch or ShareAcknowledge as its session took it (kshark sessions -V)",
+    "listed step session",
+    CORRELATION.read(its("listed.witness.correlation_id")),
+    API.read(its("step.api")),
+    GROUP.read(its("listed.group_id")),
+    MEMBER.read(its("listed.member_id")),
+    SESSION_KEY.read(made(_step_key, "listed")),
+    SESSION.read(optional("session.session")),
+    Column("epoch", "int", "0 opens a share session, -1 closes it", its("step.epoch")),
+    Column(
+        "expected",
+        "array<int>",
+        "what the broker may have expected, 0: there was no session; null: not known",
+        made(_expected, "step"),
+    ),
+    Column("error_code", "smallint", "of the response as a whole", its("step.error_code")),
+    Column(
+        "outcome",
+        "string",
+        "opened, reopened, advanced, closed, overtaken, not found, wrong epoch, refused, unanswered",
+        its("step.outcome"),
+    ),
+    Column("cause", "string", "why it was refused with 122 or 123, as in its finding", its("step.cause")),
+)
+
+_session_row: Final = SESSIONS.row_maker()
+_step_row: Final = STEPS.row_maker()
 
 
 def session_row(where: Where, listed: ListedSession) -> Row:
     """A session stands where its first request does, in `sessions`."""
     session = listed.session
-    opened, closed = session.opened, session.closed
-    return (
-        where,
-        listed.packet,
-        listed.time_ns,
-        listed.packet,
-        session.group_id,
-        session.member_id,
-        session_key(session.broker, session.group_id, session.member_id),
-        session.session,
-        opened and opened.packet,
-        opened and opened.time_ns,
-        closed and closed.packet,
-        closed and closed.time_ns,
-        closed and closed.how,
-        session.first_epoch,
-        session.last_epoch,
-        session.requests,
-        session.accepted,
-        [(int(code), times) for code, times in session.rejected.items()],
-        session.connections,
-    )
+    return _session_row(where, listed.packet, listed.time_ns, listed.packet, session, session.opened, session.closed)
 
 
 def step_row(where: Where, listed: ListedStep) -> Row:
-    """A request's row in `steps`: it has its session's key, which another of the broker's addresses may have given
-    it."""
-    step, session = listed.step, listed.session
-    expected = step.expected
-    return (
-        where,
-        step.packet,
-        listed.time_ns,
-        step.packet,
-        listed.witness.correlation_id,
-        step.api,
-        listed.group_id,
-        listed.member_id,
-        session_key(listed.broker if session is None else session.broker, listed.group_id, listed.member_id),
-        session and session.session,
-        step.epoch,
-        [expected] if isinstance(expected, int) else expected,
-        step.error_code,
-        step.outcome,
-        step.cause,
-    )
+    """A request's row in `steps`."""
+    step = listed.step
+    return _step_row(where, step.packet, listed.time_ns, step.packet, listed, step, listed.session)

@@ -12,18 +12,202 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import any_of, size
 from kshark.model import Exchange, Message
 from kshark.tables.blocks import Row
+from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, PARTITIONS, SESSION_KEY, TOPIC, Column, table
 from kshark.tables.connections import Connection
-from kshark.tables.fields import partitions, session_key, value
+from kshark.tables.fields import partitions, session_key
 from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.readers import answered, asked, its, made, optional
 
 _Partition = tuple[str | None, int | None]
 APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
-
-
 #: A column that says of requests what this condition does.
 ONLY_LISTS: Final = any_of("topics.partitions", size("acknowledgement_batches") == 0)
-_only_lists: Final = ONLY_LISTS.compiled()
+_test_only_lists: Final = ONLY_LISTS.compiled()
+
+
+def _session_key(request: Message, group_id: Any, member_id: Any) -> int:
+    return session_key(request.broker, group_id, member_id)
+
+
+def _repeats(listed: Sequence[_Partition]) -> bool:
+    return len(listed) > 1 and len({*listed}) < len(listed)
+
+
+def _only_lists(asked: Any, listed: Sequence[_Partition]) -> bool:
+    return bool(listed) and _test_only_lists(asked)
+
+
+def _forgotten(asked: Any) -> list[_Partition]:
+    forgotten = getattr(asked, "forgotten_topics_data", None)
+    return partitions(forgotten) if forgotten else []
+
+
+def _has_failed(response: Message | None, answer: Any, acknowledged: Sequence[_Partition]) -> bool | None:
+    """Return whether the answer has an error for a partition, or none of those whose records were acknowledged."""
+    if response is None:
+        return None
+    missing = {*acknowledged}
+    for topic in getattr(answer, "responses", None) or ():
+        for partition in topic.partitions or ():
+            if partition.error_code or getattr(partition, "acknowledge_error_code", 0):
+                return True
+            missing.discard((topic.topic_id, partition.partition_index))
+    return bool(missing)
+
+
+SHARE_REQUESTS: Final = table(
+    "share_requests",
+    "ShareFetch or ShareAcknowledge",
+    "exchange message response asked answer group_id member_id listed acknowledged "
+    "previous_epoch lists_new acknowledges_new",
+    CORRELATION,
+    API,
+    Column("api_version", "smallint", "version of the API", its("message.version")),
+    GROUP,
+    MEMBER,
+    SESSION_KEY.read(made(_session_key, "message", "group_id", "member_id")),
+    Column("epoch", "int", "0 opens a share session, -1 closes it", asked("share_session_epoch")),
+    Column(
+        "previous_epoch",
+        "int",
+        "of the member's request before it on the connection; null: none, or packets do not tell the order",
+        its("previous_epoch"),
+        since=2,
+    ),
+    Column("outcome", "string", "answered, unanswered", its("exchange.outcome")),
+    Column("error_code", "smallint", "of the response as a whole", answered("error_code")),
+    Column("max_wait_ms", "int", "how long the broker may wait for records", asked("max_wait_ms")),
+    Column("max_records", "int", "how many records are wanted at most", asked("max_records")),
+    Column(
+        "acquire_mode",
+        "smallint",
+        "0: batches are handed out whole, also beyond that; 1: never more records (KIP-1206)",
+        asked("share_acquire_mode"),
+        since=3,
+    ),
+    Column("renew", "boolean", "the request says that it renews acquisition locks", asked("is_renew_ack")),
+    Column("partitions", PARTITIONS, "listed in the request", its("listed")),
+    Column("repeats", "boolean", "lists a partition twice", made(_repeats, "listed"), since=2),
+    Column(
+        "only_lists",
+        "boolean",
+        "lists a partition without acknowledging records of it",
+        made(_only_lists, "asked", "listed"),
+        since=2,
+    ),
+    Column(
+        "lists_new",
+        "boolean",
+        "a fetch that lists a partition which none before it on the connection listed",
+        its("lists_new"),
+        since=2,
+    ),
+    Column(
+        "acknowledges_new",
+        "boolean",
+        "a fetch that acknowledges records of a partition which none before it on the connection listed",
+        its("acknowledges_new"),
+        since=2,
+    ),
+    Column("forgotten", PARTITIONS, "taken out of the session", made(_forgotten, "asked")),
+    Column(
+        "failed",
+        "boolean",
+        "the answer has an error for a partition, or nothing for one whose records were acknowledged",
+        made(_has_failed, "response", "answer", "acknowledged"),
+        since=3,
+    ),
+    Column(
+        "latency_ns",
+        "bigint",
+        "from the request's last byte to the response's first",
+        optional("response.latency_ns"),
+    ),
+)
+
+
+def _lacking(spans: Sequence[Span] | None, run: Any) -> int | None:
+    """Return how many offsets of an acquired range have no record, as far as that is known."""
+    lacks = lacking(spans, run.first_offset, run.last_offset)
+    return None if lacks is None else sum(lack.last - lack.first + 1 for lack in lacks)
+
+
+def _misplaced(run: Any, before: int | None) -> bool:
+    return run.last_offset < run.first_offset or (before is not None and run.first_offset <= before)
+
+
+ACQUIRED: Final = table(
+    "acquired",
+    "range of records acquired by a ShareFetch",
+    "message group_id member_id answer topic_id topic partition run spans before",
+    CORRELATION,
+    GROUP,
+    MEMBER,
+    *TOPIC,
+    Column("first_offset", "bigint", "of the range", its("run.first_offset")),
+    Column("last_offset", "bigint", "of the range, included", its("run.last_offset")),
+    Column(
+        "delivery_count",
+        "int",
+        "how often these records were handed out, this time included",
+        its("run.delivery_count"),
+    ),
+    Column(
+        "lock_timeout_ms",
+        "int",
+        "after which the records are available again",
+        answered("acquisition_lock_timeout_ms"),
+    ),
+    Column(
+        "lacking",
+        "bigint",
+        "offsets of the range for which the answer has no record; null: not known",
+        made(_lacking, "spans", "run"),
+        since=2,
+    ),
+    Column(
+        "misplaced",
+        "boolean",
+        "ends before it begins, or does not begin behind the partition's range before it",
+        made(_misplaced, "run", "before"),
+        since=2,
+    ),
+)
+
+
+def _types(batch: Any) -> list[int]:
+    return list(batch.acknowledge_types or ())
+
+
+ACKNOWLEDGEMENTS: Final = table(
+    "acknowledgements",
+    "acknowledgement batch of one partition",
+    "message group_id member_id topic_id topic partition batch piggybacked error_code",
+    CORRELATION,
+    GROUP,
+    MEMBER,
+    *TOPIC,
+    Column("first_offset", "bigint", "of the range", its("batch.first_offset")),
+    Column("last_offset", "bigint", "of the range, included", its("batch.last_offset")),
+    Column(
+        "types",
+        "array<int>",
+        "0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the range, or one for each offset",
+        made(_types, "batch"),
+    ),
+    Column("piggybacked", "boolean", "came with a ShareFetch", its("piggybacked")),
+    Column(
+        "error_code",
+        "smallint",
+        "of the partition in the response; null: the response does not name it",
+        its("error_code"),
+    ),
+)
+
+_request_row: Final = SHARE_REQUESTS.row_maker()
+_acquired_row: Final = ACQUIRED.row_maker()
+_acknowledgement_row: Final = ACKNOWLEDGEMENTS.row_maker()
 
 
 def add(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
@@ -38,44 +222,21 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
     acknowledged = _acknowledged(topics) if topics else []
     fetches = request.api_key == SHARE_FETCH and bool(listed)
     lists_new, acknowledges_new = earlier.adds(member, listed, acknowledged) if fetches else (False, False)
-    row = (
-        where,
-        request.packet,
-        request.time_ns,
-        request.packet,
-        request.correlation_id,
-        request.api,
-        request.version,
-        group_id,
-        member_id,
-        session_key(request.broker, group_id, member_id),
-        epoch,
-        previous_epoch,
-        exchange.outcome,
-        getattr(answer, "error_code", None),
-        getattr(asked, "max_wait_ms", None),
-        getattr(asked, "max_records", None),
-        value(asked, "share_acquire_mode"),
-        getattr(asked, "is_renew_ack", None),
-        listed,
-        len(listed) > 1 and len({*listed}) < len(listed),
-        bool(listed) and _only_lists(asked),
-        lists_new,
-        acknowledges_new,
-        partitions(forgotten) if (forgotten := getattr(asked, "forgotten_topics_data", None)) else [],
-        None if response is None else _has_failed(answer, acknowledged),
-        None if response is None else response.latency_ns,
-    )
-    held.rows["share_requests"].append(row)
+    held.rows["share_requests"].append(
+        _request_row(
+            where, request.packet, request.time_ns, request.packet,
+            exchange, request, response, asked, answer, group_id, member_id, listed, acknowledged,
+            previous_epoch, lists_new, acknowledges_new,
+        )
+    )  # fmt: skip
     if topics:
-        place = (where, request.packet, request.time_ns, request.packet, request.correlation_id, group_id, member_id)
+        place = (where, request.packet, request.time_ns, request.packet, request, group_id, member_id)
         held.rows["acknowledgements"] += _acknowledgements(
             place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH
         )
     if response is not None and request.api_key == SHARE_FETCH and (responses := getattr(answer, "responses", None)):
-        place = (where, response.packet, response.time_ns, request.packet, response.correlation_id, group_id, member_id)
-        lock_timeout_ms = getattr(answer, "acquisition_lock_timeout_ms", None)
-        held.rows["acquired"] += _acquired(place, responses, lock_timeout_ms, names)
+        received = (where, response.packet, response.time_ns, request.packet, response, group_id, member_id, answer)
+        held.rows["acquired"] += _acquired(received, responses, names)
 
 
 def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, piggybacked: bool) -> list[Row]:
@@ -92,8 +253,7 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
             here = (*place, topic_id, names.topic(topic_id), index)
             error_code = errors.get((topic_id, index))
             for batch in partition.acknowledgement_batches:
-                types = list(batch.acknowledge_types or ())
-                rows.append((*here, batch.first_offset, batch.last_offset, types, piggybacked, error_code))
+                rows.append(_acknowledgement_row(*here, batch, piggybacked, error_code))
     return rows
 
 
@@ -116,18 +276,7 @@ def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:
     }
 
 
-def _has_failed(answer: Any, acknowledged: Sequence[_Partition]) -> bool:
-    """Whether the answer has an error for a partition, or none of those whose records were acknowledged."""
-    missing = {*acknowledged}
-    for topic in getattr(answer, "responses", None) or ():
-        for partition in topic.partitions or ():
-            if partition.error_code or getattr(partition, "acknowledge_error_code", 0):
-                return True
-            missing.discard((topic.topic_id, partition.partition_index))
-    return bool(missing)
-
-
-def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) -> list[Row]:
+def _acquired(place: Row, responses: Any, names: Names) -> list[Row]:
     rows: list[Row] = []
     for topic in responses:
         for partition in topic.partitions or ():
@@ -136,24 +285,6 @@ def _acquired(place: Row, responses: Any, lock_timeout_ms: Any, names: Names) ->
                 here = (*place, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
                 spans, before = spans_known(partition.records), None
                 for run in acquired:
-                    first, last = run.first_offset, run.last_offset
-                    misplaced = last < first or (before is not None and first <= before)
-                    rows.append(
-                        (
-                            *here,
-                            first,
-                            last,
-                            run.delivery_count,
-                            lock_timeout_ms,
-                            _lacking(spans, first, last),
-                            misplaced,
-                        )
-                    )
-                    before = last
+                    rows.append(_acquired_row(*here, run, spans, before))
+                    before = run.last_offset
     return rows
-
-
-def _lacking(spans: Sequence[Span] | None, first: int, last: int) -> int | None:
-    """How many of these offsets have no record, as far as that is known."""
-    lacks = lacking(spans, first, last)
-    return None if lacks is None else sum(lack.last - lack.first + 1 for lack in lacks)

@@ -1,33 +1,32 @@
-"""Whoever follows the README literally ends with a working dissector."""
+"""Following the README literally ends with a working dissector."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import dissectors
 from tests.dissectors.test_form import SHARED
-from tests.shared import ROOT
+from tests.following import blocks, insert, project, python, run_tests
 
 FOLDER = Path(dissectors.__file__).parent
 README = (FOLDER / "README.md").read_text()
 
 
 def test_adding_an_api_as_the_readme_says(tmp_path: Path) -> None:
-    dissector, index_line, trial = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    copy = shutil.copytree(FOLDER, tmp_path / "dissectors", ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "pause_group.py").write_text(dissector)
-    index = copy / "index.py"
-    index.write_text(re.sub(r"\n}\n$", f"\n{index_line}}}\n", index.read_text()))
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    told = subprocess.run(
-        [sys.executable, "-c", trial], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    dissector, index_line, trial = blocks("dissectors/README.md")
+    copy = project(tmp_path)
+    (copy / "dissectors/pause_group.py").write_text(dissector)
+    insert(copy / "dissectors/index.py", r"(^INDEX: .*?)(^\}\n)", index_line)
+    assert python(copy, "-c", trial) == ""
+    assert "duration_ms" in python(copy, "-m", "kshark", "explain", "PauseGroup")
+    run_tests(
+        copy,
+        "tests/dissectors/test_form.py",
+        "tests/dissectors/test_round_trip.py::test_all_readers_agree_on_what_was_written[95]",
+        "tests/test_registry.py::test_every_api_of_the_index_is_what_the_index_says",
+        "tests/output/test_explained.py::test_every_field_of_every_api_is_shown",
     )
-    assert (told.returncode, told.stderr) == (0, "")
 
 
 def test_the_readme_names_every_file_that_is_no_api_and_every_word() -> None:
