@@ -44,6 +44,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark", "kshark.cli", "kshark.__main__"),
     ("spark_analysis",),
 )
+#: The stages of a capture, by their rooms, in the order of the way of the data.
+STAGES = {
+    "link": "Link",
+    "reassembly": "Reassembly",
+    "tls": "TlsStage",
+    "framing": "Framing",
+    "exchange": "ExchangeStage",
+}
 #: dissectors are facts: they know the vocabulary and each other, nothing else of the engine.
 DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "dissectors")
 #: Whoever is in no row below may be imported anywhere.
@@ -139,6 +147,18 @@ def test_imports_go_one_way() -> None:
             own_floor, their_floor = floor_of(own), floor_of(name)
             if own_floor is not None and their_floor is not None and their_floor > own_floor and own != "kshark":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, which is above it")
+    assert wrong == []
+
+
+def test_stages_do_not_call_each_other() -> None:
+    """Only kshark.pipeline joins them."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in SOURCES
+        if (room := path.relative_to(ROOT).parts[1]) in STAGES
+        for line, name in imports_of(path, for_types=True)
+        if any(name in (f"kshark.{other}.stage", f"kshark.{other}.{STAGES[other]}") for other in STAGES.keys() - {room})
+    ]
     assert wrong == []
 
 

@@ -41,7 +41,8 @@ class ExchangeStage:
     """Makes Message and Exchange from Frames; passes every other event on, in its place.
 
     `feed` yields pages: lists of events in time line order whose record batches are opened, bounded by
-    limits.PENDING_RECORD_BYTES of decompressed records. An Exchange stands right behind the message that completed it.
+    limits.PENDING_RECORD_BYTES of decompressed records. An Exchange stands right after the message that completed it.
+    There is no `close`: framing closes every connection, and the last batch has its last page.
     """
 
     def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
@@ -51,23 +52,24 @@ class ExchangeStage:
         self._offers = Offers()
         self._page: list[Event] = []
 
-    def feed(self, item: Event) -> Iterable[list[Event]]:
-        if type(item) is Frames:
-            return self._frames(item)
-        if type(item) is Closed:
-            self._close_flow(item)
-            return ()
-        if type(item) is Gap:
-            connection = self._connections.get(item.flow.id)
-            if connection is not None and item.side != item.flow.client_side:
-                connection.answers_lost = True
-        self._page.append(item)
-        return ()
-
-    def flush(self) -> Iterator[list[Event]]:
-        """The page collected so far; the pipeline asks at the end of each batch."""
+    def feed(self, lines: Iterable[Event]) -> Iterator[list[Event]]:
+        """The pages of one batch of the time line."""
+        for item in lines:
+            if type(item) is Frames:
+                yield from self._frames(item)
+            elif type(item) is Closed:
+                self._close_flow(item)
+            else:
+                if type(item) is Gap:
+                    self._lose(item)
+                self._page.append(item)
         if self._page:
             yield self._take_page()
+
+    def _lose(self, gap: Gap) -> None:
+        connection = self._connections.get(gap.flow.id)
+        if connection is not None and gap.side != gap.flow.client_side:
+            connection.answers_lost = True
 
     def state_of(self, flow: int) -> FlowState | None:
         """The flow's state now; None before its first frame and after its end."""
