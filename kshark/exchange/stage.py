@@ -159,12 +159,11 @@ class ExchangeStage:
             decoder = self._decoders[key_and_version]
             client_id, exact = read_request(decoder, buffer, start, end)
             body, codes, detail = exact.body, exact.codes or UNSET, exact.detail or UNSET
-        if decoder.weird:
-            codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
             decoder.name,
-            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body, codes, detail,
+            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body,
+            codes if decoder.weird is None else [decoder.weird, *(codes or ())], detail,
         )  # fmt: skip
         self._page.append(message)
         if self._records.unclaimed:
@@ -233,41 +232,34 @@ class ExchangeStage:
         last_ns: int,
         first_ns: int,
     ) -> Message:
-        if connection.raw_open:
-            connection.raw_open -= 1
-            return self._without_header(connection, "response", ["RAW_TOKEN"], end - start, packets, last, last_ns)
-        if end - start < 4:
-            return self._without_header(connection, "response", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
+        if connection.raw_open or end - start < 4:
+            code = "RAW_TOKEN" if connection.raw_open else "BODY_TOO_SHORT"
+            connection.raw_open = max(0, connection.raw_open - 1)
+            return self._without_header(connection, "response", [code], end - start, packets, last, last_ns)
         (correlation_id,) = _CORRELATION(buffer, start)
         waiting = connection.open
-        overtaken = None
-        if waiting and waiting[0].correlation_id == correlation_id:
-            request = waiting.pop(0)
-        else:
-            found, overtaken = self._search(connection, correlation_id, last)
-            if found is None:
-                return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
-            request = found
+        is_next = waiting and waiting[0].correlation_id == correlation_id
+        request, overtaken = (waiting.pop(0), None) if is_next else self._search(connection, correlation_id, last)
+        if request is None:
+            return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
         asked, decoder = request.message, request.decoder
         codes: list[str] | UnsetType
         detail: str | UnsetType
         codes = detail = UNSET
         try:
             at = start + 4
-            if decoder.response_header:
-                at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
+            at = at if not decoder.response_header else at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
             body, stop = decoder.response.read(buffer, at, end)
         except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
             stop = -1
         if stop != end:
             exact = read_response(decoder, buffer, start, end)
             body, codes, detail = exact.body, exact.codes or UNSET, exact.detail or UNSET
-        if decoder.weird:
-            codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key,
             asked.api, asked.version,
-            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes, detail,
+            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body,
+            codes if decoder.weird is None else [decoder.weird, *(codes or ())], detail,
         )  # fmt: skip
         owner = request.owner
         if owner is not None:
