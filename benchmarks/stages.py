@@ -31,15 +31,18 @@ from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Message, PacketBatch
 from kshark.output.jsonlines import json_lines
+from kshark.reassembly import Reassembly
 from kshark.records import RecordsReader, make_reader
 from kshark.records.batch import RecordsField
 from kshark.registry import Registry
+from kshark.tls import TlsStage
 
 T = TypeVar("T")
 
-#: In the order of the way of the data; `framing` includes reassembly, `records` are the columns behind the opened
-#: batches.
-STAGES: Final = ("capture", "link", "framing", "exchange", "bodies", "batches", "records", "embedded", "json")
+#: In the order of the way of the data; `records` are the columns of the opened batches.
+STAGES: Final = (
+    "capture", "link", "reassembly", "tls", "framing", "exchange", "bodies", "batches", "records", "embedded", "json",
+)  # fmt: skip
 
 
 @dataclass
@@ -82,7 +85,7 @@ class Reading:
     def run(self, *, count_records: bool = False) -> Reading:
         timed = self.clock.timed
         registry, reader = self.registry, make_reader(self.opened, True)
-        framing, link = Framing(BodyWitness(registry)), Link()
+        link, reassembly, tls, framing = Link(), Reassembly(), TlsStage(), Framing(BodyWitness(registry))
         exchange, embedding = (
             ExchangeStage(Decoders(registry, reader, self.bodies), reader),
             Embedding(registry, reader),
@@ -93,12 +96,12 @@ class Reading:
                 if not isinstance(item, PacketBatch):
                     continue
                 self.sizes.packets += len(item.number)
-                segments, _ = timed("link", link.feed, item)
-                found = [] if segments is None else timed("framing", _listed, framing.feed, segments, link.ends)
-                self._show(found, exchange, embedding, out.write, count_records)
-            self._show(
-                timed("framing", _listed, framing.close, link.end), exchange, embedding, out.write, count_records
-            )
+                segments, weirds = timed("link", link.feed, item)
+                chunks = timed("tls", tls.feed, timed("reassembly", reassembly.feed, segments, weirds))
+                lines = timed("framing", framing.feed, chunks)
+                self._show(lines, exchange, embedding, out.write, count_records)
+            chunks = timed("tls", tls.feed, timed("reassembly", reassembly.close, link.end, link.close()))
+            self._show(timed("framing", framing.close, chunks), exchange, embedding, out.write, count_records)
         return self
 
     def _show(
@@ -111,9 +114,7 @@ class Reading:
     ) -> None:
         """The stages behind framing, as `read -T json` takes them."""
         timed = self.clock.timed
-        pages = [page for event in found for page in timed("exchange", _listed, exchange.feed, event)]
-        pages += timed("exchange", _listed, exchange.flush)
-        for page in pages:
+        for page in timed("exchange", _listed, exchange.feed, found):
             shown = timed("embedded", embedding.open, page)
             messages = [event for event in shown if isinstance(event, Message)]
             self.sizes.messages += len(messages)

@@ -74,13 +74,13 @@ class Segments(msgspec.Struct):
     """TCP segments as columns, in the order of the capture.
 
     `clock_ns` is the greatest time of all packets up to each, since times may run backwards.
-    `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into Link.ends), path &
-    1 the side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in
-    `buffer`,
-    `missing` payload bytes that the snap length cut off, `window` the receive window as the header has it, None where
-    nobody has to know."""
+    `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into `ends`), path & 1
+    the side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in
+    `buffer`, `missing` payload bytes that the snap length cut off, `window` the receive window as the header has it,
+    None where nobody has to know."""
 
     buffer: bytes
+    ends: EndsOf
     packet: Int64s
     time_ns: Int64s
     clock_ns: Int64s
@@ -116,7 +116,12 @@ class Tls(msgspec.Struct):
 
 
 class Flow(msgspec.Struct, eq=False):
-    """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow."""
+    """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow.
+
+    All stages share it, and each adds the facts that it finds: reassembly makes it and counts bytes and gaps; tls sets
+    `tls`, and `service` where nothing is decrypted; framing sets `service` and `client_side`; exchange sets
+    `software_name` and `software_version`. One fact is read by an earlier stage: tls leaves a connection alone whose
+    `service` is known."""
 
     id: int
     ends: Ends

@@ -1,4 +1,11 @@
-"""The stages joined: packets in, one time line of messages and everything else worth knowing out."""
+"""The stages joined: packets in, one time line of messages and everything else worth knowing out.
+
+    link -> reassembly -> tls -> framing -> exchange
+
+Each stage is a small object without input or output of its own: `feed` takes the result of the stage before it and
+returns its own, `close` takes the last one and returns the rest (tls and exchange hold nothing of a closed connection,
+and have none). No stage calls another. Facts about a connection stand in its kshark.model.Flow, which all stages share;
+what reassembly still waits for goes with its chunks, as far as framing."""
 
 from __future__ import annotations
 
@@ -13,11 +20,11 @@ from kshark.exchange import BodyWitness, Decoders, ExchangeStage, FlowState
 from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import EndsOf, Event, Flow, Moment, PacketBatch, Segments, Weird
-from kshark.reassembly import Copies
+from kshark.model import Event, Flow, Moment, PacketBatch, Segments, Weird
+from kshark.reassembly import Copies, Reassembly
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
-from kshark.tls import KeyLog
+from kshark.tls import KeyLog, TlsStage
 
 if TYPE_CHECKING:
     from kshark.embedded import Embedding
@@ -56,10 +63,9 @@ class Front:
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
-        witness = BodyWitness(registry)
-        self.framing = Framing(
-            witness, options.kafka_ports, options.tls_keys, measuring=options.transport, exact=options.exact
-        )
+        self.reassembly = Reassembly(exact=options.exact, measuring=options.transport)
+        self.tls = TlsStage(options.tls_keys)
+        self.framing = Framing(BodyWitness(registry), options.kafka_ports)
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """The time line of a whole capture: a batch for each item, and one when the capture ends."""
@@ -68,23 +74,23 @@ class Front:
         yield self.close()
 
     def feed(self, item: PacketBatch | Weird) -> list[Event]:
-        if isinstance(item, Weird):
-            self.framing.tell([item])
-            return []
-        if item.secrets:
-            self.framing.tls_keys.add(item.secrets)
+        if isinstance(item, PacketBatch):
+            self.tls.keys.add(item.secrets)
         segments, weirds = self.link.feed(item)
-        self.framing.tell(weirds)
-        return [*self.framing.feed(segments, self.link.ends)]
+        chunks = self.reassembly.feed(segments, weirds)
+        chunks = self.tls.feed(chunks)
+        return [*self.framing.feed(chunks)]
 
     def close(self) -> list[Event]:
-        self.framing.tell(self.link.close())
-        return [*self.framing.close(self.link.end)]
+        weirds = self.link.close()
+        chunks = self.reassembly.close(self.link.end, weirds)
+        chunks = self.tls.feed(chunks)
+        return [*self.framing.close(chunks)]
 
 
 class Back:
-    """The stages that treat connections separately: batches of the time line to pages, lists of events with their
-    messages decoded."""
+    """The stage that treats connections separately: batches of the time line to pages, lists of events with their
+    messages decoded. After it bytes inside messages are opened and secrets are masked, where somebody asked."""
 
     def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
         """`asking`: see kshark.embedded.Embedding."""
@@ -113,14 +119,9 @@ class Back:
 
     def feed(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         """The pages of one batch."""
-        pages = self._pages(events)
+        pages = self._exchange.feed(events)
         opened = pages if self.embedding is None else map(self.embedding.open, pages)
         return opened if self.decoders.masking is None else map(self.decoders.masking.masked, opened)
-
-    def _pages(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        for event in events:
-            yield from self._exchange.feed(event)
-        yield from self._exchange.flush()
 
 
 class Engine:
@@ -164,32 +165,34 @@ class Share:
     ) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
-        self._framing = Framing(
-            BodyWitness(registry), asked.kafka_ports, asked.tls_keys, exact=asked.exact, asking=True
-        )
+        self._reassembly = Reassembly(exact=asked.exact)
+        self._tls = TlsStage(asked.tls_keys)
+        self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asking=True)
         self._back = Back(asked, registry, asking=True)
         known = [*told]
         self._framing.brokers.told(known)
         if self._back.embedding is not None:
             self._back.embedding.told(known)
 
-    def feed(self, segments: Segments, ends: EndsOf) -> Iterator[list[Event]]:
+    def feed(self, segments: Segments) -> Iterator[list[Event]]:
         """The pages of these segments."""
-        return self._back.feed(self._framing.feed(segments, ends))
+        chunks = self._tls.feed(self._reassembly.feed(segments))
+        return self._back.feed(self._framing.feed(chunks))
 
     def close(self, end: Moment) -> Iterator[list[Event]]:
         """The capture ends there."""
-        return self._back.feed(self._framing.close(end, whole=False))
+        chunks = self._tls.feed(self._reassembly.close(end, whole=False))
+        return self._back.feed(self._framing.close(chunks))
 
     @property
     def tls_keys(self) -> KeyLog:
         """The secrets with which TLS is decrypted, to which a capture may add some."""
-        return self._framing.tls_keys
+        return self._tls.keys
 
     @property
     def copies(self) -> Copies:
         """What was captured twice; to be told of all shares together."""
-        return self._framing.copies
+        return self._reassembly.copies
 
     @property
     def taught(self) -> Iterator[Fact]:

@@ -147,7 +147,7 @@ def reduced(
         left = [*pieces]
         while left:
             some = random.choice([1, 1, 2, 7])
-            yield from share.feed(unpack(left[:some], ends), ends)
+            yield from share.feed(unpack(left[:some], ends))
             left = left[some:]
         yield from share.close(end)
 

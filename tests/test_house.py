@@ -35,7 +35,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.tls",),
     ("kshark.framing",),
     ("kshark.registry",),
-    ("kshark.attributes", "kshark.bodies", "kshark.names", "kshark.clusters", "kshark.conditions"),
+    (
+        "kshark.attributes",
+        "kshark.bodies",
+        "kshark.names",
+        "kshark.clusters",
+        "kshark.conditions",
+        "kshark.produced",
+    ),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
@@ -46,6 +53,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("spark_analysis",),
     ("tools",),
 )
+#: The stages of a capture, by their rooms, in the order of the way of the data.
+STAGES = {
+    "link": "Link",
+    "reassembly": "Reassembly",
+    "tls": "TlsStage",
+    "framing": "Framing",
+    "exchange": "ExchangeStage",
+}
 #: dissectors are facts: they know the vocabulary and each other, nothing else of the engine.
 DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "dissectors")
 #: Whoever is in no row below may be imported anywhere.
@@ -134,15 +149,28 @@ def test_every_file_stands_on_a_floor() -> None:
 
 
 def test_imports_go_one_way() -> None:
+    """Also for types only."""
     wrong = []
     for path in SOURCES:
         own = module_of(path)
-        for line, name in imports_of(path):
+        for line, name in imports_of(path, for_types=True):
             if not name.startswith(PACKAGES) or name == "kshark.__version__":
                 continue
             own_floor, their_floor = floor_of(own), floor_of(name)
             if own_floor is not None and their_floor is not None and their_floor > own_floor and own != "kshark":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, which is above it")
+    assert wrong == []
+
+
+def test_stages_do_not_call_each_other() -> None:
+    """Only kshark.pipeline joins them."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in SOURCES
+        if (room := path.relative_to(ROOT).parts[1]) in STAGES
+        for line, name in imports_of(path, for_types=True)
+        if any(name in (f"kshark.{other}.stage", f"kshark.{other}.{STAGES[other]}") for other in STAGES.keys() - {room})
+    ]
     assert wrong == []
 
 

@@ -30,8 +30,7 @@ from kshark.output.deliveries import (
 from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
-from kshark.report.dead_letters import DeadLetter, dead_letters_in
-from kshark.report.produced import Produced, appended_by, produced_as
+from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",

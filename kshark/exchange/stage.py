@@ -41,7 +41,8 @@ class ExchangeStage:
     """Makes Message and Exchange from Frames; passes every other event on, in its place.
 
     `feed` yields pages: lists of events in time line order whose record batches are opened, bounded by
-    limits.PENDING_RECORD_BYTES of decompressed records. An Exchange stands right behind the message that completed it.
+    limits.PENDING_RECORD_BYTES of decompressed records. An Exchange stands right after the message that completed it.
+    There is no `close`: framing closes every connection, and the last batch has its last page.
     """
 
     def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
@@ -51,23 +52,24 @@ class ExchangeStage:
         self._offers = Offers()
         self._page: list[Event] = []
 
-    def feed(self, item: Event) -> Iterable[list[Event]]:
-        if type(item) is Frames:
-            return self._frames(item)
-        if type(item) is Closed:
-            self._close_flow(item)
-            return ()
-        if type(item) is Gap:
-            connection = self._connections.get(item.flow.id)
-            if connection is not None and item.side != item.flow.client_side:
-                connection.answers_lost = True
-        self._page.append(item)
-        return ()
-
-    def flush(self) -> Iterator[list[Event]]:
-        """The page collected so far; the pipeline asks at the end of each batch."""
+    def feed(self, lines: Iterable[Event]) -> Iterator[list[Event]]:
+        """The pages of one batch of the time line."""
+        for item in lines:
+            if type(item) is Frames:
+                yield from self._frames(item)
+            elif type(item) is Closed:
+                self._close_flow(item)
+            else:
+                if type(item) is Gap:
+                    self._lose(item)
+                self._page.append(item)
         if self._page:
             yield self._take_page()
+
+    def _lose(self, gap: Gap) -> None:
+        connection = self._connections.get(gap.flow.id)
+        if connection is not None and gap.side != gap.flow.client_side:
+            connection.answers_lost = True
 
     def state_of(self, flow: int) -> FlowState | None:
         """The flow's state now; None before its first frame and after its end."""
@@ -126,7 +128,7 @@ class ExchangeStage:
 
     # -- requests
 
-    def _request(  # noqa: C901 - once a request: a call more costs time
+    def _request(
         self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
@@ -157,12 +159,11 @@ class ExchangeStage:
             decoder = self._decoders[key_and_version]
             client_id, exact = read_request(decoder, buffer, start, end)
             body, codes, detail = exact.body, exact.codes or UNSET, exact.detail or UNSET
-        if decoder.weird:
-            codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
             decoder.name,
-            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body, codes, detail,
+            decoder.version, correlation_id, client_id, UNSET, UNSET, end - start, body,
+            codes if decoder.weird is None else [decoder.weird, *(codes or ())], detail,
         )  # fmt: skip
         self._page.append(message)
         if self._records.unclaimed:
@@ -220,7 +221,7 @@ class ExchangeStage:
 
     # -- responses
 
-    def _response(  # noqa: C901 - once a response: a call more costs time
+    def _response(
         self,
         connection: Connection,
         buffer: bytes,
@@ -231,41 +232,34 @@ class ExchangeStage:
         last_ns: int,
         first_ns: int,
     ) -> Message:
-        if connection.raw_open:
-            connection.raw_open -= 1
-            return self._without_header(connection, "response", ["RAW_TOKEN"], end - start, packets, last, last_ns)
-        if end - start < 4:
-            return self._without_header(connection, "response", ["BODY_TOO_SHORT"], end - start, packets, last, last_ns)
+        if connection.raw_open or end - start < 4:
+            code = "RAW_TOKEN" if connection.raw_open else "BODY_TOO_SHORT"
+            connection.raw_open = max(0, connection.raw_open - 1)
+            return self._without_header(connection, "response", [code], end - start, packets, last, last_ns)
         (correlation_id,) = _CORRELATION(buffer, start)
         waiting = connection.open
-        overtaken = None
-        if waiting and waiting[0].correlation_id == correlation_id:
-            request = waiting.pop(0)
-        else:
-            found, overtaken = self._search(connection, correlation_id, last)
-            if found is None:
-                return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
-            request = found
+        is_next = waiting and waiting[0].correlation_id == correlation_id
+        request, overtaken = (waiting.pop(0), None) if is_next else self._search(connection, correlation_id, last)
+        if request is None:
+            return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
         asked, decoder = request.message, request.decoder
         codes: list[str] | UnsetType
         detail: str | UnsetType
         codes = detail = UNSET
         try:
             at = start + 4
-            if decoder.response_header:
-                at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
+            at = at if not decoder.response_header else at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
             body, stop = decoder.response.read(buffer, at, end)
         except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
             stop = -1
         if stop != end:
             exact = read_response(decoder, buffer, start, end)
             body, codes, detail = exact.body, exact.codes or UNSET, exact.detail or UNSET
-        if decoder.weird:
-            codes = [decoder.weird, *(codes or ())]
         message = Message(
             last, packets, last_ns, asked.flow, connection.client, connection.broker, "response", asked.api_key,
             asked.api, asked.version,
-            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body, codes, detail,
+            correlation_id, asked.client_id, asked.packet, first_ns - asked.time_ns, end - start, body,
+            codes if decoder.weird is None else [decoder.weird, *(codes or ())], detail,
         )  # fmt: skip
         owner = request.owner
         if owner is not None:

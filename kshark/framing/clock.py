@@ -5,9 +5,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
+from typing import TYPE_CHECKING
 
 from kshark import limits
-from kshark.model import Moment, Segments
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
 
 #: First packet of a batch, then its packets (None: one after the other, as mostly) and the clock at each.
 _Batch = tuple[int, "array[int] | None", "array[int]"]
@@ -21,24 +24,17 @@ class Clock:
         self.packet = 0
         self.now_ns = 0
 
-    def feed(self, segments: Segments) -> None:
-        if len(segments.packet):
-            column = segments.packet
-            first, last = int(column[0]), int(column[-1])
-            packets = None if last - first == len(column) - 1 else array("q", column.tobytes())
-            self._add(first, last, packets, array("q", segments.clock_ns.tobytes()))
-
-    def close(self, end: Moment) -> None:
-        """The capture ends there."""
-        if end.packet > self.packet:
-            self._add(end.packet, end.packet, None, array("q", [end.clock_ns]))
-
-    def _add(self, first: int, last: int, packets: array[int] | None, clock_ns: array[int]) -> None:
+    def feed(self, packets: Int64s, clock_ns: Int64s) -> None:
+        """The packets of a batch and the clock at each. The capture's end may be a packet that is known already."""
+        if not len(packets) or (last := int(packets[-1])) <= self.packet:
+            return
         oldest = self.now_ns - 2 * limits.HELD_NS
         while len(self._batches) > 1 and self._batches[0][2][-1] < oldest:
             self._batches.popleft()
-        self._batches.append((first, packets, clock_ns))
-        self.packet, self.now_ns = last, clock_ns[-1]
+        first = int(packets[0])
+        numbers = None if last - first == len(packets) - 1 else array("q", packets.tobytes())
+        self._batches.append((first, numbers, array("q", clock_ns.tobytes())))
+        self.packet, self.now_ns = last, int(clock_ns[-1])
 
     def at(self, packet: int) -> int:
         """The clock at that packet, in nanoseconds; 0 for one longer ago."""

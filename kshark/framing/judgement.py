@@ -119,9 +119,8 @@ def judge(
     if conversation.size < conversation.try_at and not final:
         return
     streams = conversation.streams
-    if streams[0].skip or streams[1].skip:
-        for stream in streams:
-            stream.can_be_cut(tell)
+    for stream in streams if streams[0].skip or streams[1].skip else ():
+        stream.can_be_cut(tell)
     heads = (streams[0].joined(), streams[1].joined())
     side = _forced(conversation.flow, ports)
     waits: list[tuple[Stream, Boundary | None]] = []
@@ -142,6 +141,12 @@ def judge(
         return
     for stream, found in waits:  # only now: of what is Kafka the other side's bytes may be the beginning of an answer
         stream.wait_for(found, tell)
+    _leave_open(conversation, heads, witness, tell)
+
+
+def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, tell: Tell) -> None:
+    """Nothing tells that it is Kafka's: it is certainly not, or later bytes decide."""
+    streams = conversation.streams
     if _certainly_other(conversation, heads, witness):
         conversation.flow.service = "other"
     elif streams[0].is_dear or streams[1].is_dear:

@@ -1,5 +1,5 @@
-"""Runs of bytes to frames: each connection recognised by its content, each direction cut into frames, all put into one
-time line.
+"""Chunks of bytes to frames: each connection recognised by its content, each direction cut into frames, all put into
+one time line.
 
 Connections that are known as Kafka, with known message boundaries, are cut at the end of each batch, all together. All
 others (not recognised yet, or after a gap) take their bytes piece by piece in the order of packets over all of them, so
@@ -8,7 +8,6 @@ that no decision depends on where a batch ends."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
@@ -21,9 +20,9 @@ from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import Ending, Line, Timeline, Told
 from kshark.framing.waiting import NEVER
-from kshark.model import Closed, EndsOf, Flow, Gap, HalfClosed, Late, Moment, Opened, Segments, Weird
-from kshark.reassembly import Copies, Hole, Item, Reassembly, Run, Runs
-from kshark.tls import KeyLog, TlsStage, unread
+from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Weird
+from kshark.reassembly import Chunks, Hole, Run, Runs
+from kshark.tls import unread
 
 Happening = Run | Gap | HalfClosed | Closed
 #: What happens; of a run only the pieces from this index on are meant.
@@ -31,28 +30,15 @@ Step = tuple[Happening, int]
 
 
 class Framing:
-    """From segments to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes
-    say.
-
-    `tls_keys`: the text of a TLS key log. `measuring`: each flow gets its `transport`. `exact`: every segment is
-    reassembled one by one.
+    """From chunks to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes say.
     `asking`: only some of the capture's connections come here.
-    """
 
-    def __init__(
-        self,
-        witness: Witness,
-        kafka_ports: frozenset[int] = frozenset(),
-        tls_keys: bytes = b"",
-        *,
-        measuring: bool = False,
-        exact: bool = False,
-        asking: bool = False,
-    ) -> None:
+    A connection with a hole that may still be filled waits, and the time line with it: Chunks.holes says which. A
+    forgotten connection that goes on is recognised by Flow.continues, as reassembly sets it."""
+
+    def __init__(self, witness: Witness, kafka_ports: frozenset[int] = frozenset(), *, asking: bool = False) -> None:
         self._witness = witness
         self._ports = kafka_ports
-        self._reassembly = Reassembly(exact=exact, measuring=measuring)
-        self._tls = TlsStage(tls_keys)
         self._timeline = Timeline()
         #: Of the connections that may be Kafka's, those of which bytes came, or a gap.
         self._conversations: dict[int, Conversation] = {}
@@ -73,39 +59,18 @@ class Framing:
         self._clock = Clock()
 
     @property
-    def copies(self) -> Copies:
-        """What was captured twice; complete after `close`."""
-        return self._reassembly.copies
-
-    @property
     def brokers(self) -> Brokers:
         """The ends known to be brokers, of which connections of other parts of the capture may tell."""
         return self._brokers
 
-    @property
-    def tls_keys(self) -> KeyLog:
-        """The secrets with which TLS is decrypted; those of a capture are added when they come."""
-        return self._tls.keys
-
-    def tell(self, weirds: Iterable[Weird]) -> None:
-        """Puts weirds of earlier stages into their place in the time line."""
-        self._told += weirds
-
-    def feed(self, segments: Segments | None, ends: EndsOf) -> list[Line]:
-        """The time line as far as it is certain after this batch; None: no segment of it was TCP, but weirds may
-        wait."""
-        if segments is not None:
-            self._clock.feed(segments)
-            self._take(self._reassembly.feed(segments, ends))
+    def feed(self, chunks: Chunks) -> list[Line]:
+        """The time line as far as it is certain after this batch."""
+        self._take(chunks)
         return self._release(self._horizon())
 
-    def close(self, end: Moment, *, whole: bool = True) -> list[Line]:
-        """The capture ends there. `whole` False: these were not all its connections, and `copies` will be told with
-        those of the others."""
-        self._clock.close(end)
-        self._take(self._reassembly.close(end))
-        if whole:
-            self._told += self.copies.told(end)
+    def close(self, chunks: Chunks) -> list[Line]:
+        """The rest of the time line; `chunks` are the last ones."""
+        self._take(chunks)
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
@@ -123,14 +88,14 @@ class Framing:
             held.append(waits.held_from((hole and hole.held_from) or self._clock.packet, self._clock))
         return min(held, default=NEVER) - 1
 
-    def _take(self, transported: list[Item]) -> None:
-        self._holes = self._reassembly.holes()
-        items = self._tls.feed(transported, self._holes)
+    def _take(self, chunks: Chunks) -> None:
+        self._clock.feed(chunks.packets, chunks.clock_ns)
+        self._holes = chunks.holes
         self._timeline.behind({flow: hole.packet for flow, hole in self._holes.items()})
-        unsettled = {item.flow.id for item in items if type(item) is Gap}
+        unsettled = {item.flow.id for item in chunks.items if type(item) is Gap}
         unsettled.update(self._uncertain, self._holes, self._waiting)
         piecewise: list[Happening] = []
-        for item in items:
+        for item in chunks.items:
             if type(item) is Weird or type(item) is Opened:
                 self._told.append(item)
                 if type(item) is Opened and (conversation := self._rested.go_on(item.flow)) is not None:

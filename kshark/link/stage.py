@@ -50,6 +50,8 @@ class Link:
         self._fragments = Fragments()
         self._table = EndsTable()
         self._disorder = Disorder()
+        #: Weirds of the capture, which may be about packets of the next batch.
+        self._of_capture: list[Weird] = []
         self._given_up: list[Weird] = []
         self._limit = WeirdLimit()
 
@@ -63,17 +65,22 @@ class Link:
         """By path >> 1, the ends of each pair; empty for one forgotten, whose path does not occur again."""
         return self._table
 
-    def feed(self, batch: PacketBatch) -> tuple[Segments | None, list[Weird]]:
-        """The batch's TCP segments, None where it has none, and what is wrong with its packets."""
+    def feed(self, batch: PacketBatch | Weird) -> tuple[Segments | None, list[Weird]]:
+        """The batch's TCP segments, None where it has none, and what is wrong with its packets. A Weird of the capture
+        is passed on with the next batch."""
+        if isinstance(batch, Weird):
+            self._of_capture.append(batch)
+            return None, []
+        weirds, self._of_capture = self._of_capture, []
         self.packets += len(batch.number)
         if len(batch.number) == 0:
-            return None, []
+            return None, weirds
         clock = np.maximum(np.maximum.accumulate(batch.time_ns), self.end.clock_ns)
         self.end = Moment(int(batch.number[-1]), int(clock[-1]))
         parts, others, left = ordinary(batch) if not self._exact else Ordinary([], [], np.arange(len(batch.number)))
         for other in others:
             self._others(batch, other)
-        weirds = [*self._disorder.told(batch, clock)]
+        weirds += self._disorder.told(batch, clock)
         buffer = batch.buffer
         if len(left):
             one_by_one = _OneByOne(batch, clock)
@@ -91,6 +98,7 @@ class Link:
         forgotten = self._table.forgotten
         segments = Segments(
             buffer=buffer,
+            ends=self._table,
             packet=batch.number[columns.row],
             time_ns=batch.time_ns[columns.row],
             clock_ns=clock[columns.row],
@@ -177,6 +185,8 @@ class Link:
             self._given_up += self._limit.take(weird)
 
     def _unfinished(self) -> Iterator[Weird]:
+        yield from self._of_capture
+        self._of_capture.clear()
         self._lost(self._fragments.close())
         yield from self._given_up
         self._given_up.clear()

@@ -11,8 +11,7 @@ from kshark.output.text_table import Cell, Column, cropped, table
 from kshark.output.units import clock, counted, duration, number, safe
 
 if TYPE_CHECKING:
-    from kshark.report.dead_letters import DeadLetter
-    from kshark.report.produced import Produced
+    from kshark.produced import DeadLetter, Produced
 
 #: Group, topic id and partition.
 _Place = tuple[str | None, str, int]

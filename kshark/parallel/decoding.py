@@ -105,7 +105,7 @@ class Decoding:
 
     def _put_together(self) -> Iterator[Packed]:
         segments, self._waiting, self._bytes = unpack(self._waiting, self._ends), [], 0
-        for page in self._share.feed(segments, self._ends):
+        for page in self._share.feed(segments):
             yield from self._page(page)
 
     def _page(self, page: list[Event]) -> Iterator[Packed]:

@@ -9,7 +9,6 @@ took longer: 1.4 ms a MB.)"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -76,8 +75,8 @@ class Lookahead:
 
     def read(self, events: Iterable[Event], since_ns: int) -> None:
         """A batch; messages before `since_ns` are not measured."""
-        exchange, measure = self._exchange, self._measure
-        for page in chain(chain.from_iterable(map(exchange.feed, events)), exchange.flush()):
+        measure = self._measure
+        for page in self._exchange.feed(events):
             if self._embedding is not None:
                 self._learn(page, self._embedding)
             if measure is not None:

@@ -99,7 +99,7 @@ def unpack(pieces: Sequence[Piece], ends: EndsTable) -> Segments:
     signed = {name: column.astype(np.int64) for name, column in given.items() if name != "flags"}
     length = signed["length"]
     payload = b"".join([piece.payload for piece in pieces]) if len(pieces) > 1 else pieces[0].payload
-    return Segments(buffer=payload, flags=given["flags"], offset=np.cumsum(length) - length, **signed)
+    return Segments(buffer=payload, ends=ends, flags=given["flags"], offset=np.cumsum(length) - length, **signed)
 
 
 def _columns(piece: Piece, ends: EndsTable) -> dict[str, Any]:

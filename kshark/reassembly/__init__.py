@@ -1,7 +1,7 @@
-"""From TCP segments to bytes in order: the stage between link and framing."""
+"""From TCP segments to bytes in order: the stage between link and tls."""
 
 from kshark.reassembly.copies import Copies
-from kshark.reassembly.runs import Hole, Item, Run, Runs
+from kshark.reassembly.runs import Chunks, Hole, Item, Run, Runs
 from kshark.reassembly.stage import Reassembly
 
-__all__ = ["Copies", "Hole", "Item", "Reassembly", "Run", "Runs"]
+__all__ = ["Chunks", "Copies", "Hole", "Item", "Reassembly", "Run", "Runs"]

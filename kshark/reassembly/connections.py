@@ -77,24 +77,18 @@ class Connection:
         # a SYN behind the data it opened was reordered, or comes from a second capture that began earlier
         return first is not None and not 0 < ahead(first, seq) <= EARLIER
 
-    def feed(self, segment: Segment, out: list[Item]) -> None:  # noqa: C901 - once a segment: a call more costs time
+    def feed(self, segment: Segment, out: list[Item]) -> None:
         flow, side, packet, time_ns, flags = self.flow, segment.side, segment.packet, segment.time_ns, segment.flags
         here, there = self.sides[side], self.sides[1 - side]
         flow.last_packet, flow.last_time_ns, self.clock_ns = packet, time_ns, segment.clock_ns
         seq = segment.seq
         if flags & SYN:
-            self._syn(segment)
-            seq = (seq + 1) & MASK
-            if segment.size:
-                segment = segment.at(seq)
+            segment, seq = self._syn(segment)
         distance = 0 if here.next is None else ahead(seq, here.next)
         if flags & ACK and abs(distance) <= WINDOW:
             self._acknowledged(segment)
         if flags & RST:
-            if self._believable_reset(here, there, segment):
-                if distance > 0:
-                    here.reach(seq)
-                self.end("rst", packet, time_ns, side, out)
+            self._rst(here, there, segment, seq, distance, out)
             return
         if abs(distance) > WINDOW:
             self._skip(segment, "outside every window", out)
@@ -103,13 +97,8 @@ class Connection:
             here.begin(seq)
         end = (seq + segment.size) & MASK
         if flags & FIN:
-            if here.fin is None:
-                here.fin = end
-            elif here.fin == end and not segment.size:
-                self._again(segment)
-        if segment.payload and here.finished and here.next == here.fin and distance > 0:
-            self._skip(segment, "behind the sender's own FIN", out)
-        elif segment.size or (flags & FIN and here.fin == end):
+            self._fin(here, end, segment)
+        if segment.size or (flags & FIN and here.fin == end):
             self._data(here, segment, out)
         elif distance > 0:
             here.reach(seq)
@@ -192,7 +181,8 @@ class Connection:
             out.append(here.run)
         return here.run
 
-    def _syn(self, segment: Segment) -> None:
+    def _syn(self, segment: Segment) -> tuple[Segment, int]:
+        """The segment at the number after the SYN, if it has bytes, and that number."""
         side, flow = segment.side, self.flow
         here = self.sides[side]
         if here.isn is None:
@@ -206,6 +196,24 @@ class Connection:
                     flow.opened_by = _other(side) if segment.flags & ACK else side
         elif not segment.size:
             self._again(segment)
+        seq = (segment.seq + 1) & MASK
+        return segment.at(seq) if segment.size else segment, seq
+
+    def _fin(self, here: Direction, end: int, segment: Segment) -> None:
+        """A FIN with that number; a second one without bytes was sent again."""
+        if here.fin is None:
+            here.fin = end
+        elif here.fin == end and not segment.size:
+            self._again(segment)
+
+    def _rst(
+        self, here: Direction, there: Direction, segment: Segment, seq: int, distance: int, out: list[Item]
+    ) -> None:
+        """A reset ends the connection if its receiver believes it."""
+        if self._believable_reset(here, there, segment):
+            if distance > 0:
+                here.reach(seq)
+            self.end("rst", segment.packet, segment.time_ns, segment.side, out)
 
     def _has_spoken(self) -> bool:
         """Whether bytes of either side were handed on: whoever has them was told whether they are the first, and is
@@ -247,6 +255,9 @@ class Connection:
     def _data(self, here: Direction, segment: Segment, out: list[Item]) -> None:
         assert here.next is not None
         distance = ahead(segment.seq, here.next)
+        if segment.payload and here.finished and here.next == here.fin and distance > 0:
+            self._skip(segment, "behind the sender's own FIN", out)
+            return
         if here.place + distance < 0:
             self._before(-here.place - distance, segment, out)
         if distance + segment.size <= 0:

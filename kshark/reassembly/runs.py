@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, NamedTuple, Protocol, final
 
 from msgspec import Struct, field
 
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
 
 
 class Grower(Protocol):
@@ -96,3 +99,15 @@ class Hole(NamedTuple):
 
 #: In `feed`'s order each connection's own items are; a Late may stand anywhere among them.
 Item = Run | Runs | Gap | Late | Weird | Opened | HalfClosed | Closed
+
+
+class Chunks(NamedTuple):
+    """The result of one batch of segments, from reassembly through tls to framing.
+
+    `holes`, by flow: the connections that wait for missing bytes after this batch. `packets` and `clock_ns` are columns
+    of the batch: its packets, and the clock at each."""
+
+    items: list[Item]
+    holes: dict[int, Hole]
+    packets: Int64s
+    clock_ns: Int64s

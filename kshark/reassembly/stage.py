@@ -7,7 +7,8 @@ the order of the capture (kshark.reassembly.connections). Which path a segment t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,18 +19,19 @@ from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.past import Past
-from kshark.reassembly.runs import Hole, Item, Run, Runs
+from kshark.reassembly.runs import Chunks, Hole, Item, Run, Runs
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
     from kshark.reassembly.measuring import Measuring
 
-_ALL = SYN | FIN | RST | ACK
+_ALL: Final = SYN | FIN | RST | ACK
+_NO_ROWS: Final = np.empty(0, np.int64)
 
 
 class Reassembly:
-    """Owns the connections of a capture. `feed` gives runs of bytes, gaps, openings and closings; each flow's own are
-    in order.
+    """Owns the connections of a capture. `feed` and `close` give runs of bytes, gaps, openings and closings; each
+    flow's own are in order. Weirds of earlier stages are passed on before them.
 
     `exact`: nothing takes the fast path. `measuring`: what packets say of the network is counted, in Flow.transport.
     """
@@ -48,18 +50,23 @@ class Reassembly:
         self._holed: dict[int, Connection] = {}
         self._past = Past()
 
-    def feed(self, segments: Segments, ends: EndsOf) -> list[Item]:
-        out: list[Item] = []
-        if not len(segments.packet):
-            return out
+    def feed(self, segments: Segments | None, weirds: Iterable[Weird] = ()) -> Chunks:
+        """`segments` None: the batch has no TCP."""
+        out: list[Item] = [*weirds]
+        if segments is None or not len(segments.packet):
+            return Chunks(out, self._holes(), _NO_ROWS, _NO_ROWS)
+        self._take(segments, out)
+        return Chunks(out, self._holes(), segments.packet, segments.clock_ns)
+
+    def _take(self, segments: Segments, out: list[Item]) -> None:
         if self._all_exact:
-            self._exact(segments, np.arange(len(segments.packet)), ends, out)
+            self._exact(segments, np.arange(len(segments.packet)), out)
         else:
             fast = FastPath(segments, self._connections)
-            self._exact(segments, fast.before, ends, out)
+            self._exact(segments, fast.before, out)
             stretches = fast.stretches()
             failed = set() if stretches is None else self._fast(segments.buffer, stretches, out)
-            self._exact(segments, fast.after(failed), ends, out)
+            self._exact(segments, fast.after(failed), out)
         if self._measuring is not None:
             self._measuring.feed(segments)
         self._clock_ns = int(segments.clock_ns[-1])
@@ -71,16 +78,16 @@ class Reassembly:
                 item.done()
         if len(self._connections) > limits.FLOWS:
             self._forget(out)
-        return out
 
     @property
     def copies(self) -> Copies:
         """What was captured twice; complete after `close`."""
         return self._past.copies
 
-    def close(self, end: Moment) -> list[Item]:
-        """The capture ends there: holes become gaps, open connections are closed by it."""
-        out: list[Item] = []
+    def close(self, end: Moment, weirds: Iterable[Weird] = (), *, whole: bool = True) -> Chunks:
+        """The capture ends there: holes become gaps, open connections are closed by it. `whole` False: these were not
+        all of its connections, so the copies are reported with those of the others."""
+        out: list[Item] = [*weirds]
         self._expire(end.clock_ns, out)
         for connection in sorted(self._connections.values(), key=lambda each: each.flow.id):
             connection.end("capture", *end, None, out)
@@ -88,7 +95,9 @@ class Reassembly:
         self._connections.clear()
         self._holed.clear()
         self._past.close()
-        return out
+        if whole:
+            out += self.copies.told(end)
+        return Chunks(out, {}, np.array([end.packet]), np.array([end.clock_ns]))
 
     def _expire(self, clock_ns: int, out: list[Item]) -> None:
         """Gives up the holes whose time has gone by."""
@@ -106,7 +115,7 @@ class Reassembly:
                     connection.give_up(Moment(self._packet, self._clock_ns), out)
                     self._settle(pair, connection)
 
-    def holes(self) -> dict[int, Hole]:
+    def _holes(self) -> dict[int, Hole]:
         """Flows with a hole: what comes behind it is not certain to be in order yet."""
         return {each.flow.id: each.hole(self._clock_ns) for each in self._holed.values()}
 
@@ -148,10 +157,10 @@ class Reassembly:
             out.append(runs)
         return failed
 
-    def _exact(self, segments: Segments, rows: Int64s, ends: EndsOf, out: list[Item]) -> None:
+    def _exact(self, segments: Segments, rows: Int64s, out: list[Item]) -> None:
         if not len(rows):
             return
-        buffer = segments.buffer
+        buffer, ends = segments.buffer, segments.ends
         columns = zip(
             segments.path[rows].tolist(),
             segments.packet[rows].tolist(),

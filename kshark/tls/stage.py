@@ -1,8 +1,9 @@
-"""What reassembly gives, with what is inside TLS in the place of TLS. All other connections pass as they are.
+"""Chunks of reassembly, with the content of TLS in the place of TLS. All other connections pass as they are.
 
 A connection whose first bytes are a ClientHello (or the ServerHello, where that is seen first) is TLS from then on: no
-frame of Kafka's begins like that, since it would be longer than any. What is begun in the middle, and what has no keys,
-is left to framing, which names it."""
+frame of Kafka's begins like that, since it would be longer than any. Connections that begin in the middle, and those
+without keys, are left to framing, which names them. Once framing has set a connection's Flow.service, it is left
+alone."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kshark import limits
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Side, Weird
-from kshark.reassembly import Hole, Item, Run, Runs
+from kshark.reassembly import Chunks, Hole, Item, Run, Runs
 from kshark.tls.keylog import KeyLog
 from kshark.tls.signs import CLIENT_HELLO, HANDSHAKE, SERVER_HELLO
 
@@ -34,7 +35,8 @@ _packet: Final = itemgetter(0)
 
 
 class TlsStage:
-    """`feed` takes the items of a batch. `keys`: the text of a key log; more may be added at any time."""
+    """`keys`: the text of a key log; more may be added at any time. There is no `close`: every connection is closed by
+    its own item, after which nothing of it is held."""
 
     def __init__(self, keys: bytes = b"") -> None:
         self.keys = KeyLog(keys)
@@ -45,8 +47,11 @@ class TlsStage:
         self._behind: dict[int, list[Step]] = {}
         self._held = 0
 
-    def feed(self, items: list[Item], holes: Mapping[int, Hole]) -> list[Item]:
-        """`holes`, by flow: what is behind one may yet turn out to be no beginning."""
+    def feed(self, chunks: Chunks) -> Chunks:
+        return chunks._replace(items=self._decrypted(chunks.items, chunks.holes))
+
+    def _decrypted(self, items: list[Item], holes: Mapping[int, Hole]) -> list[Item]:
+        """`holes`, by flow: bytes after one may yet turn out to be no beginning."""
         if not (self._connections or self._undecided):
             # all that most captures need, so it costs a line of Python for each item
             begin = [

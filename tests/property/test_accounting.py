@@ -17,7 +17,9 @@ from kshark.link.ends import EndsTable
 from kshark.model import ACK, FIN, RST, SYN, Event, Flow, Gap, PacketBatch, Weird
 from kshark.parallel.segments import shared_out, unpack
 from kshark.pipeline import Front, Options
+from kshark.reassembly import Reassembly
 from kshark.registry import kafka_registry
+from kshark.tls import TlsStage
 from tests.packets import Packet, Tcp, Wire
 from tests.packets import batch as batch_of
 from tests.property.mangled import MUTATIONS, Mutation, anything, batches_of, dropped, packets_of
@@ -234,12 +236,13 @@ def _key(flow: Flow) -> tuple[object, ...]:
 
 def _share(batches: list[PacketBatch], number: int, shares: int) -> Iterator[tuple[Flow, tuple[Account, Account]]]:
     link, ends, ledger = Link(), EndsTable(), Ledger()
-    framing = Framing(BodyWitness(kafka_registry()), asking=True)
+    reassembly, tls, framing = Reassembly(), TlsStage(), Framing(BodyWitness(kafka_registry()), asking=True)
     for item in batches:
         segments, _ = link.feed(item)
         for share, piece in shared_out(segments, link.ends, shares) if segments is not None else ():
             if share == number:
-                for closed, both in ledger.feed(framing.feed(unpack([piece], ends), ends)):
+                chunks = tls.feed(reassembly.feed(unpack([piece], ends)))
+                for closed, both in ledger.feed(framing.feed(chunks)):
                     yield closed.flow, both
-    for closed, both in ledger.feed(framing.close(link.end, whole=False)):
+    for closed, both in ledger.feed(framing.close(tls.feed(reassembly.close(link.end, whole=False)))):
         yield closed.flow, both

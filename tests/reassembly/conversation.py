@@ -91,6 +91,7 @@ def columns(rows: Iterable[Row], clock_ns: int = 0) -> Segments:
 
     return Segments(
         buffer=b"".join(row.payload for row in some),
+        ends=ENDS,
         packet=column("packet"),
         time_ns=column("time_ns"),
         clock_ns=np.maximum(np.maximum.accumulate(column("time_ns")), clock_ns),
@@ -280,9 +281,9 @@ class Talk:
             if a < z:
                 segments = columns(self.rows[a:z], end.clock_ns)
                 end = Moment(self.rows[z - 1].packet, int(segments.clock_ns[-1]))
-                for item in stage.feed(segments, ENDS):
+                for item in stage.feed(segments).items:
                     heard.take(item)
-        for item in (*stage.close(end), *stage.copies.told(end)):
+        for item in stage.close(end).items:
             heard.take(item)
         return heard
 

@@ -220,15 +220,16 @@ class Captured:
     def without(self, packets: set[int]) -> Iterator[Segments]:
         for each in self.segments:
             kept = ~np.isin(each.packet, list(packets))
-            columns = {name: getattr(each, name)[kept] for name in each.__struct_fields__ if name != "buffer"}
+            columns = {
+                name: getattr(each, name)[kept] for name in each.__struct_fields__ if name not in ("buffer", "ends")
+            }
             yield replace(each, **columns)
 
     def gaps(self, packets: set[int]) -> set[tuple[str, str]]:
         """Who lost bytes to whom without these packets."""
         stage = Reassembly()
-        items = [item for each in self.without(packets) for item in stage.feed(each, self.link.ends)] + stage.close(
-            self.link.end
-        )
+        items = [item for each in self.without(packets) for item in stage.feed(each).items]
+        items += stage.close(self.link.end).items
         return {(item.flow.ends[item.side], item.flow.ends[1 - item.side]) for item in items if isinstance(item, Gap)}
 
     def rows(self) -> list[Row]:

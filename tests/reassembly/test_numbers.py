@@ -8,7 +8,7 @@ import pytest
 from kshark.model import Gap
 from kshark.reassembly import Reassembly
 from kshark.reassembly.fast_path import FastPath
-from tests.reassembly.conversation import BROKER, CLIENT, ENDS, Hole, Talk, columns
+from tests.reassembly.conversation import BROKER, CLIENT, Hole, Talk, columns
 
 #: Numbers of the SYNs: the end of the numbers lies in the handshake, in the data, and behind a hole.
 ISNS = [(0xFFFFFFFF, 0xFFFFFFFE), (0xFFFFFFFE, 0xFFFFFFF0), (0xFFFFFFF3, 0xFFFFFFFF), (0xFFFFFFD0, 0xFFFFFFC0)]
@@ -39,7 +39,7 @@ def test_every_number_that_is_kept_has_32_bits(told, isn: tuple[int, int], size:
     rows = told(Talk(isn).open()).rows
     stage = Reassembly(exact=exact)
     for at in range(0, len(rows), size):
-        stage.feed(columns(rows[at : at + size]), ENDS)
+        stage.feed(columns(rows[at : at + size]))
         for side in (side for connection in stage._connections.values() for side in connection.sides):
             assert all(
                 number is None or 0 <= number < 1 << 32 for number in (side.next, side.fin, side.isn, side.acked)

@@ -47,9 +47,9 @@ def ours(capture: Path) -> Heard:
     for item in open_captures([capture]):
         if isinstance(item, PacketBatch):
             segments, _ = link.feed(item)
-            for each in [] if segments is None else stage.feed(segments, link.ends):
+            for each in stage.feed(segments).items:
                 heard.take(each)
-    for each in stage.close(link.end):
+    for each in stage.close(link.end, whole=False).items:
         heard.take(each)
     return heard
 

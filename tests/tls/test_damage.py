@@ -263,7 +263,7 @@ def test_bytes_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for _, packet in talk.packets():
         for _ in engine.feed(batch([packet])):
             pass
-    stage: Any = engine.front.framing._tls
+    stage: Any = engine.front.tls
     assert stage._held == sum(each.memory for each in stage._connections.values()) <= 100_000
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kshark.model import Exchange
+from kshark.produced import DeadLetter, appended_by, dead_letters_in
 from kshark.records.batch import Record
 from kshark.records.writer import write_batch
-from kshark.report.dead_letters import DeadLetter, dead_letters_in
-from kshark.report.produced import appended_by
 from tests.analysis.talks import accepted, events, produced
 from tests.conversation import Conversation
 

@@ -1,15 +1,23 @@
-"""Where a record came from: the Produce exchange whose batch has its offset."""
+"""Find the Produce exchange that a record came from, and the one that put it into a dead-letter queue.
+
+A record came with the batch that has its offset. A share group that gives a record up may have it written to a
+dead-letter queue, by the broker itself since Kafka 4.4, with headers that name the record. Source: KIP-1191."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from kshark.model import Exchange, Message
 from kshark.records import Batch, RecordsField
+from kshark.records.batch import Record
+
+_PREFIX: Final = "__dlq.errors."
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class Produced(msgspec.Struct, gc=False):
@@ -31,6 +39,27 @@ class Produced(msgspec.Struct, gc=False):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+
+
+class DeadLetter(msgspec.Struct, gc=False):
+    """A record in a dead-letter queue; its fields, in this order, are the JSON line.
+
+    Group, topic, partition and offset are the record's own, as the queue's headers give them, like `delivery_count` and
+    `reason`; `queue_offset` is the broker's answer."""
+
+    event: str
+    group_id: str | None
+    topic: str | None
+    partition: int
+    offset: int
+    packet: int
+    time_ns: int
+    queue_id: str | None
+    queue: str | None
+    queue_partition: int
+    queue_offset: int
+    delivery_count: int | None
+    reason: str | None
 
 
 class Appended(NamedTuple):
@@ -81,6 +110,18 @@ def produced_as(appended: Appended, offset: int) -> Iterator[Produced]:
         yield Produced("produced", *told, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
 
 
+def dead_letters_in(appended: Appended, offset: int) -> Iterator[DeadLetter]:
+    """The records of a batch that were given up and had that offset, in whatever partition."""
+    _, response, topic_id, topic, partition, base, batch = appended
+    for record in batch.records:
+        told = _headers(record) if isinstance(record, Record) else {}
+        of = _number(told, "partition")
+        if of is not None and _number(told, "offset") == offset:
+            what = (told.get("group"), told.get("topic"), of, offset, response.packet, response.time_ns)
+            where = (topic_id, topic, partition, base + record.offset - batch.base_offset)
+            yield DeadLetter("dead_letter", *what, *where, _number(told, "delivery.count"), told.get("message"))
+
+
 def _topic(topic: Any) -> str | None:
     return _text(topic, "topic_id") or _text(topic, "name")
 
@@ -88,3 +129,17 @@ def _topic(topic: Any) -> str | None:
 def _text(topic: Any, field: str) -> str | None:
     found = getattr(topic, field, None)
     return found if isinstance(found, str) else None
+
+
+def _headers(record: Record) -> dict[str, str]:
+    headers = () if record.headers is UNSET else record.headers
+    return {
+        name.removeprefix(_PREFIX): value.decode(errors="replace")
+        for name, value in headers
+        if name.startswith(_PREFIX) and value is not None
+    }
+
+
+def _number(told: dict[str, str], name: str) -> int | None:
+    text = told.get(name, "")
+    return int(text) if _NUMBER.fullmatch(text) else None
