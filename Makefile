@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 # Every kshark that a test starts would compile itself anew, a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-quick test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
+.PHONY: setup demo test test-quick test-nightly test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
-	@echo "make test        ruff, mypy and every test"
+	@echo "make test        ruff, mypy and the tests, of sweeps over all captures a part: ten minutes"
+	@echo "make test-nightly  the same, and the sweeps over every capture, cut and seed: some hours"
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
 	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
 	@echo "make test-quick  the tests that need no Spark and no broker, of sweeps over captures a sample: a minute and a half"
@@ -41,7 +42,10 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -rs -m "not slow and not live"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not live"
+
+test-nightly: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not live and not broker"
 
 test-quick: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not sweep"

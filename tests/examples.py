@@ -1,4 +1,5 @@
-"""How many examples a property is tried with: as many as it says, in `make test-quick` one of ten."""
+"""Hypothesis profiles: all examples in `make test`, one of ten in `make test-quick`. Neither has a deadline, because a
+busy machine is no failure."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from hypothesis import settings
 #: hypothesis' own number of examples, of which others are shares.
 WHOLE = settings().max_examples
 
-settings.register_profile("quick", max_examples=WHOLE // 10)
+_ACTIVE = settings()  # "ci" where the environment says CI
+settings.register_profile("whole", _ACTIVE, deadline=None)
+settings.register_profile("quick", _ACTIVE, max_examples=WHOLE // 10, deadline=None)
+settings.load_profile("whole")
 
 
 def as_many(examples: int) -> int:

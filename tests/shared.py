@@ -1,10 +1,10 @@
-"""The folder of facts and captures that some tests compare with; whoever lacks it sees those tests skipped, with the
+"""The folder of facts and captures that some tests compare with; where it is absent, those tests are skipped for one
 reason."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +17,8 @@ CAPTURES = ROOT / "captures"
 
 #: Where that folder would be.
 SHARED = Path(os.environ.get("KSHARK_SHARED") or ROOT.parent / "shared")
+#: One reason for all tests, so that reports count them in one line.
+NEEDS_SHARED = "they need the shared captures (set KSHARK_SHARED)"
 
 #: How files begin that are captures: pcap in both byte orders and with nanoseconds, pcapng, gzip, zstd.
 _MAGICS = {
@@ -26,13 +28,19 @@ _MAGICS = {
 }
 
 
-def _is_capture(path: Path) -> bool:
+def is_capture(path: Path) -> bool:
+    """True if the file begins like a capture; some only look like one by their name (snoop, text in front)."""
     with path.open("rb") as file:
         return file.read(4) in _MAGICS
 
 
-#: The captures of that folder. Files that only look like one by their name (snoop, text in front) are left out.
-SHARED_CAPTURES = sorted(path for path in SHARED.glob("captures/*/*.pcap*") if _is_capture(path))
+#: The captures of that folder.
+SHARED_CAPTURES = sorted(path for path in SHARED.glob("captures/*/*.pcap*") if is_capture(path))
+
+
+def every(captures: Iterable[Any]) -> list[Any]:
+    """Return the captures as parameters of a test; where there are none, one that is skipped."""
+    return [*captures] or [pytest.param(None, marks=pytest.mark.skip(NEEDS_SHARED), id="none")]
 
 
 def sample_of(captures: Collection[Any], many: int, seed: int) -> list[Any]:
@@ -46,5 +54,5 @@ def shared(*parts: str) -> Path:
     absent."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
-        pytest.skip(f"{'/'.join(parts)} of the shared folder is not here (set KSHARK_SHARED)", allow_module_level=True)
+        pytest.skip(NEEDS_SHARED, allow_module_level=True)
     return path

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 from tools import structure
 
@@ -235,7 +236,7 @@ def test_help_imports_nothing_heavy() -> None:
         "import sys, kshark.cli\ntry:\n    kshark.cli.main(['--help'])\nexcept SystemExit:\n    pass\nprint(' "
         "'.join(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "re2", "dissectors"} == set()
 

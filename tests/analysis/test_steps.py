@@ -8,10 +8,20 @@ import pytest
 from kshark import limits
 from kshark.analysis import Analyzer
 from kshark.model import Event
+from tests.analysis import shapes
 from tests.analysis.shapes import SHAPES, Shape
 from tests.conversation import Conversation, events
 from tests.test_guard import counting
 
+#: One shape for each table that may grow: sessions, members, connections, partitions, records in flight, their locks.
+QUICK = (
+    shapes.sessions_opened_and_closed,
+    shapes.members_that_come_and_go,
+    shapes.connections_that_end,
+    shapes.many_topics,
+    shapes.many_ranges,
+    shapes.locks_that_end,
+)
 #: Exchanges at the beginning, and later: from the first number to the second.
 BEGINNING, LATER = (10, 40), (110, 170)
 
@@ -30,7 +40,9 @@ def steps(told: list[Event]) -> int:
     return counts.total()
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [shape if shape in QUICK else pytest.param(shape, marks=pytest.mark.slow) for shape in SHAPES]
+)
 def test_a_message_costs_no_more_behind_many(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether much is remembered or little: what is done beyond a limit is seen, too."""
     talks = [[told(shape, count) for count in counts] for counts in (BEGINNING, LATER)]

@@ -17,6 +17,7 @@ from kshark.capture.live import LiveCapture
 from kshark.errors import UnreadableInput, UsageError
 from kshark.link import Link
 from kshark.model import PacketBatch, Weird
+from tests.patience import PATIENCE_S
 
 MAY = (
     sys.platform == "linux"
@@ -56,7 +57,7 @@ def captured(live: LiveCapture, while_doing: Callable[[], None]) -> list[PacketB
     reading.start()
     while_doing()
     live.stop()
-    reading.join(timeout=20)
+    reading.join(timeout=PATIENCE_S)
     assert not reading.is_alive()
     return items
 
@@ -147,7 +148,7 @@ def test_a_signal_handler_may_stop_it() -> None:
     assert running.stdout.readline() == "ready\n"
     running.send_signal(signal.SIGINT)
 
-    assert running.communicate(timeout=20)[0] == "[]\n"
+    assert running.communicate(timeout=PATIENCE_S)[0] == "[]\n"
     assert running.returncode == 0
 
 

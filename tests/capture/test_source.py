@@ -16,6 +16,7 @@ from kshark.errors import UnreadableInput
 from kshark.model import PacketBatch
 from tests.capture.files import rows
 from tests.packets import START_NS, Packet, Tcp, Wire, pcap
+from tests.patience import PATIENCE_S
 
 PACKETS = [Packet(START_NS + n, bytes([n]) * 50, 50) for n in range(10)]
 
@@ -81,7 +82,7 @@ def test_a_slow_pipe_is_handed_on_as_it_arrives() -> None:
         with open(writing, "wb", buffering=0) as pipe:
             pipe.write(data[: 24 + size])
             for at in range(24 + size, len(data), size):
-                assert seen.acquire(timeout=10)
+                assert seen.acquire(timeout=PATIENCE_S)
                 pipe.write(data[at : at + size // 2])
                 pipe.write(data[at + size // 2 : at + size])
 

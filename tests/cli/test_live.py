@@ -19,11 +19,10 @@ from typing import IO
 import pytest
 
 import kshark
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.live
 MEMBER = "aAAAAAAAAAAAAAAAAAAAAA"
-#: A machine may have much else to do.
-START_SECONDS = END_SECONDS = 60.0
 
 
 def _framed(data: bytes) -> bytes:
@@ -85,7 +84,7 @@ def live(listener: socket.socket, *options: str) -> Iterator[subprocess.Popen[st
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"}
     ) as running:
-        until = time.monotonic() + START_SECONDS
+        until = time.monotonic() + PATIENCE_S
         while not _is_ready(running) and running.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
         if running.poll() is not None and running.stderr is not None:
@@ -115,7 +114,7 @@ def test_messages_and_findings_come_as_they_happen(listener: socket.socket) -> N
         talk(listener)
         lines = [json.loads(line) for line in _rest(running.stdout).splitlines()]
         told = _rest(running.stderr)
-        assert running.wait(END_SECONDS) == 1
+        assert running.wait(PATIENCE_S) == 1
     messages = [line for line in lines if "kind" in line]
     assert [message["body"].get("share_session_epoch") for message in messages if message["kind"] == "request"] == [
         0,
@@ -143,7 +142,7 @@ def test_a_filter_leaves_out_messages_and_findings_that_rest_on_none(
         talk(listener)
         running.send_signal(signal.SIGINT)
         *lines, last = [json.loads(line) for line in _rest(running.stdout).splitlines()]
-        assert running.wait(END_SECONDS) == bool(codes)
+        assert running.wait(PATIENCE_S) == bool(codes)
     assert [line["body"]["share_session_epoch"] for line in lines if "kind" in line] == epochs
     assert [line["code"] for line in lines if line.get("verdict") == "violation"] == codes
     assert last["summary"]["violations"] == len(codes)
@@ -155,7 +154,7 @@ def test_ctrl_c_ends_it_with_the_verdict(listener: socket.socket, number: int) -
         talk(listener)
         running.send_signal(number)
         out, told = _rest(running.stdout), _rest(running.stderr)
-        assert running.wait(END_SECONDS) == 1
+        assert running.wait(PATIENCE_S) == 1
     assert "EPOCH_SKIP_AHEAD" in out
     assert out.splitlines()[-2].startswith("1 violation in 1 session")
     assert "Traceback" not in told
@@ -166,7 +165,7 @@ def test_a_reader_that_leaves_ends_it_quietly(listener: socket.socket) -> None:
         assert running.stdout is not None
         running.stdout.close()
         talk(listener)
-        assert running.wait(END_SECONDS) == 141
+        assert running.wait(PATIENCE_S) == 141
         assert "Traceback" not in _rest(running.stderr)
 
 

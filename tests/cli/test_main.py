@@ -14,6 +14,7 @@ import pytest
 
 from kshark.cli import COMMANDS
 from tests.cli.command import Run
+from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES, ROOT
 
 
@@ -135,7 +136,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
         f"{sys.executable} -m kshark explain Fetch ShareFetch Produce Metadata Fetch Fetch Fetch Fetch | head -1; echo "
         f"${{PIPESTATUS[0]}}"
     )
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stdout.splitlines()[0].startswith("Fetch  API 1")
     assert done.stdout.splitlines()[1] in ("141", "0")
     assert done.stderr == ""
@@ -143,7 +144,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
 
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "kshark", "explain", "0"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "kshark", "explain", "0"], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     assert done.stdout == "0 NONE  no error\n\nAPI 0 is Produce: kshark explain Produce\n"
 
@@ -153,7 +154,7 @@ def test_a_closed_stdout_is_one_sentence() -> None:
         ["bash", "-c", f"{sys.executable} -m kshark explain 0 >&-"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (
@@ -167,7 +168,7 @@ def test_a_closed_stdin_is_an_empty_one() -> None:
         ["bash", "-c", f"{sys.executable} -m kshark check - <&-"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, "kshark: -: no capture (pcap or pcapng), but an empty file\n")
@@ -178,7 +179,7 @@ def test_with_a_closed_stderr_nothing_else_comes_to_stdout() -> None:
         ["bash", "-c", f"{sys.executable} -m kshark read /nowhere 2>&-"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
@@ -219,7 +220,7 @@ def test_a_folder_named_dissectors_is_not_taken_for_ksharks_own(tmp_path: Path) 
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -15,6 +15,7 @@ import kshark as face
 from tests.cli.command import Run
 from tests.cli.incident import incident, written
 from tests.packets import START_NS, Tcp, Wire
+from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES
 
 MESSAGES = 18
@@ -134,7 +135,7 @@ def test_standard_input_is_a_file_too(trace: Path) -> None:
         [sys.executable, "-m", "kshark", "read", "-", "-c", "1"],
         input=trace.read_bytes(),
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert b"ApiVersions v3" in done.stdout
@@ -143,7 +144,7 @@ def test_standard_input_is_a_file_too(trace: Path) -> None:
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     large = CAPTURES / "share-java-explicit.pcap"
     command = f"{sys.executable} -m kshark read -T json {large} | head -1 | wc -l; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert done.stdout.splitlines()[0] == "1"
     assert done.stderr == ""
 

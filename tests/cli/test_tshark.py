@@ -9,6 +9,7 @@ from collections import defaultdict
 import pytest
 
 from tests.cli.command import Run
+from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES
 
 pytestmark = pytest.mark.tshark
@@ -26,7 +27,7 @@ def tshark(path: str, ports: tuple[int, ...], fields: tuple[str, ...], display: 
         [program, "-r", path, *decode_as, "-Y", display, "-T", "fields", *asked],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     rows = (line.split("\t") for line in done.stdout.splitlines())

@@ -10,7 +10,7 @@ from kshark.capture import open_captures
 from kshark.flows import FlowCounting, Network
 from kshark.pipeline import Front, Options
 from kshark.registry import kafka_registry
-from tests.shared import CAPTURES, SHARED_CAPTURES, sample_of
+from tests.shared import CAPTURES, SHARED_CAPTURES, every, sample_of
 
 #: Dropped by netfilter or netem.
 LOSSY = ("share-loss.pcap", "lossy.pcap", "tcp-lossy-client.pcap")
@@ -35,6 +35,6 @@ def test_the_verdict_on_bundled_captures(capture: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", SHARED_CAPTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", every(SHARED_CAPTURES), ids=lambda path: path.name)
 def test_the_verdict_on_every_capture(capture: Path) -> None:
     assert_the_verdict_is_right(capture)

@@ -24,7 +24,7 @@ from kshark.pipeline import Engine, Options
 from tests.link.frames import LAYOUTS, MACS, Tcp, ethernet, ethernet_of, gre, gtp_u, ip, one, outer, packet, udp, vxlan
 from tests.packets import Packet, batch, pcap
 from tests.property.mangled import batches_of, packets_of
-from tests.shared import ROOT, SHARED, shared
+from tests.shared import ROOT, SHARED, every, shared
 
 RAW = 101
 CLEAR = "as-recorded-ethernet"
@@ -72,7 +72,7 @@ def test_the_conversation_is_what_it_was() -> None:
 
 
 @pytest.mark.sweep(quick=12)
-@pytest.mark.parametrize("name", ENVELOPES)
+@pytest.mark.parametrize("name", every(ENVELOPES))
 def test_every_envelope_is_read_or_named(name: str) -> None:
     link, weirds = faults(name)
 
@@ -91,7 +91,7 @@ def test_what_is_not_read_stands_in_the_notes(name: str, capsys: pytest.CaptureF
     assert "no TCP connections" not in told
 
 
-@pytest.mark.parametrize("name", Random(3).sample(ENVELOPES, min(6, len(ENVELOPES))))
+@pytest.mark.parametrize("name", every(Random(3).sample(ENVELOPES, min(6, len(ENVELOPES)))))
 def test_any_batches_of_an_envelope_give_the_same(name: str) -> None:
     packets = packets_of(capture(name))
     whole, parts = Link(), Link()

@@ -11,7 +11,7 @@ import pytest
 from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.model import PacketBatch
-from tests.shared import SHARED, SHARED_CAPTURES, shared
+from tests.shared import SHARED, SHARED_CAPTURES, every, shared
 
 pytestmark = [
     pytest.mark.tshark,
@@ -127,7 +127,8 @@ ENVELOPES = sorted(path.stem for path in SHARED.glob("captures/encap/*.pcap") if
 
 @pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK_ENVELOPES else pytest.param(name, marks=pytest.mark.slow) for name in ENVELOPES]
+    "name",
+    every(name if name in QUICK_ENVELOPES else pytest.param(name, marks=pytest.mark.slow) for name in ENVELOPES),
 )
 def test_tshark_reads_the_same_from_envelopes(name: str) -> None:
     """Of the innermost headers: all but the address, which tshark does not say of which header it is."""

@@ -23,7 +23,7 @@ from kshark.tls import TlsStage
 from tests.packets import Packet, Tcp, Wire
 from tests.packets import batch as batch_of
 from tests.property.mangled import MUTATIONS, Mutation, anything, batches_of, dropped, packets_of
-from tests.shared import CAPTURES, SHARED_CAPTURES, shared
+from tests.shared import CAPTURES, SHARED_CAPTURES, every, shared
 
 BUNDLED = sorted(CAPTURES.glob("*.pcap*"))
 EVERYTHING = {**MUTATIONS, "anything": anything}
@@ -93,7 +93,7 @@ def test_of_captures_with(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", SHARED_CAPTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", every(SHARED_CAPTURES), ids=lambda path: path.name)
 def test_of_every_capture_and_every_mutation(capture: Path) -> None:
     packets = packets_of(capture)
     for name, mutation in EVERYTHING.items():

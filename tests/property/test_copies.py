@@ -14,7 +14,7 @@ from kshark.model import PacketBatch
 from tests.capture.files import rows_of
 from tests.copies import cut, doubled, merged, packets_of, seen, tagged
 from tests.packets import Packet, pcap
-from tests.shared import CAPTURES, SHARED, shared
+from tests.shared import CAPTURES, SHARED, is_capture, shared
 
 WAYS: Final[dict[str, Callable[[PacketBatch], PacketBatch]]] = {
     "by the same clock": lambda whole: merged(whole, 0),
@@ -63,7 +63,11 @@ def test_a_copy_changes_nothing(name: str) -> None:
 def every_capture() -> list[Path]:
     """The project's and those of the shared folder, but the largest."""
     everywhere = [*CAPTURES.glob("*.pcap*"), *(SHARED / "captures").rglob("*.pcap*")]
-    return [path for path in sorted(everywhere) if path.stat().st_size < 6_000_000 and "encap" not in path.parts]
+    return [
+        path
+        for path in sorted(everywhere)
+        if path.stat().st_size < 6_000_000 and "encap" not in path.parts and is_capture(path)
+    ]
 
 
 @pytest.mark.slow

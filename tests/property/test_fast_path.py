@@ -15,10 +15,9 @@ from kshark.pipeline import Options
 from tests.packets import Packet, batch
 from tests.property.mangled import MUTATIONS, anything, batches_of, packets_of
 from tests.property.told import told
-from tests.shared import CAPTURES, SHARED_CAPTURES, sample_of
+from tests.shared import CAPTURES, SHARED_CAPTURES, every, sample_of
 
 BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
-ALL = SHARED_CAPTURES
 EVERYTHING = {**MUTATIONS, "anything": anything}
 #: The fast paths: how their function's file ends, and its name. Compiled readers have made-up files.
 FAST = (
@@ -86,7 +85,7 @@ def test_of_captures_with(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", ALL, ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", every(SHARED_CAPTURES), ids=lambda path: path.name)
 def test_of_every_capture_and_every_mutation(capture: Path) -> None:
     packets = packets_of(capture)
     assert_both_paths_agree(packets, Random(capture.name))

@@ -14,7 +14,7 @@ from kshark.link import Link
 from kshark.model import PacketBatch
 from kshark.reassembly import Reassembly
 from tests.reassembly.conversation import BROKER, CLIENT, Heard, Hole
-from tests.shared import CAPTURES, SHARED_CAPTURES, shared
+from tests.shared import CAPTURES, SHARED_CAPTURES, every, shared
 
 pytestmark = [
     pytest.mark.tshark,
@@ -134,6 +134,6 @@ def test_tshark_follows_the_same_streams_where_packets_were_lost_and_reordered(n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", SHARED_CAPTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", every(SHARED_CAPTURES), ids=lambda path: path.name)
 def test_tshark_follows_the_same_streams_of_every_capture(capture: Path) -> None:
     assert_same_bytes(capture)

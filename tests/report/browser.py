@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 #: Nothing outside this machine is found by name, and nothing is fetched in the background.
 _OPTIONS = (
@@ -117,7 +119,7 @@ def chromium() -> Iterator[Browser]:
             yield _opened(Browser(ours_out, _messages(ours_in)))
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE_S)
             os.close(ours_out)
             os.close(ours_in)
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from spark_analysis.java import MISSING, find_java
+from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 
 needs_java = pytest.mark.skipif(find_java() is None, reason=MISSING)
@@ -27,7 +28,6 @@ needs_proc = pytest.mark.skipif(
 
 #: kshark's packages, as they are named where it is installed.
 KSHARK = "kshark", "dissectors", "spark_analysis"
-_PATIENCE_S = 120.0
 
 
 def kshark_spark(
@@ -98,7 +98,7 @@ def _parent(process: int) -> int:
 
 def _reader(path: Path, command: subprocess.Popen[str], leader: int) -> int:
     """The first process of the leader's session, but for itself, that has a file open."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until and command.poll() is None:
         for process in _below(leader):
             if path in _open_files(process):

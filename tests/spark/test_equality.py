@@ -23,7 +23,7 @@ from kshark.errors import UnreadableInput
 from kshark.output.manifest import read_manifest
 from tests.packets import Packet, pcap
 from tests.property.mangled import anything, dropped, packets_of
-from tests.shared import shared
+from tests.shared import is_capture, shared
 from tests.spark.test_captures import OPTIONS, in_parts, told, unplaced
 from tests.spark.test_export import rows_of, written
 from tests.spark.without import Session
@@ -40,7 +40,7 @@ Layout = Callable[[Path, Path, Random], list[Path]]
 
 
 def chosen() -> list[Path]:
-    every = sorted(shared("captures").rglob("*.pcap*"))
+    every = [path for path in sorted(shared("captures").rglob("*.pcap*")) if is_capture(path)]
     if SWEEP == "all":
         return every
     if "/" in SWEEP:

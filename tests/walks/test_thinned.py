@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kshark.model import Finding
-from tests.shared import CAPTURES, shared
+from tests.shared import CAPTURES, every, shared
 from tests.thinning import Loss, single_packets
 from tests.walks.thinned import THINNED, added_by, loaded, losses, recorded, report
 
@@ -30,7 +30,7 @@ def line(finding: Finding) -> str:
 
 
 @pytest.mark.sweep(quick=2)
-@pytest.mark.parametrize("variant", sorted(THINNED.glob("*.pcap")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("variant", every(sorted(THINNED.glob("*.pcap"))), ids=lambda path: path.stem)
 def test_recorded_variants_add_nothing(variant: Path) -> None:
     assert list(map(line, recorded(variant))) == []
 

@@ -7,20 +7,11 @@ from itertools import product
 
 import pytest
 
-from kshark.analysis.facts.calls import Answer, Kind
+from kshark.analysis.facts.calls import Answer
 from kshark.analysis.facts.heartbeats import Beat, HeartbeatReply
 from kshark.analysis.states.tables.member import (
     ABSENT,
-    AFTER,
-    AHEAD,
-    BEHIND,
-    ITS_OWN,
-    MEMBER_OUTCOME,
-    NO_MEMBER,
-    PREVIOUS,
     MemberState,
-    Outcome,
-    Relation,
     proved_alone,
     relations,
     states_after,
@@ -70,12 +61,6 @@ class Coordinator:
         return 0
 
 
-def test_every_kind_of_heartbeat_has_its_row() -> None:
-    assert set(MEMBER_OUTCOME) == set(Kind)
-    assert {len(row) for row in MEMBER_OUTCOME.values()} == {len(Relation)}
-    assert set(AFTER) == set(Outcome)
-
-
 @pytest.mark.parametrize(("known", "previous", "target"), [(ABSENT, ABSENT, 1), (5, 4, 5), (5, 3, 5), (5, 4, 7)])
 @pytest.mark.parametrize("epoch", [-2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8])
 def test_the_table_and_the_coordinator_agree(known: int, previous: int, target: int, epoch: int) -> None:
@@ -89,24 +74,6 @@ def test_the_table_and_the_coordinator_agree(known: int, previous: int, target: 
         alone = proved_alone(asked)
         assert alone is not None
         assert alone.epoch == coordinator.epoch
-
-
-def test_how_an_epoch_stands_to_what_is_known() -> None:
-    assert relations(5, MemberState(ABSENT)) == (NO_MEMBER,)
-    assert [relations(epoch, MemberState(5, 3)) for epoch in (6, 5, 4, 3, 2)] == [
-        (AHEAD,),
-        (ITS_OWN,),
-        (BEHIND,),
-        (PREVIOUS,),
-        (BEHIND,),
-    ]
-    assert relations(4, MemberState(5)) == (PREVIOUS, BEHIND)
-    assert [relations(epoch, MemberState(None, 3)) for epoch in (4, 3, 2)] == [
-        (ITS_OWN, AHEAD, BEHIND),
-        (PREVIOUS,),
-        (BEHIND,),
-    ]
-    assert relations(4, MemberState(None)) == (ITS_OWN, PREVIOUS, AHEAD, BEHIND)
 
 
 def test_an_unanswered_heartbeat_was_taken_or_not() -> None:

@@ -10,15 +10,10 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
 from kshark.analysis.states.stored.state import Storing
 from kshark.analysis.states.tables import PERSISTER
-from kshark.analysis.states.tables.persister import PERSISTER_REPLY, Held, reply_due
+from kshark.analysis.states.tables.persister import Held, reply_due
 from kshark.pipeline import Options
 from tests.shared import CAPTURES
 from tests.thinning import Whole, pages_of
-
-
-def test_every_request_has_its_row() -> None:
-    assert {len(row) for row in PERSISTER_REPLY.values()} == {len(Held)}
-    assert PERSISTER.apis == PERSISTER_REPLY.keys() == {83, 84, 85, 86, 87}
 
 
 def test_real_coordinators_answer_by_the_table() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
-from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Kind, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Reply, Step
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.tables.session import (
     ABSENT,
-    AFTER,
-    SESSION_OUTCOME,
     Outcome,
     due_after,
     outcome_of,
@@ -32,11 +28,6 @@ def step(api_key: int, epoch: int, error: int | None) -> Step:
 
 def states_after(asked: Step, due: int) -> set[int]:
     return {due_after(then, asked, due) for then in thens(asked, due, asked.reply)}
-
-
-def test_every_kind_of_request_has_its_row() -> None:
-    assert set(SESSION_OUTCOME) == set(product((SHARE_FETCH, SHARE_ACKNOWLEDGE), Kind))
-    assert set(AFTER) == set(Outcome)
 
 
 @pytest.mark.parametrize("api_key", [SHARE_FETCH, SHARE_ACKNOWLEDGE])
@@ -65,8 +56,3 @@ def test_an_answer_may_contradict_a_state() -> None:
     assert outcome_of(refused, 5) is Outcome.ADVANCE
     assert states_after(refused, 5) == set()
     assert states_after(refused, 6) == {6}
-
-
-def test_epochs_wrap_to_one() -> None:
-    assert next_epoch(LAST_EPOCH) == 1
-    assert next_epoch(0) == 1
