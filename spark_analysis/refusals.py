@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kshark.analysis import Observed, Observer, Refusal
+from kshark.analysis.results.tried import EARLY_ACCESS, SHARED
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.record_batches import MAGIC_2_ONLY
 from kshark.analysis.rules.rule import Read
-from kshark.analysis.runners.tried import EARLY_ACCESS, SHARED
 from kshark.api_keys import API_VERSIONS, FETCH, PRODUCE, SASL_HANDSHAKE, SHARE_FETCH
 from kshark.endpoints import host_of
 from kshark.registry import Registry
@@ -95,7 +95,7 @@ def _number(of: Truths) -> int:
 
 
 def _tries(group: RowGroup, rows: pa.Table, asked: Truths, answered: Truths, opened: bool) -> dict[Read, Truths]:
-    """What kshark.analysis.runners.tried counts of exchanges; of records that were `opened` or not."""
+    """What kshark.analysis.results.tried counts of exchanges; of records that were `opened` or not."""
     api, version = cells(rows["api_key"], -1), cells(rows["api_version"], EARLY_ACCESS)
     produced = (api == PRODUCE) & asked & _has_records(group, "request_json", api == PRODUCE)
     fetched = np.isin(api, [FETCH, SHARE_FETCH]) & answered

@@ -28,8 +28,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import Step, reply_of
-from kshark.analysis.facts.clock import Clock
-from kshark.analysis.facts.connections import Connection, Connections
+from kshark.analysis.facts.connections import Clock, Connection, Connections
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -38,16 +37,15 @@ from kshark.analysis.results.sessions import Listed, Listing
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
 from kshark.analysis.runners.byte_faults import Oddities
-from kshark.analysis.runners.clusters import ClusterDeliveries
 from kshark.analysis.runners.coverage import Coverage, Covering
 from kshark.analysis.runners.exchanges import ExchangeRules
 from kshark.analysis.runners.members import Memberships
-from kshark.analysis.runners.runner import Runner
+from kshark.analysis.runners.partitions import ClusterDeliveries
+from kshark.analysis.runners.runner import Runner, Watcher
 from kshark.analysis.runners.sessions import ShareSessionRunner
 from kshark.analysis.runners.stateless import Visits
 from kshark.analysis.runners.stored import Persister
 from kshark.analysis.runners.verdict import Verdict
-from kshark.analysis.runners.watcher import Watcher
 from kshark.analysis.states.member.state import Members
 from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging

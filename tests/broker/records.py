@@ -19,7 +19,7 @@ from kshark.analysis.facts.calls import Batch, Partition, Step
 from kshark.analysis.facts.releases import all_say
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
-from kshark.analysis.states.partition.lost_fetches import may_have_acquired
+from kshark.analysis.states.partition.group_records import may_have_acquired
 from kshark.analysis.states.partition.records_in_flight import Handed, Hold, Piece, Record, runs_of
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring

@@ -8,10 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
-from kshark.analysis.facts.clock import Clock
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.endpoints import host_of
 from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
+
+
+@dataclass(slots=True)
+class Clock:
+    """`disorder_ns`: packets of different connections that lie within this time have no order, whatever the file
+    says."""
+
+    disorder_ns: int = 0
+
+    def is_before(self, one_ns: int, two_ns: int) -> bool:
+        """Whether a packet of one connection surely came before one of another."""
+        return two_ns - one_ns > self.disorder_ns if self.disorder_ns else two_ns >= one_ns
+
 
 _REASONS: Final = {"snapped": "cut"}
 _NEVER: Final = 1 << 62

@@ -12,10 +12,10 @@ from msgspec import Struct, field
 from kshark import limits
 from kshark.analysis.results.error_codes import ErrorCodes, PlacedCode
 from kshark.analysis.results.ordinary import cause_of
+from kshark.analysis.results.tried import TRIES, Tries
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.rule import Read
 from kshark.analysis.runners.coverage import Coverage, RuleCoverage
-from kshark.analysis.runners.tried import TRIES, Tries
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry

@@ -11,7 +11,7 @@ from kshark.analysis.facts.releases import Release
 from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
-from kshark.analysis.states.partition.lost_fetches import may_have_acquired
+from kshark.analysis.states.partition.group_records import may_have_acquired
 from kshark.analysis.states.partition.records_in_flight import Handed, Piece
 from kshark.analysis.states.partition.situations import Acquiring
 from kshark.analysis.states.tables import IN_FLIGHT

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.brokers import End
+from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
@@ -37,11 +38,10 @@ from kshark.analysis.runners import plain_records as fast_path
 from kshark.analysis.runners.coverage import Covering
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
-from kshark.analysis.states.partition.fully_seen import seen_since
+from kshark.analysis.states.member.situation import Acquisition
 from kshark.analysis.states.partition.given_up import given_up
-from kshark.analysis.states.partition.lock_times import LockTimes
+from kshark.analysis.states.partition.group_records import LockTimes, Stranded, WidePartitions, may_have_acquired
 from kshark.analysis.states.partition.locks import GroupLocks
-from kshark.analysis.states.partition.lost_fetches import Stranded, may_have_acquired
 from kshark.analysis.states.partition.rates import Rates
 from kshark.analysis.states.partition.records_in_flight import Handed, Piece, Stored, runs_of, stored_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
@@ -53,8 +53,8 @@ from kshark.analysis.states.partition.situations import (
     Persisted,
     Unserved,
 )
-from kshark.analysis.states.partition.wide_partitions import WidePartitions
 from kshark.analysis.states.partition.window import LEAST
+from kshark.analysis.states.session.situation import seen_since
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
@@ -447,3 +447,41 @@ def _is_alone(session: SessionState, connection: Connection) -> bool:
     """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none
     (4.2)."""
     return all(user.state is session for user in connection.users.values())
+
+
+class ClusterDeliveries(dict[int, Deliveries]):
+    """Deliveries by the number of their cluster (kshark.clusters), made when they are asked for. Beyond the limit
+    clusters share one."""
+
+    def __init__(
+        self, book: RuleBook, tell: Callable[[Change], object] | None, covering: Covering | None, *, exact: bool
+    ) -> None:
+        self._made = partial(Deliveries, book, tell, covering, exact=exact)
+
+    def __missing__(self, cluster: int) -> Deliveries:
+        made = self[cluster] = self._made() if len(self) < limits.CLUSTERS else next(iter(self.values()))
+        return made
+
+    @property
+    def partitions(self) -> list[SharePartition]:
+        """By group, topic and number."""
+        every = [partition for one in self._each for partition in one.partitions]
+        return sorted(every, key=lambda one: (one.group_id or "", one.partition))
+
+    def last_acquisition(self, broker: Broker | None, group_id: str | None, partition: Partition) -> Acquisition | None:
+        """Return the last acquisition from a partition in the broker's cluster; None where there was none."""
+        known = self[0 if broker is None else broker.cluster].known(group_id, partition)
+        return None if known is None or known.window.by is None else Acquisition(known.leader, known.window.by)
+
+    def store(self, step: StateStep) -> None:
+        """What a share coordinator was told."""
+        broker = step.call.connection.broker
+        self[0 if broker is None else broker.cluster].store(step)
+
+    def close(self) -> Sequence[Verdict]:
+        """No more is seen."""
+        return [verdict for one in self._each for verdict in one.close()]
+
+    @property
+    def _each(self) -> list[Deliveries]:
+        return [*dict.fromkeys(self.values())]

@@ -2,12 +2,11 @@
 
 Every machine is run in the same way. A plain step only advances the state, if every check of the machine declares that
 plain steps do not concern it. Any other step makes a situation. The rules are asked about it: of those that explain a
-refusal the first one that is proved, else the catch-all; then all others. Then the state takes the step.
-"""
+refusal the first one that is proved, else the catch-all; then all others. Then the state takes the step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.facts.judge import Known as Knowledge
 from kshark.analysis.facts.machine import Machine, StepType
@@ -23,6 +23,7 @@ from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.rule import CATCH_ALL, Check, Checked, Rule
 from kshark.analysis.runners.coverage import Covering
 from kshark.analysis.runners.verdict import Verdict, judged
+from kshark.model import Message
 from kshark.rate_limit import RateLimit
 
 
@@ -222,3 +223,17 @@ def _unproved(verdict: Verdict) -> Verdict:
 
 
 __all__ = ["Check", "Runner", "Situation"]
+
+
+class Watcher(Protocol):
+    """`look` takes the exchanges of the APIs in `apis` in the order of the time line, `close` says what had to wait for
+    the end."""
+
+    @property
+    def apis(self) -> frozenset[int]: ...
+
+    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+        """What the rules say of an exchange; `response` None: there is no answer."""
+
+    def close(self) -> Sequence[Verdict]:
+        """No more exchanges."""

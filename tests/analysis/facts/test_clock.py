@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.facts.clock import Clock
+from kshark.analysis.facts.connections import Clock
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
-from kshark.analysis.facts.clock import Clock
-from kshark.analysis.facts.connections import Connection, Connections
+from kshark.analysis.facts.connections import Clock, Connection, Connections
 from kshark.analysis.facts.holes import Hole
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed
 from tests.analysis.plain import BROKER, MS, connection, end, flow

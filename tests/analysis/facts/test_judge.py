@@ -9,8 +9,7 @@ import pytest
 from kshark.analysis import REASONS
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Place
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.clock import Clock
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import Clock, Connection
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.states.session.situation import Situation

@@ -21,6 +21,7 @@ from kshark.analysis.states.partition.locks import GroupLocks, Locks
 from kshark.analysis.states.partition.persisting import Persistence, concern
 from kshark.analysis.states.partition.records_in_flight import (
     TIMER_NS,
+    UNEXPLAINED,
     Handed,
     Hold,
     Locked,
@@ -33,8 +34,9 @@ from kshark.analysis.states.partition.records_in_flight import (
     between_times,
     held_before,
     is_done,
+    keep_stored,
+    settled,
 )
-from kshark.analysis.states.partition.stored_records import UNEXPLAINED, keep_stored, settled
 from kshark.analysis.states.partition.window import Window
 from kshark.analysis.states.tables.in_flight import (
     ACQUIRED,

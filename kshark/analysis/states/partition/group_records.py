@@ -1,0 +1,122 @@
+"""The share partitions of a group taken together: lock durations, full windows, fetches whose records were lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kshark import limits
+from kshark.analysis.facts.brokers import Broker
+from kshark.analysis.facts.calls import ACCEPTED, FAILED_LATER, INVALID_EPOCH, Partition, Step
+from kshark.analysis.states.partition.records_in_flight import Locked
+from kshark.analysis.states.partition.share_partition import SharePartition
+from kshark.analysis.states.partition.situations import Starving
+from kshark.analysis.states.partition.window import LEAST
+from kshark.analysis.states.session.state import SessionState
+
+
+class LockTimes:
+    """The share partitions of a group by how long their locks last, as the last acquisition of each told."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, dict[SharePartition, None]] = {}
+
+    def other(self, partition: SharePartition, lock_ns: int | None) -> Locked | None:
+        """The last acquisition of the partition, or else of another one in its cluster, whose locks were to last
+        longer, or not as long."""
+        mine = partition.locked
+        if lock_ns is None or (mine is not None and mine.lock_ns == lock_ns):
+            return None
+        if mine is not None:
+            return mine
+        cluster = partition.leader.cluster
+        others = (one for lasts_ns, found in self._partitions.items() if lasts_ns != lock_ns for one in found)
+        return next((one.locked for one in others if one.leader.cluster == cluster), None)
+
+    def acquired(self, partition: SharePartition, before: Locked | None) -> None:
+        """Its locks last longer than with the acquisition before, or not as long."""
+        now = partition.locked
+        if now is not None and now is not before:
+            self.drop(partition, before)
+            self._partitions.setdefault(now.lock_ns, {})[partition] = None
+
+    def drop(self, partition: SharePartition, last: Locked | None) -> None:
+        """It is one of those no more."""
+        if last is not None:
+            found = self._partitions[last.lock_ns]
+            del found[partition]
+            if not found:
+                del self._partitions[last.lock_ns]
+
+
+class WidePartitions:
+    """`groups` has them by group; those whose window is narrow by now go when somebody is handed nothing."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str | None, dict[Partition, SharePartition]] = {}
+
+    def add(self, partition: SharePartition) -> None:
+        self.groups.setdefault(partition.group_id, {})[partition.partition] = partition
+
+    def drop(self, group_id: str | None, partition: Partition) -> None:
+        of_group = self.groups.get(group_id, {})
+        if of_group.pop(partition, None) is not None and not of_group:
+            del self.groups[group_id]
+
+    def starving(self, step: Step, session: SessionState) -> Iterator[Starving]:
+        """What a fetch without records met, where it could have been handed any."""
+        mine, answer = session.in_flight.partitions, step.answer
+        if not mine or answer is None or answer.throttled or step.reply is not ACCEPTED or step.is_renewal:
+            return
+        for partition in [*self.groups[step.group_id].values()]:
+            if partition.partition not in mine or partition.leader is not session.broker:
+                continue
+            partition.meets(step, session.broker)
+            first_left = partition.window.first_left(partition.records)
+            if first_left is None or partition.window.width < LEAST:
+                self.drop(step.group_id, partition.partition)
+            else:
+                first_left = partition.between(
+                    first_left, step.time_ns, answer.time_ns + step.connection.clock.disorder_ns
+                )
+                yield Starving(step, session, partition, first_left)
+
+
+#: Fetches of one group at one broker that are remembered.
+_MOST: Final = 16
+#: No client lets a fetch wait so long (request.timeout.ms); its broker lets it wait as long as the client asked for,
+#: also if that has gone.
+_LONGEST_WAIT_NS: Final = 30_000_000_000
+
+
+class Stranded:
+    """`add` takes fetches, `of` gives those of a group at a broker."""
+
+    def __init__(self) -> None:
+        self._fetches: dict[tuple[str | None, Broker], deque[Step]] = {}
+
+    def of(self, group_id: str | None, broker: Broker) -> Sequence[Step]:
+        return self._fetches.get((group_id, broker), ())
+
+    def add(self, step: Step, session: SessionState) -> bool:
+        """A fetch without records; says whether it may be one: not answered, throttled, overtaken, or failed behind the
+        session.
+
+        A topic that does not exist fails the whole answer (UNKNOWN_SERVER_ERROR), and what was acquired of others stays
+        locked: seen on
+        4.1.2 and 4.3.1.
+        """
+        answer, last = step.answer, session.last
+        overtaken = step.reply is INVALID_EPOCH and last is not None and last.packet > step.packet
+        if answer is not None and not answer.throttled and not overtaken and step.reply is not FAILED_LATER:
+            return False
+        self._fetches.setdefault((step.group_id, session.broker), deque(maxlen=_MOST)).append(step)
+        if len(self._fetches) > limits.SHARE_PARTITIONS:
+            del self._fetches[next(iter(self._fetches))]
+        return True
+
+
+def may_have_acquired(fetch: Step, packet: int, time_ns: int) -> bool:
+    """Whether such a fetch may have acquired records after that packet, at that time."""
+    return fetch.end > packet or (fetch.answer is None and fetch.end_ns + _LONGEST_WAIT_NS > time_ns)
