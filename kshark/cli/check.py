@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple
 
 from dissectors.topics import NAMING_APIS
 from kshark.analysis import RULES, Audit, Observed, PackedFindings, PackedSessions, Rule, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
-from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
+from kshark.cli.each import each
+from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.cli.telling import Early, Shown, tell
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message
@@ -60,7 +59,6 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="open record batches, to count what is in them: rules 125 and 126"
     )
-    add_jobs(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
@@ -99,15 +97,10 @@ def add_fail_on(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    sink = Sink(sys.stdout)
     selection(args)  # what is asked for is right, before anything is read
     failing = fail_on(args)
     failed = False
-    for source in sources(args, filtered(options(args), args)):
-        if args.each and args.format == "text":
-            sink.text(f"== {source.title}\n")
-        told = _check(source, args, sink)
-        print_notes(source, heading=args.each)
+    for told in each(args, filtered(options(args), args), _check):
         failed = failed or bool(failing & told)
     return int(failed)
 
@@ -173,18 +166,12 @@ class Checking:
 def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     """Checks and prints; what of FAIL_ON it came to."""
     early = Early(source, args, sink) if source.is_pipe and not args.quiet else None
-    making = partial(Checking, coverage=asks_for_coverage(args))
-    if args.jobs > 1:
-        from kshark.cli import pipelined  # multiprocessing, 15 ms
-
-        checked = pipelined.checked(source, args, making)
-    else:
-        checking = making(args)
-        for page in source:
-            proved = checking.page(page)
-            if early is not None and proved:
-                early.tell(proved, checking.topics)
-        checked = checking.close()
+    checking = Checking(args, coverage=asks_for_coverage(args))
+    for page in source:
+        proved = checking.page(page)
+        if early is not None and proved:
+            early.tell(proved, checking.topics)
+    checked = checking.close()
     rest, told = (None, frozenset[Sort]()) if early is None else (early.rest(checked.findings), early.sorts)
     tally = tell(Shown(checked.findings, source), args, sink, checked.topics, rest, told)
     source.notes.leave_out(judged(tally.codes))

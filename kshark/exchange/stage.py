@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.exchange.connection import Connection, FlowState, resumed
+from kshark.exchange.connection import Connection
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import Offers
 from kshark.exchange.open_requests import Open
@@ -68,17 +68,6 @@ class ExchangeStage:
         """The page collected so far; the pipeline asks at the end of each batch."""
         if self._page:
             yield self._take_page()
-
-    def state_of(self, flow: int) -> FlowState | None:
-        """The flow's state now; None before its first frame and after its end."""
-        known = self._connections.get(flow)
-        if known is None:
-            return None
-        return known.state
-
-    def resume(self, states: Iterable[tuple[Flow, FlowState]]) -> None:
-        """These flows continue as if their earlier frames had come here; all others are new."""
-        self._connections = {flow.id: resumed(flow, at, self._decoders) for flow, at in states}
 
     def _take_page(self) -> list[Event]:
         self._records.fill()
