@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dissectors.topics import NAMING_APIS
-from kshark.analysis import Audit
 from kshark.capture import open_captures
 from kshark.capture.numbering import place
-from kshark.model import Finding, Message
-from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.pipeline import Engine, Options
+from kshark.run import Run
 from spark_analysis.check import Checked
 
 
 def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> Checked:
-    """What was found in a capture; `coverage`: whether that is counted. Raises UnreadableInput where it cannot be
-    read."""
-    captures, engine = open_captures(files), Engine(options)
-    audit, names = Audit(engine.registry, coverage=coverage), TopicNames(engine.registry)
-    notes, found = Notes(), list[Finding]()
+    """Return what is found in a capture; `coverage`: it is counted. Raises UnreadableInput where it cannot be read."""
+    captures, engine, notes = open_captures(files), Engine(options), Notes()
+    run = Run(engine.registry, coverage=coverage, named=True)
     for page in engine.pages(captures):
         notes.add(page)
-        found += audit.page(page)
-        for event in page:
-            if type(event) is Message and event.api_key in NAMING_APIS:
-                names.learn(event)
-    found += audit.close()
-    checked = Checked.of(found, names.known, notes, audit.observed)
+        run.page(page)
+    run.close()
+    checked = Checked([*run.findings], run.topics, run.observed, notes)
     if len(files) > 1:
         place(checked.findings, captures.numbering.locate)
     return checked

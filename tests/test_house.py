@@ -37,7 +37,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.attributes", "kshark.bodies", "kshark.sync", "kshark.names", "kshark.clusters", "kshark.conditions"),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
-    ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
+    ("kshark.analysis", "kshark.run", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report",),
     ("kshark.parallel",),

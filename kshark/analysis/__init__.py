@@ -6,13 +6,12 @@ found.extend(analyzer.close())
 analyzer.summary()
 PackedSessions(analyzer.listed())  # of Analyzer(sessions=True)
 
-An Audit does the same and tells what the findings were found in, as `kshark check` does.
+kshark.run.Run does the same and has what the findings were found in, as `kshark check` does.
 """
 
 from __future__ import annotations
 
 from kshark.analysis.analyzer import APIS, Analyzer
-from kshark.analysis.audit import Audit
 from kshark.analysis.deliveries.listing import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.deliveries.share_partition import Change
 from kshark.analysis.findings import in_packet_order
@@ -38,7 +37,6 @@ __all__ = [
     "REASONS",
     "RULES",
     "Analyzer",
-    "Audit",
     "Change",
     "Closing",
     "Coverage",

@@ -275,7 +275,7 @@ def test_an_export_goes_on_where_it_stopped(kshark: Run, trace: Path, tmp_path: 
     manifest = json.loads((tmp_path / "tables" / "manifest.json").read_text())
     assert [capture["name"] for capture in manifest["captures"]] == [copy.name for copy in copies]
     assert manifest["tables"]["exchanges"]["rows"] == 45
-    assert {len(table["files"]) for table in manifest["tables"].values()} <= {1, 2}
+    assert max(len(table["files"]) for table in manifest["tables"].values()) <= 2 * jobs
 
 
 def test_partitions_have_the_id_of_the_cluster(kshark: Run, tmp_path: Path) -> None:
