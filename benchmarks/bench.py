@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,9 +55,6 @@ class Bench:
         """All rows of an input, their commands in turn."""
         path = self._path(traffic)
         commands = commands_of([row for row in ROWS if row.input == traffic.name], traffic, str(path))
-        if traffic.name == "large" and not _has_jobs():
-            self.results.left_out.append("two processes beside one: this kshark has no --jobs")
-            commands.pop("two jobs")
         self._show(traffic.name, commands)
         runs = in_turn(commands, self.rounds)
         shutil.rmtree(WORK / "tables", ignore_errors=True)
@@ -167,10 +163,3 @@ class Bench:
 
 def _anonymous(text: str) -> str:
     return text.replace(f"{WORK}/", "benchmarks/work/").replace(f"{ROOT}/", "")
-
-
-def _has_jobs() -> bool:
-    said: Sequence[str] = subprocess.run(
-        kshark("read", "--help"), capture_output=True, text=True, check=True
-    ).stdout.split()
-    return "--jobs" in said

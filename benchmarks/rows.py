@@ -50,7 +50,14 @@ ROWS: Final = (
     Row("old-versions", "export beside read -T json", "export", "json", 1),
     Row("share-rpc", "export beside read -T json", "export", "json", 1),
     Row("share-rpc", "check beside read -T json", "check", "json", 1 / 1.5),
-    Row("large", "two processes beside one, wall time", "two jobs", "json", 1.5, measure="wall_s"),
+    Row(
+        "large",
+        "two captures by two processes beside one, wall time",
+        "two jobs",
+        "two captures",
+        1.5,
+        measure="wall_s",
+    ),
 )
 
 
@@ -69,8 +76,10 @@ def command(name: str, traffic: Input, file: str) -> Command | None:
             return kshark("export", "-q", "-o", str(WORK / "tables"), file)
         case "check":
             return kshark("check", "-T", "json", file)
+        case "two captures":
+            return kshark("read", "-T", "json", "--each", file, file)
         case "two jobs":
-            return kshark("read", "-T", "json", "--jobs", "2", file)
+            return kshark("read", "-T", "json", "--each", "--jobs", "2", file, file)
         case "tshark json":
             return _tshark(traffic, file, "-Y", "kafka", "-J", "kafka", "-T", "json")
         case "tshark fields":

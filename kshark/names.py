@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -122,11 +121,6 @@ class TopicNames:
             return
         self.known[topic_id] = name
         self._since[topic_id] = packet
-
-    def latest(self, count: int) -> list[Fact]:
-        """The last `count` names that were learned, oldest first."""
-        ids = [*islice(reversed(self.known), count)][::-1]
-        return [Fact("topic", topic_id, self.known[topic_id], self._since[topic_id]) for topic_id in ids]
 
     def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:
         layout = self._registry.structure(name)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.codec.masking import Masking
-from kshark.exchange import BodyWitness, Decoders, ExchangeStage, FlowState
+from kshark.exchange import BodyWitness, Decoders, ExchangeStage
 from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import Event, Flow, Moment, PacketBatch, Segments, Weird
+from kshark.model import Event, Moment, PacketBatch, Segments, Weird
 from kshark.reassembly import Copies, Reassembly
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
@@ -109,10 +109,6 @@ class Back:
         """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
         return None if self.embedding is None else self.embedding.names
 
-    def resume(self, states: Iterable[tuple[Flow, FlowState]]) -> None:
-        """The earlier frames were decoded elsewhere; these connections continue from that state, all others are new."""
-        self._exchange.resume(states)
-
     def pages(self, batches: Iterable[Iterable[Event]]) -> Iterator[list[Event]]:
         """The pages of a whole time line."""
         return chain.from_iterable(map(self.feed, batches))
@@ -128,7 +124,7 @@ class Engine:
     """All stages of one capture: what a capture source yields in, pages out, which are lists of events in time line
     order.
 
-    Whoever needs the time line itself, to share it out or to hand it on, joins `front` and `back` in the same way.
+    Whoever needs the time line itself joins `front` and `back` in the same way.
     Between two items its state can be put away and taken up again (kshark.snapshot)."""
 
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from kshark.capture.files import sizes_of
 from kshark.capture.numbering import place
 from kshark.errors import UnreadableInput
 from kshark.pipeline import Options
@@ -38,14 +37,13 @@ def checked(
     large = [*compress(captures, is_large)]
     small = [files for files, one in zip(captures, is_large, strict=True) if not one]
     tasks = tasks_for([file for files in small for file in files], len(small), cores)
-    by_two = 2 * len(small) <= cores and max(sizes_of(small), default=0) > sizes.whole
     apart = iter(
         [
             one if isinstance(one, UnreadableInput) else _joined(one)
             for one in analysed(spark, large, options, sizes, coverage=coverage)
         ]
     )
-    work = partial(whole, options=options, coverage=coverage, by_two=by_two)
+    work = partial(whole, options=options, coverage=coverage)
     rest = iter(results(spark, small, work, tasks))
     return [next(apart if one else rest) for one in is_large]
 

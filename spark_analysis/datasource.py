@@ -29,8 +29,9 @@ from pyspark.sql.types import StructType
 
 from kshark.capture.files import sizes_of
 from kshark.cli import export
+from kshark.cli.each import captures_of
 from kshark.cli.parser import Parser
-from kshark.cli.source import Source, sources
+from kshark.cli.source import Source
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.parquet import arrow_schema, record_batch
@@ -81,7 +82,7 @@ class CaptureReader(DataSourceReader):
         self._args, self._table, self._columns = args, table, list(columns)
 
     def partitions(self) -> Sequence[InputPartition]:
-        captures = [list(source.files) for source in sources(self._args, options_of(self._args, self._table))]
+        captures = captures_of(self._args)
         tasks: list[Files] = []
         filled = TASK_BYTES
         for name, files, size in zip(capture_names(captures), captures, sizes_of(captures), strict=True):
@@ -97,7 +98,7 @@ class CaptureReader(DataSourceReader):
         schema = arrow_schema(TABLES[self._table])
         for name, files in partition.captures:
             rows = Rows(name, records=self._table == "records")
-            source = Source(files, self._args, options_of(self._args, self._table), printing=False)
+            source = Source(files, self._args, options_of(self._args, self._table))
             for blocks in self._blocks(name, source, rows):
                 for table, block in blocks:
                     if table == self._table:

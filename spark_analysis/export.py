@@ -11,7 +11,6 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.capture.files import sizes_of
 from kshark.errors import UnreadableInput
 from kshark.face import analysed as told_of
 from kshark.face import pages
@@ -21,6 +20,7 @@ from kshark.output.manifest import Capture
 from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
+from kshark.tables.captures import Named, grouped
 from kshark.tables.events import Placed
 from spark_analysis.buckets import Found
 from spark_analysis.large import analysed
@@ -34,21 +34,14 @@ if TYPE_CHECKING:
 
     from kshark.output.export import Export
 
-#: A task is given about so many bytes of small captures, so that they share files.
-TASK_BYTES: Final = 512 << 20
 DEFAULT: Final = Sizes()
-
-#: A capture's name and its files.
-Named = tuple[str, Sequence[str]]
 
 
 class Written(NamedTuple):
-    """What became of some captures: their part of the tables, what was odd about each by its name, how many are in the
-    tables already."""
+    """What became of some captures: their part of the tables, and what was odd about each by its name."""
 
     part: Part = Part()
     notes: Sequence[tuple[str, Notes]] = ()
-    skipped: int = 0
 
 
 def run(
@@ -64,24 +57,8 @@ def run(
     tasks = grouped([one for one in named if one not in large], cores)
     made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
     made += _in_parts(spark, large, attempt, options, sizes)
-    export.skipped = sum(one.skipped for one in made)
     export.commit(one.part for one in made)
     return made
-
-
-def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
-    """The captures of each task: as many tasks as run at a time, more where there is more than TASK_BYTES for each."""
-    size = sizes_of([files for _, files in captures])
-    share = min(-(-sum(size) // parallelism), TASK_BYTES)
-    tasks: list[list[Named]] = []
-    filled = share
-    for capture, bytes in zip(captures, size, strict=True):
-        if filled >= share:
-            tasks.append([])
-            filled = 0
-        tasks[-1].append(capture)
-        filled += bytes
-    return tasks
 
 
 # -- small captures
@@ -89,13 +66,13 @@ def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
 
 def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
     """All tables of these captures."""
-    part, skipped, notes = PartWriter(attempt), 0, list[tuple[str, Notes]]()
+    part, notes = PartWriter(attempt), list[tuple[str, Notes]]()
     for name, files in captures:
         odd = Notes()
         try:
             capture = attempt.capture(name, files)
             if capture is None:
-                skipped += 1
+                part.skip()
                 continue
             part.begin(capture)
             for page, told in told_of(pages(files, options)):
@@ -105,7 +82,7 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
         except UnreadableInput as error:
             part.fault(name, error)
         notes.append((name, odd))
-    return Written(part.close(), notes, skipped)
+    return Written(part.close(), notes)
 
 
 # -- large captures
@@ -123,7 +100,7 @@ def _in_parts(
     for (name, _), error in zip(named, hashed, strict=True):
         if isinstance(error, UnreadableInput):
             unread.fault(name, error)
-    made = [Written(skipped=hashed.count(None))]
+    made = [Written(Part(skipped=hashed.count(None)))]
     beside, lister = partial(_Share, attempt, captures), partial(_Bucket, attempt, captures)
     for capture, one in zip(
         captures, analysed(spark, [files for files, _ in known], options, sizes, beside, lister), strict=True

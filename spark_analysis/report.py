@@ -34,8 +34,8 @@ from kshark.registry import Registry
 from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
+from kshark.tables.captures import grouped
 from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
-from spark_analysis.export import grouped
 from spark_analysis.large import Analysed, analysed
 from spark_analysis.plan import Plan, Sizes, are_shared_out, located
 from spark_analysis.rows import Batches, batch_of, collected, read_all, results
@@ -146,7 +146,7 @@ def is_restricted(args: Namespace) -> bool:
 
 def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace, options: Options) -> Part:
     """`places` is where a worker finds the files, whatever its folder."""
-    source = Source(places, args, filtered(options, args), printing=False)
+    source = Source(places, args, filtered(options, args))
     reporting = Reporting(name, args, source.shows, source.tells)
     for page in source:
         reporting.page(page)

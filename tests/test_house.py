@@ -46,7 +46,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
-    ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
+    ("kshark.analysis", "kshark.run", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report",),
     ("kshark.parallel",),

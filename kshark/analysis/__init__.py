@@ -6,13 +6,12 @@ found.extend(analyzer.close())
 analyzer.summary()
 PackedSessions(analyzer.listed())  # of Analyzer(sessions=True)
 
-An Audit does the same and tells what the findings were found in, as `kshark check` does.
+kshark.run.Run does the same and has what the findings were found in, as `kshark check` does.
 """
 
 from __future__ import annotations
 
 from kshark.analysis.analyzer import APIS, Analyzer
-from kshark.analysis.audit import Audit
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.results.findings import in_packet_order
@@ -38,7 +37,6 @@ __all__ = [
     "REASONS",
     "RULES",
     "Analyzer",
-    "Audit",
     "Change",
     "Closing",
     "Coverage",

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from dissectors.topics import NAMING_APIS
-from kshark.analysis import RULES, Audit, Observed, PackedFindings, PackedSessions, Rule, RuleCoverage
+from kshark.analysis import RULES, Observed, Rule, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
-from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, close_to
+from kshark.cli.each import each
+from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.cli.telling import Early, Shown, tell
 from kshark.errors import UsageError
-from kshark.model import Event, Finding, Message
-from kshark.names import TopicNames
+from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
 from kshark.output.findings import Sort, Tally
 from kshark.output.sink import Sink
 from kshark.pipeline import JUDGED, Options
+from kshark.run import Run
 
 EXAMPLES = (
     "kshark check trace.pcap",
@@ -60,7 +58,6 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="open record batches, to count what is in them: rules 125 and 126"
     )
-    add_jobs(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
@@ -99,15 +96,10 @@ def add_fail_on(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    sink = Sink(sys.stdout)
     selection(args)  # what is asked for is right, before anything is read
     failing = fail_on(args)
     failed = False
-    for source in sources(args, filtered(options(args), args)):
-        if args.each and args.format == "text":
-            sink.text(f"== {source.title}\n")
-        told = _check(source, args, sink)
-        print_notes(source, heading=args.each)
+    for told in each(args, filtered(options(args), args), _check):
         failed = failed or bool(failing & told)
     return int(failed)
 
@@ -117,79 +109,38 @@ def options(args: Namespace) -> Options:
     return replace(JUDGED, records=args.records or JUDGED.records)
 
 
-class Checked(NamedTuple):
-    """What a check found in a capture: chosen findings, what was seen, names of the topics that they are about."""
+class Checking(Run):
+    """A check of one capture: its findings are those that were asked for."""
 
-    findings: PackedFindings
-    observed: Observed
-    topics: dict[str, str]
-
-
-class Checking:
-    """A check of one capture: takes its pages, and gives what they prove."""
-
-    def __init__(
-        self, args: Namespace, *, named: bool | None = None, sessions: bool = False, coverage: bool = False
-    ) -> None:
-        self._chosen = selection(args)
-        self._audit = Audit(registry(args), sessions=sessions, coverage=coverage)
-        self._found = PackedFindings()
-        #: Those that are over, after `close` all, where they were asked for.
-        self.sessions = PackedSessions()
-        self._resting = Resting(args)
-        self._names = TopicNames(registry(args))
-        #: Topics that findings are about, in their order.
-        self._about: dict[str, None] = {}
-        #: Who names topics, where names are shown: to people, unless told.
-        self._naming = NAMING_APIS if (args.format != "json" if named is None else named) else frozenset[int]()
+    def __init__(self, args: Namespace, *, named: bool, sessions: bool = False, coverage: bool = False) -> None:
+        chosen, self._resting = selection(args), Resting(args)
+        super().__init__(
+            registry(args),
+            shows=lambda finding: chosen(finding) and self._resting.shows(finding),
+            sessions=sessions,
+            coverage=coverage,
+            named=named,
+        )
 
     def page(self, page: list[Event]) -> list[Finding]:
         self._resting.add(page)
-        for event in page if self._naming else ():
-            if type(event) is Message and event.api_key in self._naming:
-                self._names.learn(event)
-        shown = self._shown(self._audit.page(page))
-        self.sessions.add(self._audit.listed())
-        return shown
-
-    @property
-    def topics(self) -> dict[str, str]:
-        """Names of the topics that findings are about, as far as they are known by now."""
-        known = self._names.known
-        return {topic_id: known[topic_id] for topic_id in self._about if topic_id in known}
-
-    def close(self) -> Checked:
-        self._shown(self._audit.close())
-        self.sessions.add(self._audit.listed())
-        return Checked(self._found, self._audit.observed, self.topics)
-
-    def _shown(self, proved: list[Finding]) -> list[Finding]:
-        shown = [finding for finding in proved if self._chosen(finding) and self._resting.shows(finding)]
-        self._found.add(shown)
-        self._about.update((finding.topic_id, None) for finding in shown if finding.topic_id is not None)
-        return shown
+        return super().page(page)
 
 
 def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     """Checks and prints; what of FAIL_ON it came to."""
     early = Early(source, args, sink) if source.is_pipe and not args.quiet else None
-    making = partial(Checking, coverage=asks_for_coverage(args))
-    if args.jobs > 1:
-        from kshark.cli import pipelined  # multiprocessing, 15 ms
-
-        checked = pipelined.checked(source, args, making)
-    else:
-        checking = making(args)
-        for page in source:
-            proved = checking.page(page)
-            if early is not None and proved:
-                early.tell(proved, checking.topics)
-        checked = checking.close()
-    rest, told = (None, frozenset[Sort]()) if early is None else (early.rest(checked.findings), early.sorts)
-    tally = tell(Shown(checked.findings, source), args, sink, checked.topics, rest, told)
+    checking = Checking(args, named=args.format != "json", coverage=asks_for_coverage(args))
+    for page in source:
+        proved = checking.page(page)
+        if early is not None and proved:
+            early.tell(proved, checking.topics)
+    checking.close()
+    rest, told = (None, frozenset[Sort]()) if early is None else (early.rest(checking.findings), early.sorts)
+    tally = tell(Shown(checking.findings, source), args, sink, checking.topics, rest, told)
     source.notes.leave_out(judged(tally.codes))
-    verdict(tally, checked.observed, args, sink, source.name if args.each else None)
-    return came_to(tally, checked.observed, args)
+    verdict(tally, checking.observed, args, sink, source.name if args.each else None)
+    return came_to(tally, checking.observed, args)
 
 
 def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:

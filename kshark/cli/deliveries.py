@@ -12,9 +12,10 @@ from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
 from kshark.api_keys import PRODUCE
 from kshark.cli.apis import registry
+from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.period import time_of
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
@@ -60,16 +61,12 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    sink = Sink(sys.stdout)
     if args.at is not None:
         _moment(args.at, 0)
     of_one = args.offset is not None  # dead letters say in their headers which record they are
     options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
-    for source in sources(args, options):
-        if args.each and args.format == "text":
-            sink.text(f"== {source.title}\n")
-        _show(source, args, sink)
-        print_notes(source, heading=args.each)
+    for _ in each(args, options, _show):
+        pass
     return 0
 
 

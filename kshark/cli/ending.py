@@ -19,6 +19,14 @@ _CLOSED_PIPE: Final = 141
 _INTERRUPTED: Final = 130
 
 
+class Stopped(Exception):
+    """The command has ended in another process, which printed why."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], str | None] | None = None) -> int:
     """Runs a command and returns its exit code. `foreign` has a sentence for an exception of somebody else's, or
     None."""
@@ -32,6 +40,8 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         if sys.stdout is None:
             raise UsageError("standard output is closed; let it go to a file, or to /dev/null")
         return run()
+    except Stopped as stopped:
+        return stopped.code
     except Error as error:
         sentence = str(error)
     except BrokenPipeError:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kshark.capture.captures import need_captures
-from kshark.cli.parser import Parser, add_captures, add_jobs, add_payload
+from kshark.cli.each import captures_of, shared_out
+from kshark.cli.parser import Parser, add_captures, add_payload
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source, print_notes
 from kshark.cli.tls import said_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
@@ -19,10 +23,11 @@ from kshark.output.local_folder import local_folder
 from kshark.output.units import counted, safe
 from kshark.pipeline import Options
 from kshark.records import Opening
+from kshark.tables.captures import Named, grouped
 
 if TYPE_CHECKING:
     from kshark.output.export import Export
-    from kshark.output.parquet_part import PartWriter
+    from kshark.output.parquet_part import Attempt, Part, PartWriter
 
 EXAMPLES = (
     "kshark export trace.pcap -o tables",
@@ -47,7 +52,6 @@ def arguments(parser: Parser) -> None:
         "all share sessions",
     )
     add_payload(parser)
-    add_jobs(parser)
 
 
 def add_folder(parser: Parser) -> None:
@@ -88,19 +92,18 @@ def run(args: Namespace) -> int:
     wanted = display_filter(args)
     opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = (opened or "headers") if args.records else "checked"
-    captures = list(
-        sources(args, Options(records=opening, payload=args.payload, embedded=True, secrets=args.secrets), raising=True)
-    )
-    need_captures([file for source in captures for file in source.files])
+    options = Options(records=opening, payload=args.payload, embedded=True, secrets=args.secrets)
+    captures = captures_of(args)
+    need_captures([*chain.from_iterable(captures)])
     with folder_of(args, options_of(args)) as export:
-        named = zip(export.names([source.files for source in captures]), captures, strict=True)
-        alone = len(captures) == 1
-        if args.jobs > 1:
-            from kshark.cli.pipelined import exported  # multiprocessing, 15 ms
-
-            exported(export, named, args, alone=alone)
-        else:
-            _write_all(export, named, args, alone=alone)
+        named = [*zip(export.names(captures), captures, strict=True)]
+        groups = [named] if args.jobs == 1 else grouped(named, args.jobs)
+        items = (("a capture of " + " to ".join(sorted({group[0][0], group[-1][0]})), group) for group in groups)
+        work = partial(_group, args, options, export.attempt, only=len(captures) == 1)
+        with closing(shared_out(args, work, items, captures)) as made:
+            parts = chain.from_iterable(made)
+            for commit in [[*parts]] if export.mode == "replace" else ([part] for part in parts):
+                export.commit(commit)
     return close(export, args, "kshark")
 
 
@@ -156,29 +159,41 @@ def _summary(export: Export) -> str:
     )
 
 
-def _write_all(export: Export, captures: Iterable[tuple[str, Source]], args: Namespace, *, alone: bool) -> None:
-    """`alone`: there is one capture, and what cannot be read of it leaves the tables as they were."""
+def _group(
+    args: Namespace, options: Options, attempt: Attempt, captures: Sequence[Named], *, only: bool, alone: bool
+) -> Iterable[Part]:
+    """The parts with these captures; as a list where another process waits for them."""
+    parts = _parts(args, options, attempt, captures, only=only, alone=alone)
+    return parts if alone else [*parts]
+
+
+def _parts(
+    args: Namespace, options: Options, attempt: Attempt, captures: Sequence[Named], *, only: bool, alone: bool
+) -> Iterator[Part]:
+    """Write the tables of these captures: one part where it replaces all others, else several that can be committed one
+    by one. What cannot be read of the `only` capture leaves the tables as they were."""
     from kshark.output.parquet_part import PartWriter
 
     wanted = display_filter(args)
-    part = PartWriter(export.attempt, wanted)
-    for name, source in captures:
+    part = PartWriter(attempt, wanted)
+    for name, files in captures:
+        source = Source(files, args, options, progress=alone, leaves_out=len(files) > 1)
         try:
-            capture = export.attempt.capture(name, source.files)
+            capture = attempt.capture(name, files)
             if capture is None:
-                export.skipped += 1
+                part.skip()
                 continue
             part.begin(capture)
             _write(source, part, args)
         except UnreadableInput as error:
-            if alone:
+            if only:
                 raise
             part.fault(name, error)
         print_notes(source, heading=args.each)
-        if export.mode != "replace" and part.is_large:
-            export.commit([part.close()])
-            part = PartWriter(export.attempt, wanted)
-    export.commit([part.close()])
+        if args.mode != "replace" and part.is_large:
+            yield part.close()
+            part = PartWriter(attempt, wanted)
+    yield part.close()
 
 
 def _write(source: Source, part: PartWriter, args: Namespace) -> None:

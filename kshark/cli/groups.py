@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from dataclasses import replace
 
 from dissectors.topics import NAMING_APIS
 from kshark.api_keys import API_VERSIONS
+from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.groups import APIS, GroupKey, Groups
 from kshark.model import Exchange
 from kshark.output.groups import group_lines, total_line
@@ -39,13 +39,9 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    sink = Sink(sys.stdout)
     read = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
-    for source in sources(args, replace(filtered(read, args), records=False)):
-        if args.each and args.format == "text":
-            sink.text(f"== {source.title}\n")
-        _show(source, args, sink)
-        print_notes(source, heading=args.each)
+    for _ in each(args, replace(filtered(read, args), records=False), _show):
+        pass
     return 0
 
 

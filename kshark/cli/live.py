@@ -6,10 +6,9 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kshark.analysis import Audit
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import (
     add_coverage,
@@ -37,6 +36,7 @@ from kshark.output.troubles import Troubles
 from kshark.output.units import counted
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
+from kshark.run import Run
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
@@ -133,10 +133,14 @@ class _Talk:
         self._left: int | None = args.count
         self._write = write
         self._names = names
-        self._chosen = selection(args)
-        self._resting = Resting(args)
+        chosen, self._resting = selection(args), Resting(args)
         self._failing = fail_on(args)
-        self._audit = Audit(registry(args), coverage=asks_for_coverage(args))
+        self._run = Run(
+            registry(args),
+            shows=lambda finding: chosen(finding) and self._resting.shows(finding),
+            keeps=False,
+            coverage=asks_for_coverage(args),
+        )
         self._tally = Tally()
         self._troubles = Troubles()
 
@@ -147,23 +151,18 @@ class _Talk:
             if isinstance(event, Message) and self._resting.passes(event) and self._left != 0:
                 waiting.append(event)
                 self._left = None if self._left is None else self._left - 1
-            found = list(filter(self._shows, self._audit.page([event])))
-            if found:
+            if found := self._run.page([event]):
                 self._messages(waiting)
                 waiting = []
                 self._findings(found)
         self._messages(waiting)
         self.enough = self._left == 0
 
-    def _shows(self, finding: Finding) -> bool:
-        return self._chosen(finding) and self._resting.shows(finding)
-
     def _messages(self, messages: list[Message]) -> None:
         if messages and not self._args.quiet:
             self._write(messages)
 
-    def _findings(self, found: Iterable[Finding]) -> None:
-        found = list(found)
+    def _findings(self, found: Sequence[Finding]) -> None:
         for finding in found:
             self._tally.add(finding)
             self._troubles.add(finding)
@@ -171,8 +170,8 @@ class _Talk:
 
     def close(self) -> bool:
         """The last findings, who is in trouble, and the verdict; whether it came to what `--fail-on` names."""
-        self._findings(filter(self._shows, self._audit.close()))
+        self._findings(self._run.close())
         if self._args.format == "text":
             self._sink.lines(self._troubles.lines(self._sink.width))
-        verdict(self._tally, self._audit.observed, self._args, self._sink)
-        return bool(self._failing & came_to(self._tally, self._audit.observed, self._args))
+        verdict(self._tally, self._run.observed, self._args, self._sink)
+        return bool(self._failing & came_to(self._tally, self._run.observed, self._args))

@@ -74,6 +74,13 @@ def add_captures(parser: Parser) -> None:
         "-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same, as tshark spells it"
     )
     parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    parser.add_argument(
+        "--jobs",
+        type=jobs,
+        default=1,
+        metavar="N",
+        help="with --each: N processes (auto: one a core) read a capture each; the output is the same to the byte",
+    )
     add_restrictions(parser)
     add_tls_keys(parser)
     add_dissectors(parser)
@@ -94,17 +101,6 @@ def add_restrictions(parser: Parser) -> None:
         default=[],
         metavar="tcp.port==N,kafka",
         help="port N is Kafka, whatever it looks like",
-    )
-
-
-def add_jobs(parser: Parser) -> None:
-    """`--jobs`."""
-    parser.add_argument(
-        "--jobs",
-        type=jobs,
-        default=1,
-        metavar="N",
-        help="decode in N processes (auto: one a core); the output is the same to the byte",
     )
 
 

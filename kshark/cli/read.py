@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING
 from dissectors.topics import NAMING_APIS
 from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.cli.apis import registry
-from kshark.cli.parser import Parser, add_captures, add_format, add_jobs, add_payload, count
+from kshark.cli.each import each
+from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
 from kshark.cli.shown import add_filter, display_filter, fields, filtered, with_needs
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
@@ -59,28 +59,13 @@ def arguments(parser: Parser) -> None:
     add_filter(parser, "only messages that pass")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
     add_payload(parser)
-    add_jobs(parser)
 
 
 def run(args: Namespace) -> int:
-    sink = Sink(sys.stdout)
-    printer = printing(args, sink)
-    for source in sources(args, options(args), printing=True):
-        if args.each and args.format == "text" and not args.quiet:
-            sink.text(f"== {source.title}\n")
-        if args.jobs > 1 and _can_be_shared(args):
-            _print_of_many(source, args, sink)
-        else:
-            _print(source, args, printer(source.names))
-        print_notes(source, heading=args.each)
+    printing(args, Sink(sys.stdout))  # what is asked for is right, before anything is read
+    for _ in each(args, options(args), _print, printing=True, headings=not args.quiet):
+        pass
     return 0
-
-
-def _can_be_shared(args: Namespace) -> bool:
-    """`-c` stops in the middle of what others would be doing; columns of lines are as wide as what passed before, which
-    bodies decide."""
-    wanted = display_filter(args)
-    return args.count is None and (wanted is None or not wanted.needs.bodies or args.format != "text" or args.verbose)
 
 
 def options(args: Namespace) -> Options:
@@ -103,8 +88,8 @@ def options(args: Namespace) -> Options:
     return read if args.records else replace(read, records=False)
 
 
-def _print(source: Source, args: Namespace, write: Print) -> None:
-    left, wanted = args.count, display_filter(args)
+def _print(source: Source, args: Namespace, sink: Sink) -> None:
+    left, wanted, write = args.count, display_filter(args), printing(args, sink)(source.names)
     for page in source:
         messages = [event for event in page if type(event) is Message]
         if args.since:
@@ -123,17 +108,8 @@ def _print(source: Source, args: Namespace, write: Print) -> None:
             return
 
 
-def _print_of_many(source: Source, args: Namespace, sink: Sink) -> None:
-    from kshark.cli.jobs import printed  # multiprocessing, 15 ms
-
-    with closing(printed(source, args, sink, printing)) as batches:
-        for data in batches:
-            sink.bytes(data)
-
-
-def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> Callable[[TopicNames | None], Print]:
-    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own. `lines`: they are made
-    already."""
+def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print]:
+    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own."""
     if args.fields and args.format != "fields":
         raise UsageError("-e needs -T fields")
     known = registry(args)
@@ -154,7 +130,7 @@ def printing(args: Namespace, sink: Sink, lines: MessageLines | None = None) -> 
         case _:
             from kshark.output.lines import MessageLines
 
-            return lambda names: partial(_lines, sink, lines or MessageLines(known, sink.width, names))
+            return lambda names: partial(_lines, sink, MessageLines(known, sink.width, names))
 
 
 def _are_attributes(names: Sequence[str]) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.apis import registry
 from kshark.cli.check import EXIT_CODES, add_selection, selection, verdict
+from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.source import print_notes, sources
+from kshark.cli.source import Source, name_of
 from kshark.errors import UsageError
 from kshark.output.local_folder import local_folder
 from kshark.output.sink import Sink
@@ -44,17 +47,23 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     folder = usable(args)
-    from kshark.cli.reporting import OPTIONS, Reporting
+    from kshark.cli.reporting import OPTIONS
 
-    captures = list(sources(args, filtered(OPTIONS, args)))
+    captures = captures_of(args)
     writing = Writing(folder, args)
-    for name, source in zip(capture_names([source.files for source in captures]), captures, strict=True):
-        reporting = Reporting(name, args, source.shows, source.tells)
-        for page in source:
-            reporting.page(page)
-        writing.add(reporting.close(source.files, source.locate), source.name if args.each else None)
-        print_notes(source, heading=args.each)
+    show = partial(_part, capture_names(captures))
+    for part in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
+        writing.add(part, name_of(part.origin.files) if args.each else None)
     return writing.close()
+
+
+def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Part:
+    from kshark.cli.reporting import Reporting
+
+    reporting = Reporting(names[source.number], args, source.shows, source.tells)
+    for page in source:
+        reporting.page(page)
+    return reporting.close(source.files, source.locate)
 
 
 def usable(args: Namespace) -> Path:

@@ -63,8 +63,9 @@ class Reporting:
 
     def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
         """The part; `locate` tells which of several files a packet is in."""
-        checked = self._checking.close()
-        for session in self._checking.sessions:
+        checked = self._checking
+        checked.close()
+        for session in checked.sessions:
             if session.closed is None or self._tells is None or self._tells(session.closed.time_ns):
                 self._collector.session(session)
         origin = Origin(self._name, files, locate, checked.topics)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from kshark.analysis import APIS, Analyzer, PackedSessions, ShareSession
+from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.resting import Packets
 from kshark.cli.shown import add_filter, display_filter, filtered
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.model import Exchange
 from kshark.output.sessions import session_lines, steps_lines, total_line
 from kshark.output.sink import Sink
@@ -40,12 +41,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    sink = Sink(sys.stdout)
-    for source in sources(args, filtered(Options(records=False, bodies=APIS), args)):
-        if args.each and args.format == "text":
-            sink.text(f"== {source.title}\n")
-        _show(source, args, sink)
-        print_notes(source, heading=args.each)
+    for _ in each(args, filtered(Options(records=False, bodies=APIS), args), _show):
+        pass
     return 0
 
 

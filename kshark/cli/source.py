@@ -3,7 +3,6 @@ meanwhile."""
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from argparse import Namespace
@@ -12,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
-from kshark.capture.captures import Captures, expand
+from kshark.capture.captures import Captures
 from kshark.capture.files import is_pipe
 from kshark.capture.merge import LeftOut
 from kshark.capture.numbering import Locate, place
@@ -50,6 +49,11 @@ if TYPE_CHECKING:
 _REDRAW_S: Final = 0.2
 
 
+def name_of(files: Sequence[str]) -> str:
+    """Return the name of a capture."""
+    return told(files[0]) if len(files) == 1 else f"{len(files)} files"
+
+
 class Source:
     """One capture, of one file or several: iterate over its pages once, then read `notes`."""
 
@@ -59,12 +63,16 @@ class Source:
         args: Namespace,
         options: Options,
         *,
-        printing: bool,
-        left_out: LeftOut | None = None,
+        number: int = 0,
+        progress: bool = False,
+        leaves_out: bool = False,
     ) -> None:
-        """`left_out` is told of a file that cannot be read, or not to its end; without it that is raised."""
+        """`number`: its place among the captures of the command, from 0. `progress`: how far reading has come may be
+        shown. `leaves_out`: a file that cannot be read, or not to its end, is named and left out; else that is
+        raised."""
         self.files = files
-        self.name = told(files[0]) if len(files) == 1 else f"{len(files)} files"
+        self.number = number
+        self.name = name_of(files)
         #: The same for people.
         self.title = safe(self.name)
         self.notes = Notes()
@@ -75,9 +83,9 @@ class Source:
         self.locate: Locate | None = None
         self._registry = registry(args)
         self._args = args
-        self._left_out = left_out
+        self._left_out: LeftOut | None = partial(leave_out, args) if leaves_out else None
         self._period = Period(args.since, args.until)
-        self._progress = Progress(while_printing=printing)
+        self._progress = Progress(progress)
 
     def place(self, findings: Iterable[Finding]) -> None:
         """Of several files: which of them each finding's witnesses are in."""
@@ -91,7 +99,7 @@ class Source:
 
     def shows(self, what: Event | Told) -> bool:
         """Whether it happened behind `--since`; openings and closings of connections are always told."""
-        return is_shown(what, self.begin_ns)
+        return _is_shown(what, self.begin_ns)
 
     def tells(self, time_ns: int) -> bool:
         """Whether that moment lies behind `--since`."""
@@ -161,7 +169,7 @@ class Source:
         return page
 
 
-def is_shown(what: Event | Told, begin_ns: int) -> bool:
+def _is_shown(what: Event | Told, begin_ns: int) -> bool:
     """Whether it happened from then on; openings and closings of connections are always told, sessions unless they had
     ended."""
     match what:
@@ -182,8 +190,8 @@ def is_shown(what: Event | Told, begin_ns: int) -> bool:
 class Progress:
     """One line on a terminal's stderr while nothing else is printed there; nothing in a pipe."""
 
-    def __init__(self, *, while_printing: bool) -> None:
-        self._on = sys.stderr.isatty() and not (while_printing and sys.stdout.isatty())
+    def __init__(self, on: bool) -> None:
+        self._on = on and sys.stderr.isatty()
         self._next = time.monotonic() + 2 * _REDRAW_S
         self._drawn = False
 
@@ -201,22 +209,7 @@ class Progress:
             self._drawn = False
 
 
-def sources(args: Namespace, options: Options, *, printing: bool = False, raising: bool = False) -> Iterator[Source]:
-    """The captures that a command is to read: all files as one, or with `--each` one after the other.
-
-    `printing`: the command prints while it reads. `raising`: who reads a capture is told what cannot be read of it, by
-    UnreadableInput; else one of several is left out. Raises UsageError where none is named, UnreadableInput where there
-    is none."""
-    gc.freeze()
-    left_out = partial(_leave_out, args)
-    files = [str(path) for path in expand([*args.files, *args.more_files], left_out)]
-    several = left_out if len(files) > 1 else None
-    for group in [[file] for file in files] if args.each else [files]:
-        own = None if raising and len(group) == 1 else several
-        yield Source(group, args, options, printing=printing and not args.quiet, left_out=own)
-
-
-def _leave_out(args: Namespace, error: UnreadableInput) -> None:
+def leave_out(args: Namespace, error: UnreadableInput) -> None:
     """One of several files cannot be read: it is named, and the exit code says so, when nothing worse was found."""
     args.unread = True
     print(f"kshark: {safe(str(error))}; the rest is read", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,9 +11,10 @@ from msgspec.structs import asdict
 from kshark.analysis.results.statistics import Statistics
 from kshark.api_keys import API_VERSIONS
 from kshark.cli.apis import registry
-from kshark.cli.parser import Parser, add_captures, add_format, add_jobs
+from kshark.cli.each import each
+from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered, only_passing
-from kshark.cli.source import Source, print_notes, sources
+from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.flows import FlowCounting
 from kshark.metrics import APIS, ListedMetrics, ShareCounting, listed
@@ -58,7 +58,6 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="share groups instead: KIP-932's metrics of each group, member and partition, and who gets nothing",
     )
-    add_jobs(parser)
 
 
 def _options(args: Namespace, wanted: Filter | None) -> Options:
@@ -73,19 +72,14 @@ def _options(args: Namespace, wanted: Filter | None) -> Options:
 def run(args: Namespace) -> int:
     if args.verbose and not args.flows:
         raise UsageError("-V shows the directions of connections; write stats --flows -V")
-    if args.jobs > 1 and not args.share:
-        raise UsageError("--jobs counts share groups; write stats --share --jobs 2")
-    sink = Sink(sys.stdout)
-    wanted = display_filter(args)
-    for source in sources(args, filtered(_options(args, wanted), args)):
-        if args.each and args.format == "text":
-            sink.text(f"== {source.title}\n")
-        (_share if args.share else _flows if args.flows else _all)(source, args, wanted, sink)
-        print_notes(source, heading=args.each)
+    show = _share if args.share else _flows if args.flows else _all
+    for _ in each(args, filtered(_options(args, display_filter(args)), args), show):
+        pass
     return 0
 
 
-def _all(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> None:
+def _all(source: Source, args: Namespace, sink: Sink) -> None:
+    wanted = display_filter(args)
     statistics = Statistics(registry(args))
     connections: set[int] = set()
     for page in source:
@@ -104,8 +98,8 @@ class _ShareCounting:
     Sessions and records in flight are those of the whole capture, whatever the filter and the period: what is counted
     is what passes."""
 
-    def __init__(self, args: Namespace, source: Source | None = None) -> None:
-        """`source`: whose period is counted; without one all is."""
+    def __init__(self, args: Namespace, source: Source) -> None:
+        """`source`: its period is counted."""
         self._wanted, self._source = display_filter(args), source
         self._names = TopicNames(registry(args))
         self._counting = ShareCounting(self._names, self._counts)
@@ -118,31 +112,26 @@ class _ShareCounting:
 
     def _counts(self, what: Event | int) -> bool:
         if isinstance(what, int):
-            return self._source is None or self._source.tells(what)
+            return self._source.tells(what)
         passes = self._wanted is None or not isinstance(what, Exchange) or self._wanted.takes(what)
-        return passes and (self._source is None or self._source.shows(what))
+        return passes and self._source.shows(what)
 
 
-def _share(source: Source, args: Namespace, _: Filter | None, sink: Sink) -> None:
-    if args.jobs > 1 and args.since is None:  # when a period begins only whoever reads the capture knows
-        from kshark.cli import pipelined  # multiprocessing, 15 ms
-
-        found = pipelined.checked(source, args, _ShareCounting)
-    else:
-        counting = _ShareCounting(args, source)
-        for page in source:
-            counting.page(page)
-        found = counting.close()
+def _share(source: Source, args: Namespace, sink: Sink) -> None:
+    counting = _ShareCounting(args, source)
+    for page in source:
+        counting.page(page)
+    found = counting.close()
     if args.format == "json":
         sink.json([{"file": source.name, **asdict(found)} if args.each else found])
     else:
         sink.lines(metric_lines(found, sink.width))
 
 
-def _flows(source: Source, args: Namespace, wanted: Filter | None, sink: Sink) -> None:
+def _flows(source: Source, args: Namespace, sink: Sink) -> None:
     """Connections are told whole, if anything happened on them behind `--since`; with a filter those with an exchange
     that passes."""
-    counting, chosen = FlowCounting(), set[int]()
+    wanted, counting, chosen = display_filter(args), FlowCounting(), set[int]()
 
     def counted() -> Iterator[list[Event]]:
         for batch in source.framed():

@@ -1,8 +1,7 @@
 """Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors."""
 
-from kshark.exchange.connection import FlowState
 from kshark.exchange.decoding import Decoders
 from kshark.exchange.stage import ExchangeStage
 from kshark.exchange.witness import BodyWitness
 
-__all__ = ["BodyWitness", "Decoders", "ExchangeStage", "FlowState"]
+__all__ = ["BodyWitness", "Decoders", "ExchangeStage"]

@@ -1,45 +1,18 @@
-"""What must be known of a connection to understand its next frame, and that as values which another process can go on
-from."""
+"""What must be known of a connection to understand its next frame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
-
-from msgspec import UNSET
+from typing import Final
 
 from kshark.api_keys import API_VERSIONS
-from kshark.exchange.decoding import Decoders
 from kshark.exchange.offer import is_offered
 from kshark.exchange.open_requests import ByCorrelationId, Open
-from kshark.model import Closed, Flow, Message
+from kshark.model import Closed, Flow
 
-#: Of a request that waits, what its answer needs.
-_what_waits: Final = attrgetter(
-    "packet", "packets", "time_ns", "api_key", "version", "correlation_id", "client_id", "size"
-)
 #: How long clients wait for an answer, unless configured (request.timeout.ms).
 _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
-
-
-class FlowState(NamedTuple):
-    """A connection between two of its frames, as values that can be sent.
-
-    `open`: of each request without an answer, the message's packet, packets, time_ns, api_key, version, correlation_id,
-    client_id, size, its body where that is a dict, and whose it is. The rest is as in Connection."""
-
-    client: str
-    broker: str
-    open: list[tuple[Any, ...]]
-    one_way: list[int]
-    raw: bool
-    raw_open: int
-    answers_lost: bool
-    is_early: bool
-    offered: bytes
-    authenticated: bool | None
 
 
 @dataclass(slots=True, eq=False)  # a struct takes longer to change
@@ -95,37 +68,3 @@ class Connection:
             yield "VERSION_NOT_ADVERTISED", f", version {version}"
         if self.authenticated is False and request.decoder.sasl is None and key != API_VERSIONS:
             yield "SASL_SEQUENCE", ""
-
-    @property
-    def state(self) -> FlowState:
-        waiting = [
-            (*_what_waits(request.message), _plain(request.message.body), request.owner) for request in self.open
-        ]
-        return FlowState(
-            self.client, self.broker, waiting, self.one_way[:], self.raw, self.raw_open, self.answers_lost,
-            self.is_early,
-            self.offered, self.authenticated,
-        )  # fmt: skip
-
-
-def resumed(flow: Flow, at: FlowState, decoders: Decoders) -> Connection:
-    """The connection in that state."""
-    highest = max((request[5] for request in at.open), default=-1 << 31)
-    known = Connection(
-        flow, at.client, at.broker, [], highest, at.one_way, at.raw, at.raw_open, at.answers_lost, at.is_early,
-        at.offered, at.authenticated, len(at.open),
-    )  # fmt: skip
-    for number, (packet, packets, time_ns, key, version, correlation_id, client_id, size, body, owner) in enumerate(
-        at.open
-    ):
-        decoder = decoders[key << 16 | version & 0xFFFF]
-        message = Message(
-            packet, packets, time_ns, flow.id, at.client, at.broker, "request", key, decoder.name, version,
-            correlation_id, client_id, UNSET, UNSET, size, body,
-        )  # fmt: skip
-        known.open.append(Open(message, decoder, correlation_id, owner, number))
-    return known
-
-
-def _plain(body: Any) -> Any:
-    return body if type(body) is dict else UNSET

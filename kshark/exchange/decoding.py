@@ -72,9 +72,7 @@ class Decoder(msgspec.Struct, eq=False):
     #: The error code of an answer in another layout: the version was refused.
     fell_back: int | None = None
     sasl: Sasl | None = None
-    #: Which of the group and the member the request names, where it is read, and reads them of it: its answer is
-    #: theirs.
-    owner: tuple[str, ...] = ()
+    #: Reads the group and the member that a request names: its answer is theirs.
     whose: Callable[[Any], Owner] | None = None
     #: An answer may name them itself.
     names_owner: bool = False
@@ -141,7 +139,6 @@ class Decoders(dict[int, Decoder]):
             early_access,
             None if api.fallback is None else api.fallback[0],
             api.sasl,
-            owner,
             owner_reader(owner),
             any(field.name in OWNER for field in api.response.root.fields),
             not wanted,

@@ -33,9 +33,7 @@ def owner_reader(names: tuple[str, ...]) -> Callable[[Any], Owner] | None:
 
 
 def owner_of(body: Any) -> Owner:
-    """Whose a request is, by its body, or by a dict with some of its fields."""
-    if type(body) is dict:
-        return body.get("group_id"), body.get("member_id")
+    """Whose a request is, by its body."""
     return getattr(body, "group_id", None), getattr(body, "member_id", None)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.exchange.connection import Connection, FlowState, resumed
+from kshark.exchange.connection import Connection
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import Offers
 from kshark.exchange.open_requests import Open
@@ -70,17 +70,6 @@ class ExchangeStage:
         connection = self._connections.get(gap.flow.id)
         if connection is not None and gap.side != gap.flow.client_side:
             connection.answers_lost = True
-
-    def state_of(self, flow: int) -> FlowState | None:
-        """The flow's state now; None before its first frame and after its end."""
-        known = self._connections.get(flow)
-        if known is None:
-            return None
-        return known.state
-
-    def resume(self, states: Iterable[tuple[Flow, FlowState]]) -> None:
-        """These flows continue as if their earlier frames had come here; all others are new."""
-        self._connections = {flow.id: resumed(flow, at, self._decoders) for flow, at in states}
 
     def _take_page(self) -> list[Event]:
         self._records.fill()

@@ -2,6 +2,5 @@
 and exchange."""
 
 from kshark.framing.stage import Framing
-from kshark.framing.timeline import apart, joined
 
-__all__ = ["Framing", "apart", "joined"]
+__all__ = ["Framing"]

@@ -96,7 +96,7 @@ class Export:
         self.rows = Counter[str]()
         #: What was said of captures that could not be read.
         self.faults: list[str] = []
-        #: Captures that were left out since they are there; whoever reads them counts.
+        #: Captures that were left out since they are there.
         self.skipped = 0
 
     def names(self, captures: Sequence[Sequence[str]]) -> list[str]:
@@ -129,6 +129,7 @@ class Export:
         self.rows.update(dict.fromkeys(self._wanted, 0))
         self.rows.update(_rows(files))
         self.faults += [fault for part in parts for fault in part.faults]
+        self.skipped += sum(part.skipped for part in parts)
 
     @property
     def _wanted(self) -> list[str]:

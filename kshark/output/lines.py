@@ -47,27 +47,18 @@ class MessageLines:
         self._padded_ends: dict[tuple[str, str, str], str] = {}
         self._begun: dict[tuple[Any, Any, str, type], Begun] = {}
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Of the columns; set by a process that prints lines between those of others."""
-        return self._number, self._client, self._broker, self._api
-
-    @widths.setter
-    def widths(self, widths: tuple[int, ...]) -> None:
-        if widths != self.widths:
-            self._number, self._client, self._broker, self._api = widths
-            self._forget()
-
-    def measure(self, message: Message) -> tuple[int, ...]:
-        """The widths of the columns after this message; its body is not needed."""
+    def _measure(self, message: Message) -> None:
+        """Make the columns as wide as this message needs."""
         api = min(len(_api(message)), _API_WIDTH) if isinstance(message.version, int) else 0
-        self.widths = (
+        widths = (
             max(self._number, len(str(message.packet))),
             max(self._client, len(message.client)),
             max(self._broker, len(message.broker)),
             max(self._api, api),
         )
-        return self.widths
+        if widths != (self._number, self._client, self._broker, self._api):
+            self._number, self._client, self._broker, self._api = widths
+            self._forget()
 
     def text(self, messages: Iterable[Message]) -> str:
         """The messages' lines without styles and limit of width, as a pipe gets them."""
@@ -100,7 +91,7 @@ class MessageLines:
 
     def _begin(self, message: Message) -> tuple[str, Begun]:
         """Addresses and API, padded to the width their columns have from this message on, and the items of its body."""
-        self.measure(message)
+        self._measure(message)
         if len(self._padded_ends) >= _KEPT or len(self._begun) >= _KEPT:
             self._forget()
         ends = plain(self._ends(message))
@@ -114,7 +105,7 @@ class MessageLines:
         self._begun.clear()
 
     def of(self, message: Message) -> Line:
-        self.measure(message)
+        self._measure(message)
         line: Line = [
             (str(message.packet).rjust(self._number) + " ", DIM),
             (clock(message.time_ns, 3 if self._narrow else 6) + " ", DIM),

@@ -50,12 +50,13 @@ class Attempt:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Complete files, the captures that were read, and what was said of others: small and plain, to be sent to whoever
-    commits it."""
+    """Complete files, the captures that were read, and what was said of others; how many were left out since they are
+    there. Small and plain, to be sent to whoever commits it."""
 
     files: list[PartFile] = []
     captures: list[Capture] = []
     faults: list[str] = []
+    skipped: int = 0
 
 
 class PartWriter:
@@ -70,6 +71,7 @@ class PartWriter:
         self._files = attempt.files()
         self._captures: list[Capture] = []
         self._faults: dict[str, str] = {}
+        self._skipped = 0
         takes = None if wanted is None else wanted.takes
         self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes, asking=asking)
 
@@ -81,6 +83,10 @@ class PartWriter:
             self._files.add(self._rows.rest(), self._rows.names)
         self._captures.append(capture)
         self._rows.begin(capture.name)
+
+    def skip(self) -> None:
+        """A capture is left out: its rows are there already."""
+        self._skipped += 1
 
     def page(self, events: Iterable[Event | Told]) -> None:
         self._files.add(self._rows.page(events), self._rows.names)
@@ -106,4 +112,4 @@ class PartWriter:
         """Ends the files."""
         self._files.add(self._rows.rest(), self._rows.names)
         files = without(self._attempt.staging, self._files.close(), self._faults)
-        return Part(files, self._captures, [*self._faults.values()])
+        return Part(files, self._captures, [*self._faults.values()], self._skipped)

@@ -1,4 +1,4 @@
-"""Names of captures in the tables."""
+"""Captures in the tables: their names, and groups of them that one task writes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from itertools import count
 from pathlib import PurePath
+from typing import Final
 
+from kshark.capture.files import sizes_of
 from kshark.capture.paths import parted
+
+#: A capture's name and its files.
+Named = tuple[str, Sequence[str]]
+#: A task is given about so many bytes of small captures, so that they share files.
+TASK_BYTES: Final = 512 << 20
 
 
 def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset()) -> list[str]:
@@ -43,3 +50,18 @@ def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset
         found.append(next(one for one in numbered if one not in used))
         used.add(found[-1])
     return found
+
+
+def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
+    """The captures of each task: as many tasks as run at a time, more where there is more than TASK_BYTES for each."""
+    size = sizes_of([files for _, files in captures])
+    share = min(-(-sum(size) // parallelism), TASK_BYTES)
+    tasks: list[list[Named]] = []
+    filled = share
+    for capture, bytes in zip(captures, size, strict=True):
+        if filled >= share:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(capture)
+        filled += bytes
+    return tasks

@@ -129,10 +129,8 @@ def test_chosen_rules_alone_are_told_of_the_whole_capture(kshark: Run, trace: Pa
     assert never(selected) == ["STATE_LOST"]
 
 
-def test_processes_count_the_same(kshark: Run) -> None:
-    captured = CAPTURES / "adv-members.pcap"
-    one, two = (kshark("check", captured, "-q", "--coverage", "--jobs", jobs) for jobs in (1, 2))
-    assert one.out == two.out
+def test_rules_are_counted(kshark: Run) -> None:
+    one = kshark("check", CAPTURES / "adv-members.pcap", "-q", "--coverage")
     assert rows(one.lines)["BATCH_CRC"][2] == "7"
     assert rows(one.lines)["HEARTBEAT_AFTER_LEAVE"] == ["100", "client", "25", "20", "1", "1", "3"]
 

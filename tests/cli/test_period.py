@@ -95,7 +95,7 @@ def test_findings_of_a_period_are_those_of_the_whole_capture(kshark: Run) -> Non
 
 @pytest.mark.parametrize(
     "way",
-    [("check",), ("sessions",), ("stats",), ("read",), ("read", "--jobs", "2"), ("check", "-T", "json")],
+    [("check",), ("sessions",), ("stats",), ("read",), ("check", "-T", "json")],
     ids=" ".join,
 )
 @pytest.mark.parametrize(

@@ -86,9 +86,7 @@ def test_for_people_the_first_of_each_sort_is_told_at_once(kshark: Run) -> None:
 
 
 @pytest.mark.sweep(quick=1)
-@pytest.mark.parametrize(
-    "words", [("sessions",), ("stats",), ("read", "-T", "json"), ("check", "-q", "--jobs", "2")], ids=" ".join
-)
+@pytest.mark.parametrize("words", [("sessions",), ("stats",), ("read", "-T", "json"), ("check", "-q")], ids=" ".join)
 def test_ctrl_c_is_the_end_of_the_capture(kshark: Run, words: tuple[str, ...]) -> None:
     with piped(*words) as process:
         fed(process, CAPTURE.read_bytes())

@@ -105,7 +105,6 @@ WAYS = (
     ("read",),
     ("read", "-V"),
     ("read", "-T", "json"),
-    ("read", "-T", "json", "--jobs", "2"),
     ("read", "-T", "json", "--no-payload"),
 )
 FIELDS = (

@@ -110,14 +110,3 @@ def test_one_explained(kshark: Run) -> None:
         "  a share coordinator reads its own log from its own disk: no message shows that",
     ]
     assert 'did you mean "fetch-latency-avg"' in kshark("explain", "fetch-latncy-avg").err
-
-
-@pytest.mark.parametrize("words", [(), ("-T", "json"), ("-Y", "kafka.api == ShareFetch"), ("--since", "+5s")])
-def test_two_processes_count_the_same(kshark: Run, words: tuple[str, ...]) -> None:
-    one, two = (kshark("stats", "--share", EPOCHS, *words, "--jobs", jobs) for jobs in (1, 2))
-    assert (one.code, one.out, one.err) == (two.code, two.out, two.err)
-
-
-def test_what_is_no_share_group_is_counted_by_one_process(kshark: Run) -> None:
-    done = kshark("stats", EPOCHS, "--jobs", "2")
-    assert (done.code, done.err) == (2, "kshark: --jobs counts share groups; write stats --share --jobs 2\n")

@@ -41,7 +41,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 
 COMMANDS = (
-    *("read -T json", "read -T json --jobs 2", "check -T json", "check -T json --jobs 2"),
+    *("read -T json", "check -T json"),
     *("sessions -T json", "stats -T json", "groups -T json", "deliveries -T json"),
 )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kshark
-from kshark.analysis import Audit
 from kshark.face import pages
+from kshark.run import Run
 from tests.answers import mark, unmatched
 from tests.conformance.controls import UNTOLD
 from tests.conversation import registry
@@ -55,12 +55,12 @@ def test_each_step_is_told_or_it_is_known_why_not(capture: Path) -> None:
 @pytest.mark.parametrize("capture", ADVERSARIAL, ids=lambda path: path.stem)
 def test_no_refusal_is_left_to_be_explained(capture: Path) -> None:
     """Whatever its code."""
-    audit = Audit(registry())
+    run = Run(registry())
     for page in pages([capture]):
-        audit.page(page)
-    audit.close()
-    assert audit.observed.answered
-    assert audit.observed.unexplained() == []
+        run.page(page)
+    run.close()
+    assert run.observed.answered
+    assert run.observed.unexplained() == []
 
 
 @pytest.mark.sweep(quick=5)

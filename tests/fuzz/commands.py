@@ -89,7 +89,7 @@ class Commands(Kind[Call]):
         if command in ("export", "report") and random.random() < 0.8:
             words += ["-o", FOLDER]
         if random.random() < 0.04:
-            return Call([random.choice(("read", "check")), "-T", "json", FILE], _file(random), True)
+            return Call([random.choice(("read", "check")), "-T", "json", "--each", FILE, FILE], _file(random), True)
         return Call([*words, FILE] if random.random() < 0.95 else words, _file(random))
 
     def check(self, case: Call) -> Seen:
@@ -124,7 +124,7 @@ class Commands(Kind[Call]):
 
 def run(words: list[str]) -> tuple[int, bytes, str]:
     """The command in this process: its exit code, what it said on stdout and on stderr; in batches of a few packets."""
-    out, err = io.TextIOWrapper(made := io.BytesIO(), "utf-8", errors="backslashreplace"), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace") for _ in range(2))
     before, source.BATCH_BYTES = source.BATCH_BYTES, 8192
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -133,8 +133,8 @@ def run(words: list[str]) -> tuple[int, bytes, str]:
             code = int(leaving.code or 0)
         finally:
             source.BATCH_BYTES = before
-    out.flush()
-    return code, made.getvalue(), err.getvalue()
+    said = [stream.detach().getvalue() for stream in (out, err)]
+    return code, said[0], said[1].decode()
 
 
 def _filter(random: Random) -> str:

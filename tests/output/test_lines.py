@@ -173,7 +173,6 @@ def test_a_pipe_gets_the_same_text_without_styles() -> None:
     ]
     pipe, styled = MessageLines(REGISTRY), MessageLines(REGISTRY)
     assert pipe.text(talk) == "".join(plain(styled.of(each)) + "\n" for each in talk)
-    assert pipe.widths == styled.widths
 
 
 def test_a_body_of_another_layout_says_what_it_has() -> None:

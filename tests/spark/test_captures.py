@@ -46,14 +46,6 @@ def whole(spark: Any, captures: list[list[str]], options: Options = OPTIONS) -> 
     return told(checked(spark, captures, options, coverage=True))
 
 
-def by_two(spark: Any, captures: list[list[str]]) -> list[Any]:
-    """Each in one task, as if they were large and a core had nothing else to do."""
-    from spark_analysis.captures import checked
-    from spark_analysis.plan import Sizes
-
-    return [one for each in captures for one in told(checked(spark, [each], OPTIONS, Sizes(whole=-1), coverage=True))]
-
-
 def told(found: list[Any]) -> list[Any]:
     """Errors do not equal each other, their words do."""
     return [repr(one) if isinstance(one, UnreadableInput) else one for one in found]
@@ -77,19 +69,6 @@ def test_every_capture_of_its_own(spark: Any) -> None:
     assert dict(zip(NAMES, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(
         zip(NAMES, whole(spark, captures), strict=True)
     )
-
-
-def test_one_task_is_two_processes_where_a_core_is_free(spark: Any, tmp_path: Path) -> None:
-    """A capture, several as one, one that ends within a packet, one that is gone."""
-    cut = tmp_path / "cut.pcap"
-    cut.write_bytes((CAPTURES / "share-restart.pcap").read_bytes()[:200_003])
-    captures = [
-        [path_of("share-restart.pcap")],
-        [path_of(name) for name in NAMES],
-        [str(cut)],
-        [str(tmp_path / "gone.pcap")],
-    ]
-    assert by_two(spark, captures) == whole(spark, captures)
 
 
 def test_a_connection_with_most_of_the_bytes_is_named(spark: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kshark.analysis import Audit, Observed, in_packet_order
+from kshark.analysis import Observed, in_packet_order
 from kshark.analysis.rules import BOOK
 from kshark.analysis.states.partition.window import USUAL
 from kshark.model import RST, SYN, Event, Finding, Weird
@@ -21,6 +21,7 @@ from kshark.output.manifest import Capture
 from kshark.output.parquet_files import OpenFile
 from kshark.output.parquet_part import Part
 from kshark.pipeline import JUDGED
+from kshark.run import Run
 from kshark.tables import TABLES, Rows
 from tests.analysis.facts.test_brokers import metadata
 from tests.analysis.talks import handed
@@ -128,9 +129,9 @@ def conversation(seed: int) -> list[Event]:
 
 
 def analyzed(happened: list[Event]) -> tuple[list[Finding], Observed]:
-    audit = Audit(registry())
-    found = [*audit.page(happened), *audit.close()]
-    return in_packet_order(found), audit.observed
+    run = Run(registry())
+    found = [*run.page(happened), *run.close()]
+    return in_packet_order(found), run.observed
 
 
 def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from kshark import limits
-from kshark.analysis import Audit, Observed, Observer
+from kshark.analysis import Observed, Observer
 from kshark.analysis.results.observed import OTHERS
 from kshark.analysis.results.statistics import Statistics
 from kshark.api_keys import FIND_COORDINATOR
 from kshark.face import pages
 from kshark.model import Closed, Ends, Flow, Gap, Weird
 from kshark.pipeline import Options
+from kshark.run import Run
 from tests.analysis.talks import INVALID_REQUEST, accepted, batch_of, codes, opened, produced, replied, sent
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Asked, Conversation, Thinned, events, registry
 from tests.shared import CAPTURES
@@ -35,11 +36,11 @@ ADD_PARTITIONS_TO_TXN = 24
 
 def observed(talk: Conversation | Thinned, options: Options | None = None) -> Observed:
     """As `kshark check` does it."""
-    audit = Audit(registry())
+    run = Run(registry())
     for event in events(talk, options):
-        audit.page([event])
-    audit.close()
-    return audit.observed
+        run.page([event])
+    run.close()
+    return run.observed
 
 
 def left(talk: Conversation | Thinned) -> list[tuple[Any, ...]]:
@@ -253,21 +254,21 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     a = opened(talk, 1)
     for _ in range(3):
         a.share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
-    audit = Audit(registry())
-    audit.page(events(talk))
-    audit.close()
-    assert audit.observed.unexplained()[0]["count"] == 2
+    run = Run(registry())
+    run.page(events(talk))
+    run.close()
+    assert run.observed.unexplained()[0]["count"] == 2
 
 
 @pytest.mark.parametrize("name", ["adv-acks", "share-restart", "zk-old-clients"])
 def test_every_code_is_counted_that_statistics_count(name: str) -> None:
-    counting, audit = Statistics(registry()), Audit(registry())
+    counting, run = Statistics(registry()), Run(registry())
     for page in pages([CAPTURES / f"{name}.pcap"], Options(records=False)):
-        audit.page(page)
+        run.page(page)
         for event in page:
             counting.feed(event)
     answered = Counter[tuple[str, int]]()
-    for refusal, count in audit.observed.answered.items():
+    for refusal, count in run.observed.answered.items():
         answered[refusal[:2]] += count
     errors = counting.summary()["errors"]
     counted = {(api, row["error_code"]): count for row in errors for api, count in row["apis"].items() if count}

@@ -1,0 +1,106 @@
+"""The captures of a command line: read one after the other, or with `--each --jobs N` by N processes."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+from kshark.capture.captures import expand
+from kshark.capture.files import is_pipe
+from kshark.capture.paths import is_remote
+from kshark.cli.source import Source, leave_out, name_of, print_notes
+from kshark.output.sink import Sink
+from kshark.pipeline import Options
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Prints one capture; what it returns goes to the command, from another process too.
+Show = Callable[[Source, Namespace, Sink], R]
+
+
+def each(
+    args: Namespace,
+    options: Options,
+    show: Show[R],
+    *,
+    captures: Sequence[Sequence[str]] | None = None,
+    printing: bool = False,
+    headings: bool = True,
+) -> Iterator[R]:
+    """Read the captures of a command line: print each with `show`, its heading before and its notes after it.
+
+    Yields the results of `show`, in order. `captures`: as captures_of gave them; `printing`: it prints while it reads;
+    `headings`: text has a line with each capture's name. Raises UsageError where no capture is named, UnreadableInput
+    where there is none."""
+    if captures is None:
+        captures = captures_of(args)
+    several = sum(map(len, captures)) > 1
+    work = partial(_shown, args, options, show, printing=printing, headings=headings, several=several)
+    items = ((name_of(files), (number, files)) for number, files in enumerate(captures))
+    with closing(shared_out(args, work, items, captures)) as results:
+        for result, unread in results:
+            args.unread = args.unread or unread
+            yield result
+
+
+def captures_of(args: Namespace) -> list[list[str]]:
+    """The files of each capture: with `--each` one, else all. A file among several that cannot be read is left out."""
+    gc.freeze()
+    files = [str(path) for path in expand([*args.files, *args.more_files], partial(leave_out, args))]
+    return [[file] for file in files] if args.each else [files]
+
+
+def shared_out(
+    args: Namespace, work: Callable[..., R], items: Iterable[tuple[str, T]], captures: Sequence[Sequence[str]]
+) -> Generator[R, None, None]:
+    """Yield the results of `work` for the items, which have names and hold the captures: by as many processes as
+    `--jobs` says, or all by this one. `work` takes an item, and whether it is alone with the terminal."""
+    files = [*chain.from_iterable(captures)]
+    if args.jobs == 1 or _is_for_one(args, captures, files):
+        return (work(item, alone=True) for _, item in items)
+    from kshark.cli.processes import in_processes  # multiprocessing, 15 ms
+
+    # connections to a store do not survive a fork
+    return in_processes(partial(work, alone=False), items, args.jobs, forks=not any(map(is_remote, files)))
+
+
+def _is_for_one(args: Namespace, captures: Sequence[Sequence[str]], files: Iterable[str]) -> bool:
+    """True if one process reads everything, whatever `--jobs` says; a note says so."""
+    if len(captures) == 1:
+        advice = "" if args.each else "; add --each where every file is a capture of its own"
+        print(f"kshark: --jobs: one capture is read by one process{advice}", file=sys.stderr)
+        return True
+    if any(map(is_pipe, files)):
+        print("kshark: --jobs: a pipe is read by one process, and so are the captures beside it", file=sys.stderr)
+        return True
+    return False
+
+
+def _shown(
+    args: Namespace,
+    options: Options,
+    show: Show[R],
+    capture: tuple[int, Sequence[str]],
+    *,
+    printing: bool,
+    headings: bool,
+    several: bool,
+    alone: bool,
+) -> tuple[R, bool]:
+    """The result of `show` for one capture, and whether a file was left out."""
+    progress = alone and not (printing and not args.quiet and sys.stdout.isatty())
+    number, files = capture
+    source = Source(files, args, options, number=number, progress=progress, leaves_out=several)
+    sink = Sink(sys.stdout)
+    if args.each and headings and args.format == "text":
+        sink.text(f"== {source.title}\n")
+    result = show(source, args, sink)
+    print_notes(source, heading=args.each)
+    return result, args.unread

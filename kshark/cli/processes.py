@@ -1,0 +1,206 @@
+"""Work in several processes, one for each item: prints and results come in the order of the items.
+
+A process sends everything it prints through a pipe. The output of the first item that is not done is passed on as it
+comes; that of later items waits in temporary files."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from tempfile import SpooledTemporaryFile
+from threading import Thread
+from typing import Any, Final, Generic, NamedTuple, TextIO, TypeVar
+
+from kshark.cli.ending import Stopped, ended
+from kshark.errors import Error
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Output of one item that waits in memory; more goes to a temporary file.
+_MEMORY_BYTES: Final = 1 << 20
+#: For each process, items that may be begun before the first of them is done: it bounds what waits.
+_AHEAD: Final = 4
+_BUFFER_BYTES: Final = 1 << 16
+
+
+class ProcessLost(Error):
+    """A process ended before its work was done."""
+
+
+class _Form(NamedTuple):
+    """How a stream encodes text, and whether it is a terminal."""
+
+    encoding: str | None
+    errors: str | None
+    terminal: bool
+
+    @classmethod
+    def of(cls, stream: TextIO) -> _Form:
+        return cls(stream.encoding, stream.errors, stream.isatty())
+
+
+def in_processes(
+    work: Callable[[T], R], items: Iterable[tuple[str, T]], jobs: int, *, forks: bool
+) -> Generator[R, None, None]:
+    """Yield the results of `work` for the items, each with a name; at most `jobs` processes run at a time.
+
+    `forks`: processes are forked where the system can (5 ms instead of 300); else `work` and items are pickled. Raises
+    ProcessLost for a process that died, and Stopped where the work ended the command: the reason is printed then."""
+    forks = forks and "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    left = iter(items)
+    tasks: deque[_Task[R]] = deque()
+    try:
+        while True:
+            while sum(task.is_running for task in tasks) < jobs and len(tasks) < _AHEAD * jobs:
+                if (item := next(left, None)) is None:
+                    break
+                tasks.append(_Task(context, work, *item))
+            if not tasks:
+                return
+            tasks[0].pass_on()
+            ready = wait([task.connection for task in tasks if task.is_running])
+            for task in tasks:
+                if task.connection in ready:
+                    task.receive()
+            while tasks and not tasks[0].is_running:
+                tasks[0].pass_on()
+                yield tasks.popleft().result()
+    finally:
+        for task in tasks:
+            task.process.terminate()
+        for task in tasks:
+            task.close()
+
+
+class _Task(Generic[R]):
+    """One item, and the process that works on it."""
+
+    def __init__(self, context: BaseContext, work: Callable[[T], R], name: str, item: T) -> None:
+        self._name = name
+        self._kept = SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115
+        self._passes_on = False
+        self._outcome: tuple[int, list[R]] | None = None
+        self.is_running = True
+        self.connection, theirs = context.Pipe(duplex=False)
+        forms = _Form.of(sys.stdout), _Form.of(sys.stderr)
+        self.process = context.Process(  # type: ignore[attr-defined]
+            target=_work, args=(theirs, forms, work, item), daemon=True
+        )
+        sys.stdout.flush()
+        self.process.start()
+        theirs.close()
+
+    def receive(self) -> None:
+        """Take what the process has sent: a piece of output, its outcome, or its end."""
+        try:
+            number, data = self.connection.recv()
+        except (EOFError, OSError):
+            self.is_running = False
+            return
+        if number == 0:
+            self._outcome = data
+        elif self._passes_on:
+            _print(number, data)
+        else:
+            pickle.dump((number, data), self._kept)
+
+    def pass_on(self) -> None:
+        """Print what was kept; output that comes later is printed at once."""
+        if self._passes_on:
+            return
+        self._passes_on = True
+        end = self._kept.tell()
+        self._kept.seek(0)
+        while self._kept.tell() < end:
+            _print(*pickle.load(self._kept))
+        self._kept.close()
+
+    def result(self) -> R:
+        """The result, once the process is over. Raises ProcessLost, Stopped."""
+        self.close()
+        if self._outcome is None:
+            raise ProcessLost(
+                f"{self._name}: the process that read it ended unexpectedly (exit code {self.process.exitcode}); try "
+                f"--jobs 1"
+            )
+        code, results = self._outcome
+        if not results:
+            raise Stopped(code)
+        return results[0]
+
+    def close(self) -> None:
+        self.process.join()
+        self.connection.close()
+        self._kept.close()
+
+
+def _print(number: int, data: bytes) -> None:
+    """Write to stdout (1) or stderr (2)."""
+    stream = sys.stdout if number == 1 else sys.stderr
+    stream.flush()
+    stream.buffer.write(data)
+    stream.flush()
+
+
+# -- in the other process
+
+
+class _Sent(io.RawIOBase):
+    """A file whose bytes go through the pipe."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self._connection = connection
+        self._number = number
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._connection.send((self._number, bytes(data)))
+        return len(data)
+
+
+class _Stream(io.TextIOWrapper):
+    """A text stream of that form, so that what is written to it looks the same as in the first process."""
+
+    def __init__(self, connection: Connection, number: int, form: _Form) -> None:
+        buffer = io.BufferedWriter(_Sent(connection, number), _BUFFER_BYTES)
+        super().__init__(buffer, form.encoding, form.errors, newline="", write_through=True)
+        self._terminal = form.terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def _work(connection: Connection, forms: tuple[_Form, _Form], work: Callable[[T], R], item: T) -> None:
+    """Work on one item; its errors are printed here, as the first process would print them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
+    Thread(target=_end_with_parent, daemon=True).start()
+    sys.stdout, sys.stderr = (_Stream(connection, number, form) for number, form in enumerate(forms, 1))
+    results: list[R] = []
+
+    def run() -> int:
+        results.append(work(item))
+        return 0
+
+    code = ended("kshark", run)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    connection.send((0, (code, results)))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
