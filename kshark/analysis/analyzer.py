@@ -36,20 +36,20 @@ from kshark.analysis.results.findings import Tally, finding_of
 from kshark.analysis.results.sessions import Listed, Listing
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
-from kshark.analysis.runners.byte_faults import Oddities
-from kshark.analysis.runners.coverage import Coverage, Covering
+from kshark.analysis.runners.byte_faults import ByteFaultRunner
+from kshark.analysis.runners.coverage import Coverage, CoverageCounter
 from kshark.analysis.runners.exchanges import ExchangeRules
-from kshark.analysis.runners.members import Memberships
-from kshark.analysis.runners.partitions import ClusterDeliveries
-from kshark.analysis.runners.runner import Runner, Watcher
+from kshark.analysis.runners.members import MemberRunner
+from kshark.analysis.runners.partitions import ClusterPartitions
+from kshark.analysis.runners.runner import MachineRunner, Runner
 from kshark.analysis.runners.sessions import ShareSessionRunner
-from kshark.analysis.runners.stateless import Visits
-from kshark.analysis.runners.stored import Persister
+from kshark.analysis.runners.stateless import StatelessRunner
+from kshark.analysis.runners.stored import StoredStateRunner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.member.state import Members
 from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging
-from kshark.analysis.states.session.copies import HandedOut
+from kshark.analysis.states.session.copies import Acquisitions
 from kshark.analysis.states.session.state import SessionState
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.link.disorder import disorder_ns
@@ -95,17 +95,17 @@ class Analyzer:
         self._members = Members()
         self._book = book
         self._rules = ExchangeRules(book.of_exchanges)
-        self._oddities = Oddities(book, self._clock)
-        self._covering = covering = Covering(book) if coverage else None
-        self._deliveries = ClusterDeliveries(book, tell, covering, exact=exact)
+        self._oddities = ByteFaultRunner(book, self._clock)
+        self._covering = covering = CoverageCounter(book) if coverage else None
+        self._deliveries = ClusterPartitions(book, tell, covering, exact=exact)
         self._asking = Runner(book, covering, exact=exact)
-        self._watchers: Final[tuple[Watcher, ...]] = (
-            Memberships(book, self._members, self._deliveries.last_acquisition, covering, exact=exact),
-            Persister(book, self._deliveries.store, covering, exact=exact),
-            Visits(book, covering),
+        self._watchers: Final[tuple[MachineRunner, ...]] = (
+            MemberRunner(book, self._members, self._deliveries.last_acquisition, covering, exact=exact),
+            StoredStateRunner(book, self._deliveries.store, covering, exact=exact),
+            StatelessRunner(book, covering),
         )
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
-        self._handed = HandedOut()
+        self._handed = Acquisitions()
         self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
         self._forgot = False
         #: Events that are rare; those of each message are told apart in `page`.
@@ -125,7 +125,7 @@ class Analyzer:
         }
         #: Whom an exchange of an API is told: whether rules of one exchange, which watchers, and who else; other APIs
         #: concern nobody.
-        self._told: Final[dict[Any, tuple[bool, list[Watcher], _Look | None]]] = {
+        self._told: Final[dict[Any, tuple[bool, list[MachineRunner], _Look | None]]] = {
             api: (api in self._rules.apis, [one for one in self._watchers if api in one.apis], looks.get(api))
             for api in self._rules.apis.union(looks, *(watcher.apis for watcher in self._watchers))
         }
@@ -237,7 +237,7 @@ class Analyzer:
     def _judged(self, verdicts: Sequence[Verdict]) -> list[Finding]:
         if self._covering is not None:
             self._covering.say(verdicts)
-        found = [finding_of(verdict) for verdict in verdicts if verdict.is_told]
+        found = [finding_of(verdict) for verdict in verdicts if verdict.is_reported]
         for finding in found:
             self._tally.add(finding)
         return found
@@ -305,7 +305,7 @@ class Analyzer:
         if step.listed or step.doubt is not None:
             runner.state.member.lists(step)
         runner.state.member.hears(step)
-        looked_at = step.listed and step.connection not in runner.echoes
+        looked_at = step.listed and step.connection not in runner.copied_connections
         acknowledging = self._deliveries[connection.broker.cluster].ask(step) if looked_at else ()
         self._asked[id(message)] = message, step, runner, acknowledging
         waited_for = runner.ask(step)
@@ -319,11 +319,11 @@ class Analyzer:
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # the session lets go of it
         twin = None
-        if answer is not None and acquired and step.connection not in runner.echoes:
+        if answer is not None and acquired and step.connection not in runner.copied_connections:
             twin = self._handed.elsewhere(step, answer, runner.state)
         twice = () if twin is None else runner.echo(step, answer, twin)
         said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
-        if step.connection in runner.echoes:
+        if step.connection in runner.copied_connections:
             deliveries.drop(acknowledging)
             return [*twice, *said]
         of_records = deliveries.answer(step, acknowledging, acquired, runner.state)
@@ -353,7 +353,7 @@ class Analyzer:
 
     def _heartbeat(self, request: Message, _: Message | None) -> Sequence[Verdict]:
         """What a heartbeat proves for the sessions of its member; what it says of the member itself is known by now."""
-        broker = self._brokers.known_at(request.broker)
+        broker = self._brokers.at_address(request.broker)
         member = self._members.get(
             broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None)
         )

@@ -27,15 +27,15 @@ class Sender:
     group: str = "g"
     topic: str = TOPIC
 
-    def initialize(self, state_epoch: int = 2, start: int = -1) -> Storing:
+    def initialize(self, state_epoch: int = 2, start: int = -1) -> StoredSituation:
         return self._ask(83, "InitializeShareGroupState", 0, state_epoch=state_epoch, start_offset=start)
 
-    def read(self, leader_epoch: int = 0) -> Storing:
+    def read(self, leader_epoch: int = 0) -> StoredSituation:
         return self._ask(84, "ReadShareGroupState", 0, leader_epoch=leader_epoch)
 
     def write(
         self, start: int, *batches: Batch, state_epoch: int = 2, leader_epoch: int = 0, complete: int = -1
-    ) -> Storing:
+    ) -> StoredSituation:
         numbers = {
             "state_epoch": state_epoch,
             "leader_epoch": leader_epoch,
@@ -44,19 +44,19 @@ class Sender:
         }
         return self._ask(85, "WriteShareGroupState", 1, **numbers, state_batches=_batches(batches))
 
-    def delete(self) -> Storing:
+    def delete(self) -> StoredSituation:
         return self._ask(86, "DeleteShareGroupState", 0)
 
-    def summary(self, leader_epoch: int = 0) -> Storing:
+    def summary(self, leader_epoch: int = 0) -> StoredSituation:
         return self._ask(87, "ReadShareGroupStateSummary", 1, leader_epoch=leader_epoch)
 
-    def _ask(self, key: int, api: str, version: int, **numbers: Any) -> Storing:
+    def _ask(self, key: int, api: str, version: int, **numbers: Any) -> StoredSituation:
         topics = [{"topic_id": self.topic, "partitions": [{"partition": self.partition, **numbers}]}]
-        return Storing(self.connection.ask(key, api, version, {"group_id": self.group, "topics": topics}), self)
+        return StoredSituation(self.connection.ask(key, api, version, {"group_id": self.group, "topics": topics}), self)
 
 
 @dataclass
-class Storing:
+class StoredSituation:
     """A request to the share coordinator."""
 
     asked: Asked

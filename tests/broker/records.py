@@ -16,14 +16,14 @@ from msgspec import structs
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Batch, Partition, Step
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
 from kshark.analysis.states.partition.group_records import may_have_acquired
-from kshark.analysis.states.partition.records_in_flight import Handed, Hold, Piece, Record, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece, Record, runs_of
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
-from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.stored.state import StoredSituation
 from kshark.analysis.states.tables import IN_FLIGHT, PERSISTER
 from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, RENEW, TERMINAL
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
@@ -56,13 +56,13 @@ class States:
     reach: dict[Key, int] = field(default_factory=dict)
     went_back: set[Key] = field(default_factory=set)
 
-    def storing(self, now: Storing) -> None:
+    def storing(self, now: StoredSituation) -> None:
         step = now.step
         key = step.call.group_id, step.partition
         if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.went_back.discard(key)
         elif step.taken and step.start_offset is not None:
-            if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_says(
+            if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_behaviour(
                 "keeps_highest_start"
             ):
                 self.went_back.add(key)
@@ -150,13 +150,13 @@ def _key(now: Acquiring) -> Key:
 
 def _goes_back(now: Acquiring, piece: Piece, states: States) -> bool:
     """Whether the leader contradicts itself, as 4.1 is known to, and all where a start offset went back."""
-    is_known = all_say(now.session.releases, "release_uncounts") is True or _key(now) in states.went_back
+    is_known = agreed(now.session.releases, "release_uncounts") is True or _key(now) in states.went_back
     is_done = all(one.stage in TERMINAL for one in piece.value)
     start = max(_stored_start(now.share_partition) or 0, now.share_partition.start or 0)
     return is_known and is_done and piece.last < start
 
 
-def _pieces(now: Acquiring, handed: Handed) -> Iterator[Piece]:
+def _pieces(now: Acquiring, handed: AcquiredRange) -> Iterator[Piece]:
     """All offsets of a range, with what is known of them."""
     at, end = handed.first, now.share_partition.end
     for piece in handed.pieces:
@@ -203,7 +203,7 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
         for one in now.stranded
     )
     least = (
-        0 if all_say(now.session.releases, "release_uncounts") is False else -lost
+        0 if agreed(now.session.releases, "release_uncounts") is False else -lost
     )  # 4.1 takes back deliveries that nobody saw
     return frozenset(max(1, count + more) for count in counts for more in range(least, lost + 1))
 

@@ -174,7 +174,7 @@ class Brokers:
                 self._by_address[address] = found
         return found
 
-    def known_at(self, address: str) -> Broker | None:
+    def at_address(self, address: str) -> Broker | None:
         return self._by_address.get(address)
 
     def metadata(self, answer: Message) -> list[tuple[Broker, Broker]]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from kshark.analysis.facts.connections import Connection
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 
@@ -306,7 +306,7 @@ class Step(Call, eq=False):
     def _is_read(self) -> bool:
         """Whether the broker surely can read the member id."""
         broker = self.connection.broker
-        any_text = broker is not None and all_say(broker.releases, "reads_uuids") is False
+        any_text = broker is not None and agreed(broker.releases, "reads_uuids") is False
         return has_uuid(self.member_id) or (any_text and self.is_named)
 
     def lighten(self) -> None:

@@ -214,7 +214,7 @@ class Connections:
             return
         ends, caller = connection.flow.ends, connection.flow.opened_by
         self._brokers.at(ends[1 - (caller or 0)]).lose(host_of(ends[caller or 0]), hole)
-        other = self._brokers.known_at(ends[0]) if caller is None else None
+        other = self._brokers.at_address(ends[0]) if caller is None else None
         if other is not None:
             other.lose(host_of(ends[1]), hole)
 
@@ -286,6 +286,6 @@ class Connections:
             and not any(flow.stream_bytes)
         ):
             # A SYN answered by a RST, on a port where a broker used to listen.
-            broker = self._brokers.known_at(flow.ends[1 - flow.opened_by])
+            broker = self._brokers.at_address(flow.ends[1 - flow.opened_by])
             if broker is not None:
                 broker.refused(End(event.packet, event.time_ns, "broker", flow.id))

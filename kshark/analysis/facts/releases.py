@@ -90,7 +90,7 @@ def both(one: frozenset[Release], other: frozenset[Release]) -> frozenset[Releas
 
 
 @lru_cache(maxsize=64)
-def all_say(releases: frozenset[Release], question: str) -> bool | None:
+def agreed(releases: frozenset[Release], question: str) -> bool | None:
     """What the possible releases agree on, by the name of a Behaviour's field; None where they differ."""
     answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}
     return answers.pop() if len(answers) == 1 else None

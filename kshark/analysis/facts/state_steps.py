@@ -15,7 +15,7 @@ from dissectors.enums import ErrorCode
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.reading import call_of
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.model import Message
 
@@ -86,10 +86,10 @@ class StateStep(Struct, eq=False):
     def connection(self) -> Connection:
         return self.call.connection
 
-    def coordinator_says(self, question: str) -> bool | None:
+    def coordinator_behaviour(self, question: str) -> bool | None:
         """What its coordinator's release does, by the name of a Behaviour's field; None where that is not known."""
         broker = self.connection.broker
-        return None if broker is None else all_say(broker.releases, question)
+        return None if broker is None else agreed(broker.releases, question)
 
     def is_same_leader(self, other: StateStep) -> bool:
         """Whether both are of one leadership, and came from one sender."""

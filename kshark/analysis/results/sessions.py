@@ -25,7 +25,7 @@ from kshark.analysis.facts.calls import (
     Step,
 )
 from kshark.analysis.facts.connections import Connection
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.analysis.results.packed import Packed
 from kshark.analysis.states.session.situation import Situation
 from kshark.analysis.states.session.state import SessionState
@@ -218,7 +218,7 @@ class Listing:
         if (
             opening is not None
             and opening.connection is connection
-            and all_say(session.releases, "dies_with_connection") is not False
+            and agreed(session.releases, "dies_with_connection") is not False
         ):
             self._ending = Closing(end.packet, end.time_ns, "connection_closed")
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
-from kshark.analysis.facts.releases import all_say
-from kshark.analysis.rules.refusals import acknowledged, refusal, told
+from kshark.analysis.facts.releases import agreed
+from kshark.analysis.rules.refusals import acknowledged, offsets_text, refusal
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import NOT_HELD, NOT_TAKEN, RENEWS, UNTOLD
+from kshark.analysis.rules.triggers import NOT_APPLIED, NOT_HELD, RENEWS, UNTOLD
 from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import is_again
@@ -44,7 +44,7 @@ def renewal_refused(now: Acknowledging) -> Argument | None:
     held = [piece for piece in now.pieces if all(one.is_held_by(now.step.member_id) for one in piece.value)]
     if held and len(held) == len(now.pieces) and not now.missing:
         one = held[0]
-        text = f"the member still held {told(one.first, one.last)}, so the group does not let its members renew"
+        text = f"the member still held {offsets_text(one.first, one.last)}, so the group does not let its members renew"
         return refusal(now, text, "renew_disabled", (one.first, one.last), _holds(one), noted=True)
     if any(run.type != RENEW for run in now.runs):
         return None
@@ -91,7 +91,7 @@ def for_each_delivery(now: Acknowledging) -> Argument | None:
         again, *earlier = [hold.step for hold in _mine(piece.value[0], by)]
         if earlier:
             text = (
-                f"{earlier[0].here} had handed out {told(piece.first, piece.last)} ({earlier[0].packets}), and "
+                f"{earlier[0].here} had handed out {offsets_text(piece.first, piece.last)} ({earlier[0].packets}), and "
                 f"{again.here} did again when "
                 f"the lock was out ({again.packets}); {by.here} had {piece.value[0].how} them already ({by.packets})"
             )
@@ -108,7 +108,7 @@ def not_owned(now: Acknowledging) -> Argument | None:
         owner = piece.value[0].hold
         if owner is None or not all(_is_of_another(one, now.step) for one in piece.value):
             continue
-        records, step = told(piece.first, piece.last), owner.step
+        records, step = offsets_text(piece.first, piece.last), owner.step
         text = f"member {step.member_id} had acquired {records} with {step.here} ({step.packets})"
         because = None if now.is_all_seen else now.share_partition.doubt[1]  # they may have been the member's before
         return refusal(now, text, "not_owner", (piece.first, piece.last), (owner.step,), because=because)
@@ -129,7 +129,7 @@ def twice(now: Acknowledging) -> Argument | None:
             continue  # so it may where the session that had acquired it was over
         if before.end >= now.step.packet or is_again(before, now.step):
             continue
-        text = f"{before.here} had {record.how} {told(piece.first, piece.last)} already ({before.packets})"
+        text = f"{before.here} had {record.how} {offsets_text(piece.first, piece.last)} already ({before.packets})"
         because = None if _is_first(now, record) else "lock_unknown"  # it may have been handed to the member twice
         return refusal(now, text, "twice", (piece.first, piece.last), (before,), because=because)
     return None
@@ -144,7 +144,7 @@ def not_acquired(now: Acknowledging) -> Argument | None:
         if record.how not in _GIVEN_BACK or given is None or any(one.by is not given for one in piece.value):
             continue
         if given.member_id == now.step.member_id and given.end < now.step.packet:
-            text = f"{given.here} had {record.how} {told(piece.first, piece.last)} ({given.packets})"
+            text = f"{given.here} had {record.how} {offsets_text(piece.first, piece.last)} ({given.packets})"
             because = None if _goes_on(now, given) and _is_first(now, record) else "hidden_traffic"
             return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,), because=because)
     if now.missing and now.is_all_seen:
@@ -152,7 +152,7 @@ def not_acquired(now: Acknowledging) -> Argument | None:
         because = "disorder" if now.step.connection.clock.disorder_ns else None  # the answer may stand behind it
         return refusal(
             now,
-            f"the member was handed {told(first, last)} by no answer",
+            f"the member was handed {offsets_text(first, last)} by no answer",
             "not_acquired",
             (first, last),
             because=because,
@@ -228,7 +228,8 @@ def _out(piece: Piece) -> str:
     hold = piece.value[0].hold
     assert hold is not None
     return (
-        f"the lock of {told(piece.first, piece.last)} began with {hold.since.here} ({hold.since.packets}) and had run "
+        f"the lock of {offsets_text(piece.first, piece.last)} began with {hold.since.here} ({hold.since.packets}) and "
+        f"had run "
         f"out"
     )
 
@@ -269,7 +270,7 @@ def _is_first(now: Acknowledging, record: Record) -> bool:
     if now.is_all_seen:
         return True
     if record.count == 1:
-        return session is not None and all_say(session.releases, "release_uncounts") is False
+        return session is not None and agreed(session.releases, "release_uncounts") is False
     return (
         record.count == 2
         and hold is not None
@@ -282,7 +283,11 @@ def _goes_on(now: Acknowledging, before: Step) -> bool:
     """Whether the member's session went on since an exchange before, and no answer of it that may have handed records
     out is missing."""
     session = now.session
-    if session is None or session.unbroken is None or max(session.last_unread, session.unheard) > before.packet:
+    if (
+        session is None
+        or session.unbroken is None
+        or max(session.last_unread, session.last_unanswered_fetch) > before.packet
+    ):
         return False
     waits = session.last is None or session.last.packet < now.step.packet  # for an answer to what was sent before
     return not waits and session.unbroken.packet <= before.packet
@@ -410,7 +415,7 @@ ROWS: Final = (
         source="Kafka: KafkaApis.handleShareAcknowledgeRequest",
         blame=("broker",),
         machine=IN_FLIGHT,
-        checks=(Check(no_result, trigger=NOT_TAKEN, about=Acknowledging),),
+        checks=(Check(no_result, trigger=NOT_APPLIED, about=Acknowledging),),
     ),
     Rule(
         number=65,

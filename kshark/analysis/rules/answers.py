@@ -7,45 +7,45 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, Argument
-from kshark.analysis.rules.byte_fault import Oddity
+from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 
 
-def reused(odd: Oddity) -> Argument | None:
+def reused(odd: ByteFault) -> Argument | None:
     """Answers that are missing would explain it, or that stand behind where they came."""
     return _in_order(odd, odd.disordered or odd.connection.orphans > 0)
 
 
-def overtook(odd: Oddity) -> Argument | None:
+def overtook(odd: ByteFault) -> Argument | None:
     """An answer may stand before its request, which then seems to be open: the first time it was sent was missed."""
     return _taken_amiss(odd, _in_order(odd, odd.disordered or odd.connection.orphans > 0))
 
 
-def asked_by_nobody(odd: Oddity) -> Argument | None:
+def asked_by_nobody(odd: ByteFault) -> Argument | None:
     """What was asked before the capture is answered in it; and behind one such answer others follow: it is told of the
     first alone."""
     connection, follows = odd.connection, odd.end is None and odd.connection.orphans > 0
     return unwanted(odd) if connection.flow.opened_by is not None and not follows else None
 
 
-def unwanted(odd: Oddity) -> Argument | None:
+def unwanted(odd: ByteFault) -> Argument | None:
     """A response that its client did not wait for."""
     return _taken_amiss(odd, _in_order(odd, odd.disordered))
 
 
-def _in_order(odd: Oddity, disordered: bool) -> Argument:
+def _in_order(odd: ByteFault, disordered: bool) -> Argument:
     argument = odd.argument(CONNECTION)
     return replace(argument, because=argument.because or "disorder") if disordered else argument
 
 
-def _taken_amiss(odd: Oddity, argument: Argument) -> Argument:
+def _taken_amiss(odd: ByteFault, argument: Argument) -> Argument:
     """A client closes the connection then; one that goes on to ask has seen something else."""
     if odd.connection.gaps or odd.connection.last_request < odd.call.end:
         return argument
     return replace(argument, because=argument.because or "hidden_traffic")
 
 
-def timed_out(odd: Oddity) -> Argument | None:
+def timed_out(odd: ByteFault) -> Argument | None:
     """What is closed after so long may have been closed for another reason."""
     if odd.end is None or odd.closed_by != "client":
         return None
@@ -56,7 +56,7 @@ def timed_out(odd: Oddity) -> Argument | None:
     return replace(odd.at_end(), text=text)
 
 
-def unanswered(odd: Oddity) -> Argument | None:
+def unanswered(odd: ByteFault) -> Argument | None:
     """The one who closed may have had his reasons: shutting down, a timeout, a request that came before."""
     if odd.end is None or not odd.is_over:
         return None
@@ -74,7 +74,7 @@ ROWS: Final = (
         weird=("RESPONSE_UNMATCHED",),
         read="matched",
         checks=(Check(asked_by_nobody),),
-        told="no open request has that number",
+        sentence="no open request has that number",
         must="A response has the correlation id of an open request of its connection.",
         advice="None: no client causes this. Look at what stands between client and broker.",
         wrong="Metadata #7; answer #8",
@@ -89,7 +89,7 @@ ROWS: Final = (
         weird=("RESPONSE_OUT_OF_ORDER",),
         read="answers",
         checks=(Check(overtook),),
-        told="it overtook the answer to an earlier request",
+        sentence="it overtook the answer to an earlier request",
         must="Requests of one connection are answered in their order.",
         advice="None: no client causes this. Look at what stands between client and broker.",
         wrong="Metadata #7; Metadata #8; answer #8; answer #7",
@@ -119,7 +119,7 @@ ROWS: Final = (
         weird=("ACKS0_ANSWERED",),
         read="one_way",
         checks=(Check(unwanted),),
-        told="the request with that number asked for none",
+        sentence="the request with that number asked for none",
         must="A Produce request with acks 0 has no response.",
         advice="None: no client causes this. Use acks 1 or all where answers are wanted.",
         wrong="Produce #7, acks 0; answer #7",
@@ -134,7 +134,7 @@ ROWS: Final = (
         weird=("CORRELATION_ID_REUSED",),
         read="requests",
         checks=(Check(reused),),
-        told="its correlation id is that of an open request",
+        sentence="its correlation id is that of an open request",
         must="Each open request of a connection has a correlation id of its own.",
         advice="Count correlation ids for each connection, and use none again while it is open: answers could not be "
         "told apart.",

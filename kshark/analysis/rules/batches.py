@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.rules.causes import CAUSES
-from kshark.analysis.rules.refusals import refusal, told
+from kshark.analysis.rules.refusals import offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import ALWAYS, RENEWS, Trigger
 from kshark.analysis.states.partition.situations import Acknowledging, Fault
@@ -28,7 +28,7 @@ def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
         batch = fault[1]
         return refusal(
             now,
-            f"the batch {told(batch.first, batch.last)} is refused: {CAUSES[cause]}",
+            f"the batch {offsets_text(batch.first, batch.last)} is refused: {CAUSES[cause]}",
             cause,
             (batch.first, batch.last),
         )

@@ -16,7 +16,7 @@ from kshark.anomaly import Blame
 from kshark.model import Closed
 
 
-class Oddity(Struct, eq=False):
+class ByteFault(Struct, eq=False):
     """Something whose code `rule` names.
 
     `sender`: whose bytes they are. `call`: the exchange up to the message that is odd, or a Sighting. `detail`: what
@@ -70,7 +70,7 @@ class Oddity(Struct, eq=False):
         """`the answer to exchange 3 (Metadata): bytes are left behind the body: at byte 57 (packets 10, 11)`."""
         whose = "the answer to " if self.call.answer is not None else ""
         return (
-            f"{whose}{self.call.here}: {': '.join(filter(None, (self.rule.told, self.detail)))}{self.often} "
+            f"{whose}{self.call.here}: {': '.join(filter(None, (self.rule.sentence, self.detail)))}{self.often} "
             f"({self.call.packets})"
         )
 

@@ -107,7 +107,7 @@ def concurrent(now: Situation) -> Argument | None:
         left = other.connection.client_fin
         if left is not None and left < step.packet:
             continue
-        if session.contradicted >= other.packet or _may_be_copies(other, step):
+        if session.contradicted_at >= other.packet or _may_be_copies(other, step):
             continue
         if now.is_shifted(other):
             continue

@@ -8,11 +8,11 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Proof
 from kshark.analysis.facts.calls import Call, Step
-from kshark.analysis.rules.refusals import told
+from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, are_compacted, between, recorded
-from kshark.analysis.states.partition.records_in_flight import Handed, Hold, Piece
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece
 from kshark.analysis.states.partition.situations import Acquiring
 from kshark.analysis.states.session.copies import is_again
 from kshark.analysis.states.session.state import BothUnbroken, Unbroken
@@ -86,7 +86,7 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
         for lack in handed.lacks or ():
             if lack.kind == OUTSIDE and handed.number <= 1:
                 text = "none of the batches in the answer holds them"
-                return say(now, Handed(lack.first, lack.last, handed.number, ()), text, because="compaction")
+                return say(now, AcquiredRange(lack.first, lack.last, handed.number, ()), text, because="compaction")
     return None
 
 
@@ -104,7 +104,7 @@ def had_records_all_the_time(now: Acquiring) -> Argument | None:
                         f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them "
                         f"({hold.step.packets})"
                     )
-                    return say(now, Handed(*found, handed.number, ()), text, (hold.step,))
+                    return say(now, AcquiredRange(*found, handed.number, ()), text, (hold.step,))
     return None
 
 
@@ -115,11 +115,13 @@ def ranges_contradict(now: Acquiring) -> Argument | None:
             return _malformed(now, handed, f"the range from {handed.first} to {handed.last} ends before it begins")
     for one, two in pairwise(now.handed):
         if two.first <= one.last:
-            return _malformed(now, two, f"behind {told(one.first, one.last)} comes {told(two.first, two.last)}")
+            return _malformed(
+                now, two, f"behind {offsets_text(one.first, one.last)} comes {offsets_text(two.first, two.last)}"
+            )
     return None
 
 
-def _malformed(now: Acquiring, handed: Handed, text: str) -> Argument:
+def _malformed(now: Acquiring, handed: AcquiredRange, text: str) -> Argument:
     asked = "; it was asked for batches of less than one record" if now.step.wants_no_batch else ""
     return say(now, handed, f"{text}{asked}", noted=now.step.wants_no_batch)
 
@@ -175,7 +177,7 @@ def _lock(hold: Hold) -> str:
 
 def say(
     now: Acquiring,
-    range_: Handed | Piece,
+    range_: AcquiredRange | Piece,
     text: str,
     before: tuple[Call, ...] = (),
     *,
@@ -186,7 +188,8 @@ def say(
     """An argument about a range that is handed out; `before`: exchanges by which one knows."""
     step, (first, last) = now.step, range_[:2]
     said = (
-        f"{step.here} is handed {told(first, last)} of partition {now.share_partition.partition[1]} ({step.packets}): "
+        f"{step.here} is handed {offsets_text(first, last)} of partition {now.share_partition.partition[1]} "
+        f"({step.packets}): "
         f"{text}"
     )
     partition = now.share_partition.partition
@@ -200,7 +203,7 @@ def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | N
     its requests is missing, on whatever connection. Of two that were under way together either may have been first, and
     its session have ended then."""
     session = before.connection.state_of(before.group_id, before.member_id)
-    if session is None or before.packet <= now.share_partition.shaken:
+    if session is None or before.packet <= now.share_partition.unreliable_until:
         return None
     unbroken = Unbroken(session, before.packet, now.answer.packet)
     proof: Proof = unbroken

@@ -12,7 +12,7 @@ from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
 from kshark.analysis.states.partition.group_records import may_have_acquired
-from kshark.analysis.states.partition.records_in_flight import Handed, Piece
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece
 from kshark.analysis.states.partition.situations import Acquiring
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import AVAILABLE
@@ -101,7 +101,7 @@ def stranded(now: Acquiring) -> Argument | None:
 # -- what is known
 
 
-def _counted(now: Acquiring) -> Iterator[tuple[Handed, Piece, list[int]]]:
+def _counted(now: Acquiring) -> Iterator[tuple[AcquiredRange, Piece, list[int]]]:
     """Records that are available again, and how often they may have been delivered; not those of which somebody may
     have stored this very delivery, and that it is over, while the answer was under way."""
     _, by = now.share_partition.stored or (0, None)
@@ -117,7 +117,7 @@ def _counted(now: Acquiring) -> Iterator[tuple[Handed, Piece, list[int]]]:
                 yield handed, piece, counts
 
 
-def _seen(now: Acquiring, handed: Handed, piece: Piece) -> int | None:
+def _seen(now: Acquiring, handed: AcquiredRange, piece: Piece) -> int | None:
     """How many deliveries of the records were seen; None where that is not known."""
     end = now.share_partition.end
     if not piece.value:

@@ -17,7 +17,7 @@ from kshark.analysis.facts.calls import (
     Call,
     Step,
 )
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
@@ -97,7 +97,7 @@ def found_no_room(now: Situation) -> Argument | None:
     step = now.step
     if not step.is_fetch:
         return None
-    full = all_say(now.session.releases, "full_is_not_found")
+    full = agreed(now.session.releases, "full_is_not_found")
     if full is False:
         text = f"{step.story}, though it opens one"
         return Argument(text, (step,), EXCHANGE, "broker_anomaly", blame="broker")

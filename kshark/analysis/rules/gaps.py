@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.rules.refusals import told
+from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import LACKING, PASSES_OVER
 from kshark.analysis.states.partition.missing_offsets import MISSING, between, recorded
@@ -81,7 +81,8 @@ def _argument(now: Acknowledging, hold: Hold, run: Run, there: str) -> Argument 
     if session is None:
         return None
     text = (
-        f"{step.here} {_DOES[kind]} {told(first, last)} of partition {now.partition[1]} ({step.packets}); {by.here}, "
+        f"{step.here} {_DOES[kind]} {offsets_text(first, last)} of partition {now.partition[1]} ({step.packets}); "
+        f"{by.here}, "
         f"which hands "
         f"{'it' if first == last else 'them'} out, has {there} ({by.packets})"
     )

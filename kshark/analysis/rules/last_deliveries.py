@@ -8,8 +8,8 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
-from kshark.analysis.facts.releases import all_say
-from kshark.analysis.rules.refusals import told, told_all
+from kshark.analysis.facts.releases import agreed
+from kshark.analysis.rules.refusals import named_ranges, offsets_text
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_UP
 from kshark.analysis.states.partition.records_in_flight import Piece
@@ -35,12 +35,13 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
     rest = [piece for piece in now.given_up if _last_delivery(piece) is not last]
 
     def text() -> str:
-        others = f"; the same goes for {told_all(rest)}" if rest else ""
+        others = f"; the same goes for {named_ranges(rest)}" if rest else ""
         return (
-            f"{told_all(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the last "
+            f"{named_ranges(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the "
+            f"last "
             f"delivery, number "
             f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
-            f"{now.step.here} is handed {told(*now.handed[0][:2])} instead ({now.step.packets}){others}"
+            f"{now.step.here} is handed {offsets_text(*now.handed[0][:2])} instead ({now.step.packets}){others}"
         )
 
     return _argument(now, now.given_up, text, *([record.by] if record.by else []))
@@ -48,14 +49,15 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
 
 def delivered_together(now: Acquiring) -> Argument | None:
     """Records that were delivered for the last time in one answer, by a broker that delivers each alone then."""
-    if not now.given_up or not all_say(now.session.releases, "delivers_last_alone"):
+    if not now.given_up or not agreed(now.session.releases, "delivers_last_alone"):
         return None
     for piece in now.given_up:
         last, count = _last_delivery(piece), piece.value[0].count or 0
         together = [one for one in now.given_up if _last_delivery(one) is last]
         if count > LEAST_LIMIT and sum(one.size for one in together) > 1:
             text = (
-                f"{told_all(together)} of partition {now.share_partition.partition[1]}: all had their last delivery, "
+                f"{named_ranges(together)} of partition {now.share_partition.partition[1]}: all had their last "
+                f"delivery, "
                 f"number {count}, with "
                 f"{last.here} ({last.packets}), so one that cannot be processed costs the others"
             )

@@ -12,7 +12,7 @@ from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
 from kshark.analysis.facts.judge import judge
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import NOT_LATE_YET, NOT_PLAIN, TELLS_TOPICS, TOLD_OUT, UNTOLD
+from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTOLD
 from kshark.analysis.states.member.situation import MemberSituation
 from kshark.analysis.states.tables import MEMBER
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -227,7 +227,7 @@ ROWS: Final = (
         source="KIP-932; Kafka: AbstractHeartbeatRequestManager",
         at="request",
         machine=MEMBER,
-        checks=(Check(went_on, (SUBSEQUENT,), (ACCEPTED, *OUT), TOLD_OUT),),
+        checks=(Check(went_on, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP),),
     ),
     Rule(
         number=103,
@@ -269,7 +269,7 @@ ROWS: Final = (
         source="KIP-932; Kafka: GroupMetadataManager",
         blame=("broker",),
         machine=MEMBER,
-        checks=(Check(unassigned, (INITIAL, SUBSEQUENT), (ACCEPTED,), TELLS_TOPICS),),
+        checks=(Check(unassigned, (INITIAL, SUBSEQUENT), (ACCEPTED,), NAMES_TOPICS),),
     ),
     Rule(
         number=105,
@@ -305,7 +305,7 @@ ROWS: Final = (
         apis=(CONSUMER_GROUP_HEARTBEAT,),
         when=F("group_id") != "",
         answer=(F("error_code") == NO_GROUP.value) & F("error_message").matches("is not a consumer group"),
-        told="a group of another type has that id",
+        sentence="a group of another type has that id",
     ),
     Rule(
         number=107,
@@ -345,7 +345,7 @@ ROWS: Final = (
         apis=(SHARE_FETCH, SHARE_ACKNOWLEDGE),
         when=~F("group_id").present() | (F("group_id") == ""),
         answer=F("error_code") == INVALID.value,
-        told="it names no group",
+        sentence="it names no group",
     ),
     MEMBER_REFUSED,
 )

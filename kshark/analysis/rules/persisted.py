@@ -15,7 +15,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.facts.calls import FINAL
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.rules.refusals import told
+from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
 from kshark.analysis.states.partition.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concern
@@ -79,7 +79,8 @@ def not_stored(now: Persisted) -> Argument | None:
     for piece, hold, unbroken in _held(now):
         for one in persisting.left.over(piece.first, piece.last):
             text = (
-                f"{step.here} acknowledges {told(one.first, one.last)} of partition {partition} and was answered that "
+                f"{step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} and was "
+                f"answered that "
                 f"this is done "
                 f"({step.packets}); their leader stored what was acknowledged before, the last with {before.call.here} "
                 f"({before.call.packets}), and nothing of these"
@@ -102,7 +103,8 @@ def stored_otherwise(now: Persisted) -> Argument | None:
             if one.fits or any(other.first <= one.last and other.last >= one.first for other in right):
                 continue
             text = (
-                f"{now.step.here} acknowledges {told(one.first, one.last)} of partition {partition} {_WORDS[one.type]} "
+                f"{now.step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} "
+                f"{_WORDS[one.type]} "
                 f"({now.step.packets}); {one.write.call.here} stores them as {one.stage} ({one.write.call.packets})"
             )
             return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
@@ -120,9 +122,9 @@ def refused_and_stored(now: Persisted) -> Argument | None:
             if not one.fits:
                 continue
             text = (
-                f"{now.step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and "
+                f"{now.step.here} acknowledges {offsets_text(*now.asked.extent)} of partition {partition} and "
                 f"{refused_with(error)} "
-                f"({now.step.packets}); {one.write.call.here} stores {told(one.first, one.last)} of them as "
+                f"({now.step.packets}); {one.write.call.here} stores {offsets_text(one.first, one.last)} of them as "
                 f"{one.stage} all the same "
                 f"({one.write.call.packets})"
             )
@@ -142,7 +144,7 @@ def stored_slowly(now: Persisted) -> Argument | None:
     if wrote_ns < HALF * took_ns:
         return None
     text = (
-        f"{step.here} acknowledges {told(*now.asked.extent)} of partition {partition} and was answered after "
+        f"{step.here} acknowledges {offsets_text(*now.asked.extent)} of partition {partition} and was answered after "
         f"{took_ns / 1e6:.0f} ms "
         f"({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms ({write.packets})"
     )
@@ -170,7 +172,7 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
         is_its_own = (
             hold.step.connection is step.connection
             and hold.step.end < step.packet
-            and hold.step.packet > partition.shaken
+            and hold.step.packet > partition.unreliable_until
         )
         if is_its_own and not is_asked:
             yield piece, hold, Unbroken(session, hold.step.packet, step.packet)

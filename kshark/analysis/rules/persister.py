@@ -14,7 +14,7 @@ from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.facts.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
-from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.stored.state import StoredSituation
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.persister import NEWER_LEADER, NEWER_STATE, reply_due
 from kshark.api_keys import (
@@ -43,7 +43,7 @@ _SHARE_KEY: Final = r"^[\s\S]+:[A-Za-z0-9_-]{22}:[+-]?[0-9]+$"
 # -- epochs
 
 
-def negative_state_epoch(now: Storing) -> Argument | None:
+def negative_state_epoch(now: StoredSituation) -> Argument | None:
     """No state was ever stored with a state epoch below zero."""
     step = now.step
     if step.reply is not FENCED_STATE or step.state_epoch is None or step.state_epoch >= 0:
@@ -51,7 +51,7 @@ def negative_state_epoch(now: Storing) -> Argument | None:
     return Argument(step.story, (step.call,), EXCHANGE, "negative")
 
 
-def went_back_and_was_fenced(now: Storing) -> Argument | None:
+def went_back_and_was_fenced(now: StoredSituation) -> Argument | None:
     """The same sender stored with a higher state epoch before."""
     step, before = now.step, now.own_before
     if step.reply is not FENCED_STATE or before is None or not _is_above(before.state_epoch, step.state_epoch):
@@ -59,7 +59,7 @@ def went_back_and_was_fenced(now: Storing) -> Argument | None:
     return Argument(step.story_after(before), (before.call, step.call), EXCHANGE, "went_back")
 
 
-def fenced_by_a_known_state(now: Storing) -> Argument | None:
+def fenced_by_a_known_state(now: StoredSituation) -> Argument | None:
     """The state was set anew since; that the sender had not heard of it is nobody's fault."""
     step, by = now.step, now.stored.state_epoch_by
     if step.reply is not FENCED_STATE or by is None or now.stored.held(step) is not NEWER_STATE:
@@ -67,14 +67,14 @@ def fenced_by_a_known_state(now: Storing) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), EXCHANGE, "newer_state", noted=True)
 
 
-def fenced_by_some_state(now: Storing) -> Argument | None:
+def fenced_by_some_state(now: StoredSituation) -> Argument | None:
     step = now.step
     return (
         Argument(step.story, (step.call,), EXCHANGE, "newer_state", noted=True) if step.reply is FENCED_STATE else None
     )
 
 
-def fenced_by_a_known_leader(now: Storing) -> Argument | None:
+def fenced_by_a_known_leader(now: StoredSituation) -> Argument | None:
     """Another leader has read the state since: the sender leads no more and does not know it yet."""
     step, by = now.step, now.stored.leader_epoch_by
     if step.reply is not FENCED_LEADER or step.negative or by is None or now.stored.held(step) is not NEWER_LEADER:
@@ -82,12 +82,12 @@ def fenced_by_a_known_leader(now: Storing) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), EXCHANGE, "newer_leader")
 
 
-def fenced_by_some_leader(now: Storing) -> Argument | None:
+def fenced_by_some_leader(now: StoredSituation) -> Argument | None:
     step, cause = now.step, "newer_leader" if now.step.negative is None else "negative"
     return Argument(step.story, (step.call,), EXCHANGE, cause) if step.reply is FENCED_LEADER else None
 
 
-def state_epoch_went_back(now: Storing) -> Argument | None:
+def state_epoch_went_back(now: StoredSituation) -> Argument | None:
     """A sender stores with a lower state epoch than before, and the coordinator takes it."""
     step, before = now.step, now.own_before
     if step.reply is not TAKEN or before is None or not _is_above(before.state_epoch, step.state_epoch):
@@ -95,7 +95,7 @@ def state_epoch_went_back(now: Storing) -> Argument | None:
     return Argument(step.story_after(before), (before.call, step.call), EXCHANGE)
 
 
-def state_epoch_is_lower(now: Storing) -> Argument | None:
+def state_epoch_is_lower(now: StoredSituation) -> Argument | None:
     """A state epoch is taken, or told, that is below the stored one: only after a deletion could it be."""
     step, by = now.step, now.stored.state_epoch_by
     if step.reply is not TAKEN or by is None or by.call.end >= step.packet:
@@ -112,7 +112,7 @@ def _is_above(before: int | None, now: int | None) -> bool:
 # -- who may write
 
 
-def wrote_after_a_refused_read(now: Storing) -> Argument | None:
+def wrote_after_a_refused_read(now: StoredSituation) -> Argument | None:
     """The leader was not given a state, for there is none, and writes all the same."""
     step, read = now.step, _refused_read(now)
     if read is None:
@@ -120,7 +120,7 @@ def wrote_after_a_refused_read(now: Storing) -> Argument | None:
     return Argument(step.story_after(read), (read.call, step.call), EXCHANGE)
 
 
-def wrote_without_reading(now: Storing) -> Argument | None:
+def wrote_without_reading(now: StoredSituation) -> Argument | None:
     """The first write of a leader epoch of which no Read was seen."""
     step, stored = now.step, now.stored
     if not step.taken or not stored.begun or step.leader_epoch is None or step.leader_epoch <= stored.read_epoch:
@@ -131,7 +131,7 @@ def wrote_without_reading(now: Storing) -> Argument | None:
     return Argument(f"{step.story}; no leader with that epoch was seen to read the state", (step.call,), ABSENCE)
 
 
-def _refused_read(now: Storing) -> StateStep | None:
+def _refused_read(now: StoredSituation) -> StateStep | None:
     """Of a Write that was refused because nothing is stored: the Read before it that was refused for the same
     reason."""
     sender = now.stored.sender(now.step)
@@ -145,7 +145,7 @@ def _refused_read(now: Storing) -> StateStep | None:
     return None if sender.write is not None and sender.write.packet > sender.read.packet else sender.read
 
 
-def read_too_early(now: Storing) -> Argument | None:
+def read_too_early(now: StoredSituation) -> Argument | None:
     """A leader reads before the group coordinator has initialized the state: it does so again."""
     step = now.step
     if step.reply is not INVALID or step.negative is not None:
@@ -153,7 +153,7 @@ def read_too_early(now: Storing) -> Argument | None:
     return Argument(f"{step.story}: nothing is stored yet", (step.call,), EXCHANGE, "not_initialized", noted=True)
 
 
-def wrote_behind_a_deletion(now: Storing) -> Argument | None:
+def wrote_after_a_deletion(now: StoredSituation) -> Argument | None:
     """The state was deleted since: that the leader had not heard of it is nobody's fault."""
     step, reset = now.step, now.stored.reset
     if not _is_unwanted(step) or reset is None or reset.call.api_key != DELETE_SHARE_GROUP_STATE or now.stored.exists:
@@ -161,7 +161,7 @@ def wrote_behind_a_deletion(now: Storing) -> Argument | None:
     return Argument(step.story_after(reset), (reset.call, step.call), EXCHANGE, "deleted", noted=True)
 
 
-def wrote_without_a_state(now: Storing) -> Argument | None:
+def wrote_without_a_state(now: StoredSituation) -> Argument | None:
     """The leader knew from its Read that there is no state."""
     step, read = now.step, _refused_read(now)
     if read is None:
@@ -169,7 +169,7 @@ def wrote_without_a_state(now: Storing) -> Argument | None:
     return Argument(step.story_after(read), (read.call, step.call), EXCHANGE, "not_initialized")
 
 
-def wrote_once_more(now: Storing) -> Argument | None:
+def wrote_once_more(now: StoredSituation) -> Argument | None:
     """Leaders try again with the next acknowledgement or lock that ends, until they hear what became of the topic or
     the group."""
     step, refused = now.step, now.stored.refused
@@ -178,7 +178,7 @@ def wrote_once_more(now: Storing) -> Argument | None:
     return Argument(step.story_after(refused), (refused.call, step.call), EXCHANGE, "refused_before", noted=True)
 
 
-def wrote_where_nothing_is_stored(now: Storing) -> Argument | None:
+def wrote_where_nothing_is_stored(now: StoredSituation) -> Argument | None:
     """What became of the state, or whether the sender was ever given one, the capture does not show."""
     step, by = now.step, now.stored.state_epoch_by or now.stored.start_offset_by
     if not _is_unwanted(step):
@@ -196,7 +196,7 @@ def _is_unwanted(step: StateStep) -> bool:
 # -- where else
 
 
-def asked_the_wrong_broker(now: Storing) -> Argument | None:
+def asked_the_wrong_broker(now: StoredSituation) -> Argument | None:
     """Another broker coordinates that share partition by now; the sender looks for it and asks again."""
     step = now.step
     return Argument(step.story, (step.call,), EXCHANGE, "coordinator_moved") if step.reply is ELSEWHERE else None
@@ -305,7 +305,7 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(read_too_early, apis=_READS, trigger=NOT_PLAIN),
-            Check(wrote_behind_a_deletion, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(wrote_after_a_deletion, apis=_WRITES, trigger=NOT_PLAIN),
             Check(wrote_without_a_state, apis=_WRITES, trigger=NOT_PLAIN),
             Check(wrote_once_more, apis=_WRITES, trigger=NOT_PLAIN),
             Check(wrote_where_nothing_is_stored, apis=_WRITES, trigger=NOT_PLAIN),
@@ -345,7 +345,8 @@ ROWS: Final = (
         given=F("key_type") == int(CoordinatorType.SHARE),
         when=by_version({"0-5": ALWAYS, "6+": any_of("coordinator_keys", ~ELEMENT.matches(_SHARE_KEY))}),
         answer=(F("error_code") == _INVALID_REQUEST) | any_of("coordinators", F("error_code") == _INVALID_REQUEST),
-        told="a share coordinator has a key of group, topic id and partition, and is looked for in version 6 or later",
+        sentence="a share coordinator has a key of group, topic id and partition, and is looked for in version 6 or "
+        "later",
     ),
     Rule(
         number=121,
@@ -378,7 +379,7 @@ ROWS: Final = (
         apis=(ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS),
         when=ALWAYS,
         answer=F("error_code") == _NON_EMPTY_GROUP,
-        told="the group has members",
+        sentence="the group has members",
     ),
     STATES_FORGOTTEN,
 )

@@ -69,7 +69,7 @@ def asks_for_partitions(now: Any) -> bool:
     return bool(now.step.is_fetch and now.step.asked_for and now.session.member.assignments)
 
 
-def goes_on_behind_its_opening(now: Any) -> bool:
+def continues_after_opening(now: Any) -> bool:
     opening = now.session.opening
     return bool(
         now.step.is_fetch and opening is not None and now.session.last is opening and now.session.member.assignments
@@ -126,7 +126,7 @@ def given_newer(now: Any) -> bool:
     return last is not None and last.given is not None and last.given > last.epoch
 
 
-def told_out(now: Any) -> bool:
+def removed_from_group(now: Any) -> bool:
     before = now.before_here
     return before is not None and before.reply in OUT
 
@@ -135,7 +135,7 @@ def joins_again(now: Any) -> bool:
     return now.step.kind is INITIAL and now.member.last is not None
 
 
-def tells_topics(now: Any) -> bool:
+def names_topics(now: Any) -> bool:
     return now.step.kind is INITIAL or now.step.topics is not None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.rules.byte_fault import Oddity
+from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.api_keys import PRODUCE
 
@@ -14,16 +14,16 @@ from kshark.api_keys import PRODUCE
 MAGIC_2_ONLY: Final = 3
 
 
-def _is_new_produce(odd: Oddity) -> bool:
+def _is_new_produce(odd: ByteFault) -> bool:
     return odd.call.api_key == PRODUCE and odd.sender == "client" and odd.call.version >= MAGIC_2_ONLY
 
 
-def legacy(odd: Oddity) -> Argument | None:
+def legacy(odd: ByteFault) -> Argument | None:
     """Older Produce requests carry it by right, and brokers hand on what is stored."""
     return odd.argument() if _is_new_produce(odd) else None
 
 
-def damaged(odd: Oddity) -> Argument | None:
+def damaged(odd: ByteFault) -> Argument | None:
     """A batch that is read as a legacy one though its version has none is no other batch's checksum."""
     return None if "LEGACY_MAGIC" in odd.codes and _is_new_produce(odd) else odd.argument()
 
@@ -40,7 +40,7 @@ ROWS: Final = (
         read="batches",
         refused_with=(2, 87),
         checks=(Check(damaged),),
-        told="a checksum does not match",
+        sentence="a checksum does not match",
         must="A batch's checksum is the CRC-32C of its bytes from the attributes on (magic 2).",
         advice="Compute it last, over what is sent. Where a broker hands such a batch out, look for damaged segments "
         "on its disk.",
@@ -56,8 +56,8 @@ ROWS: Final = (
         weird=("BATCH_COUNT_MISMATCH",),
         read="counted",
         refused_with=(87,),
-        checks=(Check(Oddity.argument),),
-        told="a batch does not hold the records that it announces",
+        checks=(Check(ByteFault.argument),),
+        sentence="a batch does not hold the records that it announces",
         must="A batch holds as many records as it says, and a producer's has an offset for each.",
         advice="Set the count and the last offset delta from the records that were written.",
         wrong="count 3, records with offset deltas 0 1",
@@ -72,8 +72,8 @@ ROWS: Final = (
         weird=("BATCH_OFFSETS",),
         read="opened",
         refused_with=(87,),
-        checks=(Check(Oddity.argument),),
-        told="a batch's offsets do not rise to its last one",
+        checks=(Check(ByteFault.argument),),
+        sentence="a batch's offsets do not rise to its last one",
         must="Offset deltas rise from record to record, up to the batch's last offset delta.",
         advice="Number the records of a batch from 0 on, and set the last offset delta to the last one's.",
         wrong="last offset delta 1, records with 0 9",
@@ -87,8 +87,8 @@ ROWS: Final = (
         weird=("CODEC_INVALID",),
         read="batches",
         refused_with=(-1,),
-        checks=(Check(Oddity.argument),),
-        told="a batch names a codec that does not exist",
+        checks=(Check(ByteFault.argument),),
+        sentence="a batch names a codec that does not exist",
         must="The lowest three bits of a batch's attributes are 0 (none) to 4 (zstd).",
         advice="Leave the attributes' other bits alone, and use a codec that all readers of the topic know.",
         wrong="attributes 6",
@@ -103,7 +103,7 @@ ROWS: Final = (
         read="produced",
         refused_with=(87,),
         checks=(Check(legacy),),
-        told="a message set of an old format",
+        sentence="a message set of an old format",
         must="A Produce request of version 3 or later carries one batch of magic 2 for each partition.",
         advice="Write batches of magic 2: magic 0 and 1 need Produce 2 or earlier, which brokers do not take since "
         "4.0.",

@@ -17,7 +17,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
-from kshark.analysis.states.session.situation import Situation, goes_on_from
+from kshark.analysis.states.session.situation import Situation, continues_from
 from kshark.analysis.states.session.state import FLAPPING, LOOP
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
@@ -57,7 +57,7 @@ def went_on(now: Situation) -> Argument | None:
     if (
         step.refused
         and step.epoch > 1
-        and goes_on_from(step.epoch, before.epoch)
+        and continues_from(step.epoch, before.epoch)
         and step.time_ns - before.end_ns < _BACKOFF_NS
     ):
         return Argument(text, (before, step), EXCHANGE)

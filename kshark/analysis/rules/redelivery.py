@@ -10,7 +10,7 @@ from typing import Final
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.rules.persisted import refused_and_stored
-from kshark.analysis.rules.refusals import refusal, told, told_all
+from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
 from kshark.analysis.states.partition.rates import Rate
@@ -48,7 +48,8 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
 def _stale(now: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
     step, (first, last, _) = now.step, piece
     text = (
-        f"{step.here} acknowledges {told(first, last)} of partition {now.partition[1]} before the member knows that "
+        f"{step.here} acknowledges {offsets_text(first, last)} of partition {now.partition[1]} before the member "
+        f"knows that "
         f"{hold.step.here} "
         f"hands them out again ({hold.step.packets}): it means those of {before.step.here} ({before.step.packets}), "
         f"and is taken for the new ones ({step.packets})"
@@ -90,10 +91,10 @@ def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: Step) -> A
     overlapping = any(
         run.first <= now.extent[1] and run.last >= now.extent[0] for runs in partition.open for run in runs
     )
-    if session is None or overlapping or hold.step.packet <= partition.shaken:
+    if session is None or overlapping or hold.step.packet <= partition.unreliable_until:
         return None
     text = (
-        f"the member has all of them acquired ({told(piece.first, piece.last)} with {hold.step.here}, "
+        f"the member has all of them acquired ({offsets_text(piece.first, piece.last)} with {hold.step.here}, "
         f"{hold.step.packets}); "
         f"{before.here} was refused with some of them ({before.packets}), and should have changed none"
     )
@@ -206,7 +207,8 @@ def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *bef
 
     def text() -> str:
         come = "comes" if first == last else "come"
-        return f"{told_all(pieces)} of partition {partition[1]} {come} again with {step.here} ({step.packets}): {why()}"
+        again = f"{named_ranges(pieces)} of partition {partition[1]} {come} again with {step.here}"
+        return f"{again} ({step.packets}): {why()}"
 
     return Argument(text, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
 
@@ -250,7 +252,7 @@ def _accepts(runs: Sequence[Run], piece: Piece) -> bool:
 
 
 def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
-    step, offsets = now.step, told(piece.first, piece.last)
+    step, offsets = now.step, offsets_text(piece.first, piece.last)
     text = (
         f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of "
         f"member "

@@ -44,15 +44,15 @@ def not_explained(now: Situation) -> Argument:
 
 def acknowledged(now: Acknowledging) -> str:
     first, last = now.extent
-    return f"{told(first, last)} of partition {now.partition[1]}"
+    return f"{offsets_text(first, last)} of partition {now.partition[1]}"
 
 
-def told(first: int, last: int) -> str:
+def offsets_text(first: int, last: int) -> str:
     """Offsets in words."""
     return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
-def told_all(pieces: Iterable[Piece]) -> str:
+def named_ranges(pieces: Iterable[Piece]) -> str:
     """`offsets 2 to 5, 7`: neighbours together, and not too many of them one by one."""
     ranges: list[tuple[int, int]] = []
     for first, last, _ in pieces:
@@ -60,7 +60,7 @@ def told_all(pieces: Iterable[Piece]) -> str:
             first, _ = ranges.pop()
         ranges.append((first, last))
     if len(ranges) == 1:
-        return told(*ranges[0])
+        return offsets_text(*ranges[0])
     named = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_NAMED])
     rest = sum(last - first + 1 for first, last in ranges[_NAMED:])
     return f"offsets {named} and {rest} more" if rest else f"offsets {named}"

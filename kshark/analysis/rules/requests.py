@@ -15,7 +15,7 @@ from kshark.analysis.facts.calls import (
     has_uuid,
 )
 from kshark.analysis.facts.heartbeats import INVALID
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation
@@ -34,7 +34,7 @@ def named_badly(now: Situation) -> Argument | None:
     """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka:
     Uuid.fromString)."""
     step = now.step
-    if step.is_named and (has_uuid(step.member_id) or not all_say(now.session.releases, "reads_uuids")):
+    if step.is_named and (has_uuid(step.member_id) or not agreed(now.session.releases, "reads_uuids")):
         return None
     if step.member_id is None:
         what = "null"
@@ -72,7 +72,7 @@ ROWS: Final = (
         given=F("share_session_epoch") == 0,
         when=any_of("topics.partitions", size("acknowledgement_batches") > 0),
         answer=F("error_code") == _INVALID_REQUEST,
-        told="it opens a session and acknowledges records",
+        sentence="it opens a session and acknowledges records",
     ),
     Rule(
         number=41,
@@ -91,7 +91,7 @@ ROWS: Final = (
         # Partitions that it forgets are no payload: Java clients forget what they give up with whatever request comes
         # next.
         when=any_of("topics.partitions", size("acknowledgement_batches") == 0),
-        told="it closes the session and lists partitions without acknowledging records",
+        sentence="it closes the session and lists partitions without acknowledging records",
     ),
     Rule(
         number=46,
@@ -128,7 +128,7 @@ ROWS: Final = (
         apis=(SHARE_FETCH,),
         given=F("is_renew_ack").is_true(),
         when=~_RENEWS | _FETCHES_TOO,
-        told="it says that it renews locks, and renews none or asks for records, too",
+        sentence="it says that it renews locks, and renews none or asks for records, too",
     ),
     Rule(
         number=55,
@@ -146,6 +146,6 @@ ROWS: Final = (
         given=F("is_renew_ack").is_true(),
         when=ALWAYS,
         answer=any_of("responses.partitions.acquired_records", F("delivery_count") > 0),
-        told="it renews locks, and is handed records",
+        sentence="it renews locks, and is handed records",
     ),
 )

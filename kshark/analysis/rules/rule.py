@@ -115,7 +115,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     #: on; 0: each time.
     rationed: int = 0
     #: What the exchange shows, in a few words for the argument's sentence.
-    told: str = ""
+    sentence: str = ""
     must: str = ""
     advice: str = ""
     wrong: str = ""

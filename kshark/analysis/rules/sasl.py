@@ -7,11 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, Argument
-from kshark.analysis.rules.byte_fault import Oddity
+from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import Check, Rule
 
 
-def out_of_sequence(odd: Oddity) -> Argument | None:
+def out_of_sequence(odd: ByteFault) -> Argument | None:
     """The broker says so, or closes the connection without a word; a client that closes may have seen no refusal
     yet."""
     call = odd.call
@@ -25,7 +25,8 @@ def out_of_sequence(odd: Oddity) -> Argument | None:
         return replace(odd.at_end(), text=text, blame="client", because=odd.doubt)
     argument = odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
     return replace(
-        argument, text=f"{odd.detail}: {odd.rule.told}{odd.often}; the connection was closed (packet {odd.end.packet})"
+        argument,
+        text=f"{odd.detail}: {odd.rule.sentence}{odd.often}; the connection was closed (packet {odd.end.packet})",
     )
 
 
@@ -41,7 +42,7 @@ ROWS: Final = (
         read="authentications",
         refused_with=(34,),
         checks=(Check(out_of_sequence),),
-        told="its client had begun to authenticate itself, and was not done",
+        sentence="its client had begun to authenticate itself, and was not done",
         must="Between SaslHandshake and the last answer to SaslAuthenticate nothing else is sent, but ApiVersions "
         "before; and neither is "
         "sent to listeners without SASL.",

@@ -13,7 +13,7 @@ from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.stored.batches import Kept, rank_of
-from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.stored.state import StoredSituation
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.in_flight import ARCHIVED, STORED
 from kshark.analysis.states.tables.persister import LONGEST_WINDOW
@@ -27,7 +27,7 @@ _WRITES: Final = (WRITE_SHARE_GROUP_STATE,)
 # -- what a leader stores
 
 
-def start_went_back(now: Storing) -> Argument | None:
+def start_went_back(now: StoredSituation) -> Argument | None:
     """A leader goes back behind the start offset that it stored, or was given."""
     step, read = now.step, now.stored.sender(now.step).read
     before = now.own_before or (read if read is not None and _is_since_reset(now, read) else None)
@@ -38,7 +38,7 @@ def start_went_back(now: Storing) -> Argument | None:
     return _lower(step, before, EXCHANGE)
 
 
-def start_is_below_the_stored_one(now: Storing) -> Argument | None:
+def start_is_below_the_stored_one(now: StoredSituation) -> Argument | None:
     """Another leader writes a lower start offset than the stored one; an Initialize in between would explain it."""
     step, by = now.step, now.stored.start_offset_by
     if by is None or by.call.end >= step.packet or not _writes_below(step, by.given or by):
@@ -49,7 +49,7 @@ def start_is_below_the_stored_one(now: Storing) -> Argument | None:
 def _lower(step: StateStep, before: StateStep, needs: Needs) -> Argument:
     """Where a coordinator keeps the higher start offset nothing comes of it."""
     text, calls = step.story_after(before), (before.call, step.call)
-    keeps = step.coordinator_says("keeps_highest_start")
+    keeps = step.coordinator_behaviour("keeps_highest_start")
     if keeps:
         return Argument(f"{text}; its coordinator keeps the higher one", calls, EXCHANGE, noted=True)
     return Argument(text, calls, needs, because="release_unknown" if keeps is None else None)
@@ -62,11 +62,11 @@ def _writes_below(step: StateStep, before: StateStep) -> bool:
     return 0 <= step.start_offset < before.start_offset
 
 
-def _is_since_reset(now: Storing, read: StateStep) -> bool:
+def _is_since_reset(now: StoredSituation, read: StateStep) -> bool:
     return now.stored.reset is None or read.packet > now.stored.reset.packet
 
 
-def wrote_what_is_none(now: Storing) -> Argument | None:
+def wrote_what_is_none(now: StoredSituation) -> Argument | None:
     """Something in a Write that no leader can mean."""
     step = now.step
     found = _wrong_in(step) if step.negative is None else None
@@ -100,7 +100,7 @@ def _is_past(batch: StateBatch, start_offset: int) -> bool:
     return batch.last < start_offset and STORED[batch.state] is ARCHIVED
 
 
-def refused_below_zero(now: Storing) -> Argument | None:
+def refused_below_zero(now: StoredSituation) -> Argument | None:
     """A partition or an epoch is refused that cannot be."""
     step = now.step
     if step.reply is not INVALID or step.negative is None:
@@ -108,7 +108,7 @@ def refused_below_zero(now: Storing) -> Argument | None:
     return Argument(f"{step.story}; its {step.negative} is negative", (step.call,), EXCHANGE, "negative")
 
 
-def counts_below_zero(now: Storing) -> Argument | None:
+def counts_below_zero(now: StoredSituation) -> Argument | None:
     """A count of finished deliveries below the -1 that stands for none."""
     step = now.step
     if step.complete_count is None or step.complete_count >= -1:
@@ -116,7 +116,7 @@ def counts_below_zero(now: Storing) -> Argument | None:
     return Argument(f"{step.story}; its delivery complete count is {step.complete_count}", (step.call,), EXCHANGE)
 
 
-def counts_more_than_there_are(now: Storing) -> Argument | None:
+def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
     """More records are said to be finished than lie between the start offset and the highest offset that was ever
     stored.
 
@@ -139,7 +139,7 @@ def counts_more_than_there_are(now: Storing) -> Argument | None:
 # -- what a coordinator loses
 
 
-def told_a_lower_start(now: Storing) -> Argument | None:
+def reported_a_lower_start(now: StoredSituation) -> Argument | None:
     """The coordinator tells a start offset below the one that was stored; an Initialize in between would explain it."""
     step, by, stored = now.step, now.stored.start_offset_by, now.stored
     if step.given is None or not stored.exists or by is None or by.call.end >= step.packet or _lost(now) is not None:
@@ -149,7 +149,7 @@ def told_a_lower_start(now: Storing) -> Argument | None:
     return _coordinator_lost(now, by)
 
 
-def told_less(now: Storing) -> Argument | None:
+def reported_less(now: StoredSituation) -> Argument | None:
     """What was written is not in the answer to a Read."""
     lost = _lost(now)
     if lost is None:
@@ -158,7 +158,7 @@ def told_less(now: Storing) -> Argument | None:
     return replace(argument, offsets=(lost.first, lost.last))
 
 
-def refused_what_was_stored(now: Storing) -> Argument | None:
+def refused_what_was_stored(now: StoredSituation) -> Argument | None:
     """The coordinator says that nothing was ever stored, though it took what was."""
     step, stored = now.step, now.stored
     by = stored.write or stored.state_epoch_by
@@ -173,7 +173,7 @@ def refused_what_was_stored(now: Storing) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), ABSENCE)
 
 
-def _coordinator_lost(now: Storing, by: StateStep, more: str = "") -> Argument:
+def _coordinator_lost(now: StoredSituation, by: StateStep, more: str = "") -> Argument:
     """Whether an unseen Initialize or Delete explains it: not where the answer still has what was stored before, and
     one leader asks.
 
@@ -187,7 +187,7 @@ def _coordinator_lost(now: Storing, by: StateStep, more: str = "") -> Argument:
     return Argument(text, (first.call, by.call, now.step.call), EXCHANGE, blame="broker")
 
 
-def _lost(now: Storing) -> Ranged[Kept] | None:
+def _lost(now: StoredSituation) -> Ranged[Kept] | None:
     """The first stored batch that the answer to a Read lacks, or has in an earlier state."""
     step, given = now.step, now.step.given
     if not step.is_read or given is None:
@@ -200,7 +200,7 @@ def _lost(now: Storing) -> Ranged[Kept] | None:
     return None
 
 
-def _kept(now: Storing, by: StateStep) -> Ranged[Kept] | None:
+def _kept(now: StoredSituation, by: StateStep) -> Ranged[Kept] | None:
     """A batch stored no later, by the same leader, that the answer to a Read has as it was stored."""
     if now.step.given is None:
         return None
@@ -247,7 +247,7 @@ ROWS: Final = (
         checks=(
             Check(start_went_back, apis=_WRITES, trigger=NOT_PLAIN),
             Check(start_is_below_the_stored_one, apis=_WRITES, trigger=NOT_PLAIN),
-            Check(told_a_lower_start, apis=(*_READS, READ_SHARE_GROUP_STATE_SUMMARY), trigger=NOT_PLAIN),
+            Check(reported_a_lower_start, apis=(*_READS, READ_SHARE_GROUP_STATE_SUMMARY), trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -309,7 +309,7 @@ ROWS: Final = (
         machine=PERSISTER,
         alternatives=True,
         checks=(
-            Check(told_less, apis=_READS, trigger=NOT_PLAIN),
+            Check(reported_less, apis=_READS, trigger=NOT_PLAIN),
             Check(refused_what_was_stored, apis=_READS + _WRITES, trigger=NOT_PLAIN),
         ),
     ),

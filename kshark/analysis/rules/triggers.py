@@ -64,7 +64,7 @@ OPENED: Final = Trigger(
     "goes on behind its opening, which had partitions that are not its own",
     "false",
     "(step.epoch == 1 and session.member.lacks(session.in_flight.partitions))",
-    premises.goes_on_behind_its_opening,
+    premises.continues_after_opening,
 )
 ACKNOWLEDGED_ONLY: Final = Trigger(
     "holds partitions that were listed to acknowledge alone",
@@ -87,7 +87,7 @@ LACKING: Final = Trigger("acknowledges offsets without a record", premise=premis
 AHEAD: Final = Trigger("was sent before the last records were handed out", sign=8)
 REFUSED_BEFORE: Final = Trigger("acknowledges what others were refused, and had before", sign=16)
 MANY_BACK: Final = Trigger("gives back or rejects many records", sign=32)
-NOT_TAKEN: Final = Trigger("was not taken", sign=64)
+NOT_APPLIED: Final = Trigger("was not taken", sign=64)
 # What is odd about records that are handed out.
 UNDUE: Final = Trigger("is handed records that were not due, or with another number", sign=1)
 AGAIN: Final = Trigger("is handed records as nobody gave them back", sign=2)
@@ -103,9 +103,9 @@ RENEWS: Final = Trigger("renews locks", premise=premises.renews)
 FIRST_WRITE: Final = Trigger("the first that a leader stores", premise=premises.stores_first)
 NOT_LATE_YET: Final = Trigger("not late, or for the first time", premise=premises.not_late_yet)
 GIVEN_NEWER: Final = Trigger("after a newer member epoch was given", premise=premises.given_newer)
-TOLD_OUT: Final = Trigger("after a member was told that it is out", premise=premises.told_out)
+REMOVED_FROM_GROUP: Final = Trigger("after a member was told that it is out", premise=premises.removed_from_group)
 JOINS_AGAIN: Final = Trigger("joins again", premise=premises.joins_again)
-TELLS_TOPICS: Final = Trigger("tells its topics", premise=premises.tells_topics)
+NAMES_TOPICS: Final = Trigger("tells its topics", premise=premises.names_topics)
 SETTLES: Final = Trigger("has had its assignment long enough", premise=premises.settles)
 #: What is accepted does not tell that it might have been refused for that.
 UNTOLD: Final = Trigger("not told by what is accepted", premise=premises.untold)

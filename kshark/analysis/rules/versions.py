@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import REJECTED_EARLY
 from kshark.analysis.facts.heartbeats import UNCLEAR
-from kshark.analysis.rules.byte_fault import Oddity
+from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation
@@ -29,14 +29,15 @@ def switched_off(now: Situation | MemberSituation) -> Argument | None:
     return Argument(f"{step.story}: the broker has this version, and share groups are switched off", (step,), EXCHANGE)
 
 
-def not_advertised(odd: Oddity) -> Argument | None:
+def not_advertised(odd: ByteFault) -> Argument | None:
     """Brokers close the connection of such a request without a word; a client that closes may have seen no refusal
     yet."""
     if odd.end is None or not odd.is_over:
         return None
     argument = odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
     return replace(
-        argument, text=f"{odd.detail}: {odd.rule.told}{odd.often}; the connection was closed (packet {odd.end.packet})"
+        argument,
+        text=f"{odd.detail}: {odd.rule.sentence}{odd.often}; the connection was closed (packet {odd.end.packet})",
     )
 
 
@@ -50,7 +51,7 @@ ROWS: Final = (
         weird=("VERSION_NOT_ADVERTISED",),
         read="requests",
         checks=(Check(not_advertised),),
-        told="the broker's answer to ApiVersions does not have that version",
+        sentence="the broker's answer to ApiVersions does not have that version",
         must="A request has an API and version that the broker's answer to ApiVersions names; of Produce those from 3 "
         "on where Kafka is "
         "4.0 or later, though its answer says 0.",
@@ -71,8 +72,8 @@ ROWS: Final = (
         weird=("APIVERSIONS_FALLBACK",),
         read="api_versions",
         refused_with=(35,),
-        checks=(Check(Oddity.argument),),
-        told="the broker does not have that version",
+        checks=(Check(ByteFault.argument),),
+        sentence="the broker does not have that version",
         advice="None: the broker is older than the client, which asks once more with a version that the answer names.",
     ),
     Rule(
@@ -84,8 +85,8 @@ ROWS: Final = (
         weird=("SOFTWARE_NAME_INVALID",),
         refused_with=(42,),
         verdicts=PROVED,
-        checks=(Check(Oddity.argument),),
-        told="its software's name or version is none",
+        checks=(Check(ByteFault.argument),),
+        sentence="its software's name or version is none",
         must="Name and version have letters, digits, dots and hyphens, and begin and end with a letter or a digit.",
         advice="Name the library, not the application, and its version, both without spaces; a name that is not known "
         "is no empty text.",
@@ -103,8 +104,8 @@ ROWS: Final = (
         verdicts=NOTES,
         weird=("EARLY_ACCESS_SHARE_API",),
         read="share_requests",
-        checks=(Check(Oddity.argument),),
-        told="early access to share groups",
+        checks=(Check(ByteFault.argument),),
+        sentence="early access to share groups",
         advice="Use brokers and clients from 4.2 on: early access was no promise, and its protocol ended with Kafka "
         "4.0.",
     ),
@@ -125,7 +126,7 @@ ROWS: Final = (
         apis=(SHARE_GROUP_DESCRIBE,),
         when=ALWAYS,
         answer=any_of("groups", F("error_code") == _UNSUPPORTED_VERSION),
-        told="share groups are switched off",
+        sentence="share groups are switched off",
         advice="Switch them on for the cluster: kafka-features.sh upgrade --feature share.version=1.",
     ),
 )

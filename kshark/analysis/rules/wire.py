@@ -6,28 +6,28 @@ from typing import Final
 
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import Sighting
-from kshark.analysis.rules.byte_fault import Oddity
+from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 
 
-def impossible(odd: Oddity) -> Argument | None:
+def impossible(odd: ByteFault) -> Argument | None:
     """Of what a broker sends only the client's requests tell that it is Kafka: TLS, say, has impossible lengths and is
     nobody's fault."""
     return odd.argument(CONNECTION) if odd.sender == "client" else None
 
 
-def foreign(odd: Oddity) -> Argument | None:
+def foreign(odd: ByteFault) -> Argument | None:
     """A listener that speaks TLS answers TLS: only where the broker says nothing and closes, or resets, it was the
     wrong protocol."""
     return odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
 
 
-def truncated(odd: Oddity) -> Argument | None:
+def truncated(odd: ByteFault) -> Argument | None:
     """When a capture ends, frames are not over: nothing is odd about that."""
     return odd.at_end() if odd.is_over else None
 
 
-def undecodable(odd: Oddity) -> Argument | None:
+def undecodable(odd: ByteFault) -> Argument | None:
     """Bytes without a header may be a SASL token, whose beginning was missed."""
     return odd.argument(CONNECTION if isinstance(odd.call, Sighting) else EXCHANGE)
 
@@ -41,7 +41,7 @@ ROWS: Final = (
         weird=("FRAME_LENGTH_INVALID",),
         read="frames",
         checks=(Check(impossible),),
-        told="no message has such a length",
+        sentence="no message has such a length",
         must="A request begins with its length, 8 to socket.request.max.bytes (100 MB unless configured).",
         advice="Write nothing to the socket but requests, each behind its length: brokers close the connection "
         "without a word.",
@@ -61,7 +61,7 @@ ROWS: Final = (
         weird=("FRAME_TRUNCATED_AT_CLOSE",),
         read="connections",
         checks=(Check(truncated),),
-        told="a message is not whole",
+        sentence="a message is not whole",
         advice="Close a connection between messages.",
     ),
     Rule(
@@ -75,7 +75,7 @@ ROWS: Final = (
         verdicts=NOTES,
         weird=("STREAM_GAP",),
         read="connections",
-        checks=(Check(Oddity.argument),),
+        checks=(Check(ByteFault.argument),),
         advice="Capture nearer to the broker, with a larger buffer (tcpdump -B), or without what nobody asks for.",
     ),
     Rule(
@@ -100,8 +100,8 @@ ROWS: Final = (
         blame=("client", "broker"),
         weird=("TRAILING_BYTES",),
         read="messages",
-        checks=(Check(Oddity.argument),),
-        told="bytes are left behind the body",
+        checks=(Check(ByteFault.argument),),
+        sentence="bytes are left behind the body",
         must="A message ends where its body does, by the layout of its version.",
         advice="Compare the writer with the layout (kshark explain API): a field too many, or one of another version.",
         wrong="Metadata v0, 4 bytes of body in a frame with 8",
@@ -125,7 +125,7 @@ ROWS: Final = (
         ),
         read="messages",
         checks=(Check(undecodable),),
-        told="it does not fit the layout of its version",
+        sentence="it does not fit the layout of its version",
         must="A body has the fields of its API and version, each as long as it says.",
         advice="Compare the writer with the layout (kshark explain API): brokers close the connection of such a "
         "request.",

@@ -15,7 +15,7 @@ from kshark.analysis.facts.connections import Clock, Connection
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
-from kshark.analysis.rules.byte_fault import Oddity
+from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame
@@ -32,7 +32,7 @@ _WHY: Final = {
 }
 
 
-class Oddities:
+class ByteFaultRunner:
     """Looks at what carries one of `codes`. What only the end of a connection tells waits for that."""
 
     def __init__(self, book: RuleBook, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class Oddities:
             seen = Witness(flow.id, weird.correlation_id, packet, None)
         sender: Blame = "client" if weird.side is None or flow.ends[weird.side] == flow.client else "broker"
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
-        return _said(Oddity(rule, connection, sender, call, weird.detail, times=weird.times))
+        return _said(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
 
     def ended(self, connection: Connection, closed: Closed) -> Sequence[Verdict]:
         """What waited for the end of a connection."""
@@ -102,7 +102,7 @@ class Oddities:
                 if message.kind == "response":
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
             yield from _said(
-                Oddity(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
+                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
             )
 
     def _may_be_anothers(self, codes: Sequence[str], connection: Connection) -> bool:
@@ -110,7 +110,7 @@ class Oddities:
         return "RESPONSE_OUT_OF_ORDER" in codes or (self._clock.disorder_ns > 0 and connection.orphans > 0)
 
 
-def _said(odd: Oddity) -> Sequence[Verdict]:
+def _said(odd: ByteFault) -> Sequence[Verdict]:
     """What is said of it now; what rests on the whole connection waits for its end, when all holes are known."""
     arguments = [] if odd.rule.at == "end" else _arguments(odd)
     if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
@@ -125,7 +125,7 @@ def _said(odd: Oddity) -> Sequence[Verdict]:
     return ()
 
 
-def _arguments(odd: Oddity) -> list[Argument]:
+def _arguments(odd: ByteFault) -> list[Argument]:
     return [argument for check in odd.rule.checks if (argument := check.look(odd)) is not None]
 
 

@@ -138,7 +138,7 @@ class _Plain(NamedTuple):
     step: Step
 
 
-class Covering:
+class CoverageCounter:
     """Takes steps before they belong to the past, and what rules say; counts into `coverage`."""
 
     def __init__(self, book: RuleBook) -> None:

@@ -70,5 +70,5 @@ class ExchangeRules:
 def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict:
     call = call_of(request, response, connection)
     answered = "" if rule.answer is None or call.answer is None else f" {refused_with(call.answer.error)}"
-    text = f"{call.here}{answered}: {rule.told} ({call.packets})"
+    text = f"{call.here}{answered}: {rule.sentence} ({call.packets})"
     return judged(rule, Argument(text, (call,), EXCHANGE))

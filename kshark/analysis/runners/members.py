@@ -10,7 +10,7 @@ from kshark.analysis.facts.calls import INITIAL
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.heartbeats import Beat, beat_of
 from kshark.analysis.rules import RuleBook
-from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.member.plain import is_plain
@@ -20,7 +20,7 @@ from kshark.analysis.states.tables import MEMBER
 from kshark.model import Message
 
 
-class Memberships:
+class MemberRunner:
     """A Watcher: keeps `members` up to date, and says what the rules say of their heartbeats.
 
     `exact`: also of those of which none has anything to say; the findings are the same.
@@ -31,7 +31,7 @@ class Memberships:
         book: RuleBook,
         members: Members,
         acquisitions: AcquisitionsOf,
-        covering: Covering | None = None,
+        covering: CoverageCounter | None = None,
         *,
         exact: bool = False,
     ) -> None:

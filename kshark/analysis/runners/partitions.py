@@ -29,21 +29,21 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.connections import Connection, Owner, User
 from kshark.analysis.facts.machine import StepType
-from kshark.analysis.facts.releases import all_say
+from kshark.analysis.facts.releases import agreed
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
 from kshark.analysis.runners import plain_records as fast_path
-from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.member.situation import Acquisition
 from kshark.analysis.states.partition.given_up import given_up
-from kshark.analysis.states.partition.group_records import LockTimes, Stranded, WidePartitions, may_have_acquired
+from kshark.analysis.states.partition.group_records import LockTimes, LostFetches, WidePartitions, may_have_acquired
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.rates import Rates
-from kshark.analysis.states.partition.records_in_flight import Handed, Piece, Stored, runs_of, stored_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, Stored, runs_of, stored_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.partition.situations import (
     EXPLAINED,
@@ -69,7 +69,7 @@ _UNSHAKEN: Final = frozenset({0, None, 42, 121})
 _partition: Final = itemgetter(0)
 
 
-class Deliveries:
+class PartitionRunner:
     """`ask` and `answer` take share requests, `ended` ends of connections; `tell` is told every change, if anybody
     wants to know.
 
@@ -80,7 +80,7 @@ class Deliveries:
         self,
         book: RuleBook,
         tell: Callable[[Change], object] | None = None,
-        covering: Covering | None = None,
+        covering: CoverageCounter | None = None,
         *,
         exact: bool = False,
     ) -> None:
@@ -95,7 +95,7 @@ class Deliveries:
         self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
         self._locks: dict[str | None, GroupLocks] = defaultdict(GroupLocks)
         self._lock_times: dict[str | None, LockTimes] = defaultdict(LockTimes)
-        self._stranded = Stranded()
+        self._stranded = LostFetches()
         self._wide = WidePartitions()
         #: How many ranges each partition remembers that are done with.
         self._room = limits.IN_FLIGHT_RANGES
@@ -159,7 +159,7 @@ class Deliveries:
         if not acquired and step.any_doubt is not None:
             session.unread = step.end
         if answer is None and step.is_fetch:
-            session.unheard = step.end
+            session.last_unanswered_fetch = step.end
         if (
             step.reply is SESSION_NOT_FOUND and session.handed
         ):  # whatever ended it, what it acquired behind an end that was seen, too
@@ -194,7 +194,7 @@ class Deliveries:
         session: SessionState = user.state
         opening = session.opening
         is_older = opening is not None and opening.connection is not connection
-        dies = all_say(session.releases, "dies_with_older_connection" if is_older else "dies_with_connection")
+        dies = agreed(session.releases, "dies_with_older_connection" if is_older else "dies_with_connection")
         if dies is False or (is_older and not session.may_have_replaced(connection)):
             return
         known = noticed and dies and opening is not None and not is_older and _is_alone(session, connection)
@@ -212,7 +212,7 @@ class Deliveries:
         """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody
         knows."""
         (group_id, member_id), (packet, time_ns), broker = of, at, session.broker
-        uncounted = all_say(session.releases, "release_uncounts")
+        uncounted = agreed(session.releases, "release_uncounts")
         locks = self._locks.get(group_id)
         for partition in () if locks is None else locks.concern(member_id, broker, time_ns, held or ()):
             one = self._groups[group_id][partition]
@@ -281,16 +281,16 @@ class Deliveries:
                 asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
             signs = self._of_acknowledging or fast_path.acknowledged(asked)
             if signs and self._rules.ask_uncounted(asked, said, signs=signs) == "unknown":
-                partition.shaken = step.end
+                partition.unreliable_until = step.end
             before = asked.stored
             if before is not None and (
-                asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_said(step, asked.runs)
+                asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_acknowledged(step, asked.runs)
             ):
                 self._persisted(asked, before, said)
             if asked.error == _INVALID_RECORD_STATE:
                 partition.refused.append((step, asked.runs))
             elif asked.error not in _UNSHAKEN:
-                partition.shaken = answer.packet
+                partition.unreliable_until = answer.packet
             if asked.error == 0:
                 partition.follow(step)
                 partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
@@ -317,7 +317,7 @@ class Deliveries:
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)
             partition.follow(step)
-            handed, signs = fast_path.handed_out(partition, ranges, answer.spans.get(key), step, until_ns)
+            handed, signs = fast_path.acquired_ranges(partition, ranges, answer.spans.get(key), step, until_ns)
             signs |= self._of_acquiring
             locked = partition.locked
             if (
@@ -327,7 +327,7 @@ class Deliveries:
                 or step.most_records is not None
             ):
                 signs |= self._odd(step, answer, partition)
-            if signs or partition.worn.ranges or self._rules.covering is not None:
+            if signs or partition.last_attempts.ranges or self._rules.covering is not None:
                 self._look(step, answer, session, partition, handed, signs, said)
             partition.acquire(step, answer, handed)
             if locked is None or locked.lock_ns != answer.lock_ns:
@@ -351,13 +351,13 @@ class Deliveries:
         answer: Answer,
         session: SessionState,
         partition: SharePartition,
-        handed: Sequence[Handed],
+        handed: Sequence[AcquiredRange],
         signs: int,
         said: list[Verdict],
     ) -> None:
         """What the rules say of an acquisition of which something is odd, or which may show that records are given
         up."""
-        lost = given_up(partition, handed[0].first, step.time_ns) if partition.worn.ranges else ()
+        lost = given_up(partition, handed[0].first, step.time_ns) if partition.last_attempts.ranges else ()
         if lost:
             signs |= GIVEN_UP.sign
         if not signs and self._rules.covering is None:
@@ -375,7 +375,7 @@ class Deliveries:
         for key, error in answer.failed.items():
             known = (step.group_id, key) in self._begun
             if (partition := of_group.get(key)) is not None:
-                partition.shaken = answer.packet
+                partition.unreliable_until = answer.packet
                 known = known or partition.handed > 0 or partition.stored is not None
             now = Unserved(step, key, error, known)
             self._rules.ask(now, said)
@@ -449,16 +449,16 @@ def _is_alone(session: SessionState, connection: Connection) -> bool:
     return all(user.state is session for user in connection.users.values())
 
 
-class ClusterDeliveries(dict[int, Deliveries]):
+class ClusterPartitions(dict[int, PartitionRunner]):
     """Deliveries by the number of their cluster (kshark.clusters), made when they are asked for. Beyond the limit
     clusters share one."""
 
     def __init__(
-        self, book: RuleBook, tell: Callable[[Change], object] | None, covering: Covering | None, *, exact: bool
+        self, book: RuleBook, tell: Callable[[Change], object] | None, covering: CoverageCounter | None, *, exact: bool
     ) -> None:
-        self._made = partial(Deliveries, book, tell, covering, exact=exact)
+        self._made = partial(PartitionRunner, book, tell, covering, exact=exact)
 
-    def __missing__(self, cluster: int) -> Deliveries:
+    def __missing__(self, cluster: int) -> PartitionRunner:
         made = self[cluster] = self._made() if len(self) < limits.CLUSTERS else next(iter(self.values()))
         return made
 
@@ -483,5 +483,5 @@ class ClusterDeliveries(dict[int, Deliveries]):
         return [verdict for one in self._each for verdict in one.close()]
 
     @property
-    def _each(self) -> list[Deliveries]:
+    def _each(self) -> list[PartitionRunner]:
         return [*dict.fromkeys(self.values())]

@@ -14,7 +14,7 @@ from kshark.analysis.facts.calls import Acquired, Span, Step
 from kshark.analysis.rules import triggers
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, Lacks, between, lacking
-from kshark.analysis.states.partition.records_in_flight import Handed, Piece, came_later
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, came_later
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, GAP, USUAL_LIMIT
@@ -59,13 +59,13 @@ def acknowledged(asked: Acknowledging) -> int:
     return signs
 
 
-def handed_out(
+def acquired_ranges(
     partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, step: Step, until_ns: int
-) -> tuple[list[Handed], int]:
+) -> tuple[list[AcquiredRange], int]:
     """The ranges that the answer to a request hands out of a partition, with what was known of them since, and what is
     odd about them."""
     records, stored, signs = partition.records, partition.stored, 0
-    handed: list[Handed] = []
+    handed: list[AcquiredRange] = []
     before = -1 if stored is None else stored[0] - 1
     for _, first, last, number in ranges:
         if not before < first <= last:
@@ -107,6 +107,6 @@ def _again(number: int, pieces: Sequence[Piece]) -> int:
 
 
 #: A NamedTuple made in C; see offset_ranges.
-_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], Handed]] = partial(
-    tuple.__new__, Handed
+_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], AcquiredRange]] = (
+    partial(tuple.__new__, AcquiredRange)
 )

@@ -21,7 +21,7 @@ from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.rule import CATCH_ALL, Check, Checked, Rule
-from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.model import Message
 from kshark.rate_limit import RateLimit
@@ -53,7 +53,7 @@ class Runner:
     def __init__(
         self,
         book: RuleBook,
-        covering: Covering | None = None,
+        covering: CoverageCounter | None = None,
         *,
         exact: bool = False,
         room: int | None = None,
@@ -144,7 +144,7 @@ class Runner:
             if _is_proved(verdict):
                 return [verdict]
             weak.append(verdict)
-            if reportable is None and check.reported_unproved and verdict.is_told:
+            if reportable is None and check.reported_unproved and verdict.is_reported:
                 reportable = verdict
         raise AssertionError(f"{now.step_type} has explanations and no catch-all")
 
@@ -159,10 +159,10 @@ class Runner:
                 argument = replace(argument, partition=now.subject)
             verdict = judged(rule, argument, now.knowledge)
             found.append(verdict)
-            if verdict.is_told:
+            if verdict.is_reported:
                 break
         if found:
-            yield from self._settled(next((one for one in found if one.is_told), found[0]), owner)
+            yield from self._settled(next((one for one in found if one.is_reported), found[0]), owner)
 
     def _settled(self, verdict: Verdict, owner: Any) -> Iterator[Verdict]:
         """Yield a verdict that needs no more of the capture; keep the others until they are proved."""
@@ -190,7 +190,7 @@ class Runner:
         """False for a note that is not proved, and if the rule was reported often enough of this member and topic."""
         if self._notes_if_proved and verdict.argument.noted and verdict.judgement.verdict != "note":
             return verdict.part == "explanation"
-        if not verdict.rule.rationed or not verdict.is_told:
+        if not verdict.rule.rationed or not verdict.is_reported:
             return True
         who, partition = verdict.argument.witness[0], verdict.argument.partition
         key = verdict.rule.code, who.group_id, who.member_id, partition and partition[0]
@@ -201,7 +201,7 @@ def _is_proved(verdict: Verdict) -> bool:
     """True if the verdict explains the refusal, or will once its proof is seen."""
     if verdict.judgement is PENDING:
         return "unknown" in verdict.rule.verdicts
-    return verdict.judgement.verdict != "unknown" and verdict.is_told
+    return verdict.judgement.verdict != "unknown" and verdict.is_reported
 
 
 def _caught(rule: Rule, argument: Argument, weak: list[Verdict]) -> Verdict:
@@ -225,7 +225,7 @@ def _unproved(verdict: Verdict) -> Verdict:
 __all__ = ["Check", "Runner", "Situation"]
 
 
-class Watcher(Protocol):
+class MachineRunner(Protocol):
     """`look` takes the exchanges of the APIs in `apis` in the order of the time line, `close` says what had to wait for
     the end."""
 

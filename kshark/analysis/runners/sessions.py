@@ -19,7 +19,7 @@ from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.rules import connections
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
-from kshark.analysis.states.session.copies import Echo, passed_on
+from kshark.analysis.states.session.copies import CopiedConnection, passed_on
 from kshark.analysis.states.session.plain import advance, is_plain
 from kshark.analysis.states.session.possible import conclude, situation
 from kshark.analysis.states.session.situation import SessionEnd, Situation
@@ -58,10 +58,10 @@ class ShareSessionRunner:
     """`ask`, `answer`, `ended` take what happens in the time line; `settle` gives what can be said by now, `close` the
     rest.
 
-    Of requests and answers there are many: `ask` and `answer` settle at once. `echoes` are connections that carry what
-    another one does, too: nothing is looked at twice."""
+    Of requests and answers there are many: `ask` and `answer` settle at once. `copied_connections` are connections that
+    carry what another one does, too: nothing is looked at twice."""
 
-    __slots__ = ("_queue", "_runner", "echoes", "listing", "owner", "state")
+    __slots__ = ("_queue", "_runner", "copied_connections", "listing", "owner", "state")
 
     def __init__(self, runner: Runner, state: SessionState, listing: Listing, owner: Owner) -> None:
         self._runner = runner
@@ -69,16 +69,16 @@ class ShareSessionRunner:
         self.listing = listing
         self._queue: list[Step | Ended | Blind] = []
         self.owner = owner
-        self.echoes: dict[Connection, Echo] = NOTHING
+        self.copied_connections: dict[Connection, CopiedConnection] = NOTHING
 
     # -- what happens
 
     def ask(self, step: Step) -> Sequence[Verdict]:
         """A request; its answer is set on the step later."""
-        if step.connection in self.echoes:
-            if self.echoes[step.connection].goes_on():
+        if step.connection in self.copied_connections:
+            if self.copied_connections[step.connection].goes_on():
                 return ()
-            del self.echoes[step.connection]
+            del self.copied_connections[step.connection]
         if self.state.unread_on:
             self._look_up_unread()
         self._queue.append(step)
@@ -87,7 +87,7 @@ class ShareSessionRunner:
 
     def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
         """The answer to a request, or that none will come."""
-        if not step.settled and step.connection not in self.echoes:
+        if not step.settled and step.connection not in self.copied_connections:
             step.settle(answer)
             queue = self._queue
             if len(queue) > 1:
@@ -119,7 +119,7 @@ class ShareSessionRunner:
         if not step.settled:
             step.settle(answer)
         connection = step.connection
-        self.echoes = {**self.echoes, connection: Echo(other.connection)}
+        self.copied_connections = {**self.copied_connections, connection: CopiedConnection(other.connection)}
         self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]
         connection.leave(self)
         text = f"{other.story} on {other.connection.client}; {step.story} on {connection.client}, with the same answer"
@@ -136,9 +136,9 @@ class ShareSessionRunner:
             self._queue.sort(key=_turn)
 
     def ended(self, connection: Connection, end: End) -> None:
-        if self.echoes:
-            self.echoes = {
-                one: echo for one, echo in self.echoes.items() if connection not in (one, echo.of)
+        if self.copied_connections:
+            self.copied_connections = {
+                one: echo for one, echo in self.copied_connections.items() if connection not in (one, echo.of)
             } or NOTHING
         self._queue.append(Ended(end.packet, connection, end))
 

@@ -15,7 +15,7 @@ from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules import RuleBook
-from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.tables import Machine
@@ -24,7 +24,7 @@ from kshark.model import Message
 _Key = tuple[Any, ...]
 
 
-class Visit(NamedTuple):
+class Exchanged(NamedTuple):
     """One exchange of a machine: the bodies of both sides, and the exchange of the same machine before it (None: the
     first one seen)."""
 
@@ -48,11 +48,11 @@ class Visit(NamedTuple):
         """An exchange is no share partition's."""
 
 
-class Visits:
+class StatelessRunner:
     """Looks at exchanges of the APIs in `apis`, for every machine without states. The longest unused machines are
     forgotten."""
 
-    def __init__(self, book: RuleBook, covering: Covering | None = None) -> None:
+    def __init__(self, book: RuleBook, covering: CoverageCounter | None = None) -> None:
         self._runner = Runner(book, covering)
         #: The APIs that each machine looks at.
         self._machines: Final = {
@@ -73,7 +73,9 @@ class Visits:
         for machine, apis in self._machines.items():
             for key in _keys(machine, request.body, connection) if call.api_key in apis else ():
                 known = (machine.name, *key)
-                self._runner.ask(Visit(machine, key, call, request.body, answer, self._last.get(known)), said, known)
+                self._runner.ask(
+                    Exchanged(machine, key, call, request.body, answer, self._last.get(known)), said, known
+                )
                 self._remember(known, call)
         return said
 

@@ -16,11 +16,11 @@ from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.facts.state_steps import StateStep, state_steps
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.persister import STATES_FORGOTTEN, forgotten
-from kshark.analysis.runners.coverage import Covering
+from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.stored.plain import is_plain
-from kshark.analysis.states.stored.state import StoredState, Storing
+from kshark.analysis.states.stored.state import StoredSituation, StoredState
 from kshark.analysis.states.tables import PERSISTER
 from kshark.model import Message
 
@@ -28,7 +28,7 @@ from kshark.model import Message
 _Key = tuple[int, str | None, Partition]
 
 
-class Persister:
+class StoredStateRunner:
     """Looks at the exchanges between brokers and share coordinators. Beyond the limits the longest unused states are
     forgotten.
 
@@ -39,7 +39,7 @@ class Persister:
         self,
         book: RuleBook,
         tell: Callable[[StateStep], object],
-        covering: Covering | None = None,
+        covering: CoverageCounter | None = None,
         *,
         exact: bool = False,
     ) -> None:
@@ -60,7 +60,7 @@ class Persister:
             connection.holes.add(Hole(request.packet, request.packet, "cut"))
         for step in steps:
             stored = self._of((cluster, step.call.group_id, step.partition))
-            now = Storing(step, stored)
+            now = StoredSituation(step, stored)
             self._runner.count(now)
             if not (self._skips_plain and is_plain(step, stored)):
                 self._runner.ask_uncounted(now, said, stored)

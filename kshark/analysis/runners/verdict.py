@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     silent: bool = False
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether it is worth a word: what could only be a note is not, where it is not proved."""
         return not self.silent and self.judgement.verdict in self.rule.verdicts
 

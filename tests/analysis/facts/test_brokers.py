@@ -255,7 +255,7 @@ def test_metadata_names_brokers() -> None:
     assert brokers.metadata(answer((1, "fe80::1", 9092))) == [(one, two)]
     assert brokers.at("[fe80::1]:9092") is one
     assert one.addresses == ["10.0.0.9:9092", "[fe80::1]:9092"]
-    assert brokers.known_at("10.0.0.8:9092") is None
+    assert brokers.at_address("10.0.0.8:9092") is None
 
 
 @pytest.mark.parametrize("told", [answer((1, "10.0.0.9", 9092), cluster=None), answering(None)])

@@ -8,7 +8,7 @@ from kshark.analysis.facts.releases import (
     ANY_RELEASE,
     BEHAVIOUR,
     Release,
-    all_say,
+    agreed,
     releases_answering,
     releases_offering,
 )
@@ -36,9 +36,9 @@ def test_a_release_is_told_by_what_it_offers(
 
 
 def test_only_what_all_possible_releases_agree_on_is_said() -> None:
-    assert all_say(frozenset({Release.V4_1, Release.V4_2}), "dies_with_connection") is True
-    assert all_say(frozenset({Release.V4_0}), "dies_with_connection") is False
-    assert all_say(ANY_RELEASE, "dies_with_connection") is None
+    assert agreed(frozenset({Release.V4_1, Release.V4_2}), "dies_with_connection") is True
+    assert agreed(frozenset({Release.V4_0}), "dies_with_connection") is False
+    assert agreed(ANY_RELEASE, "dies_with_connection") is None
     assert set(BEHAVIOUR) == set(Release)
 
 

@@ -14,10 +14,10 @@ from kshark.analysis.states.tables import CONNECTION, PERSISTER, Machine
 from kshark.api_keys import API_VERSIONS, METADATA
 
 if TYPE_CHECKING:
-    from kshark.analysis.runners.stateless import Visit
+    from kshark.analysis.runners.stateless import Exchanged
 
 
-def by_another(now: Visit) -> Argument | None:
+def by_another(now: Exchanged) -> Argument | None:
     """Another member, or another connection, was there before."""
     call, before = now.call, now.before
     if before is None or (before.member_id, before.connection) == (call.member_id, call.connection):
@@ -25,14 +25,14 @@ def by_another(now: Visit) -> Argument | None:
     return Argument(f"{before.here} ({before.packets}), then {call.here} ({call.packets})", (before, call), EXCHANGE)
 
 
-def answered(now: Visit) -> Argument | None:
+def answered(now: Exchanged) -> Argument | None:
     """What only the whole answer holds."""
     list_, field = ("api_keys", "min_version") if now.call.api_key == API_VERSIONS else ("topics", "name")
     told = [getattr(one, field) for one in getattr(now.response, list_, None) or ()]
     return Argument(f"{now.call.here} was answered with {told}", (now.call,), EXCHANGE)
 
 
-def _row(code: str, look: Callable[[Visit], Argument | None], machine: Machine, *apis: int) -> Rule:
+def _row(code: str, look: Callable[[Exchanged], Argument | None], machine: Machine, *apis: int) -> Rule:
     checks = (Check(look),)
     return Rule(
         number=None,

@@ -13,7 +13,7 @@ from kshark.analysis.facts.calls import REFUSALS
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import CATCH_ALL, KINDS, NOTES, REPLIES, Check
-from kshark.analysis.runners.stateless import Visit
+from kshark.analysis.runners.stateless import Exchanged
 from kshark.analysis.states.tables import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
@@ -26,7 +26,7 @@ def test_a_row_is_whole(rule: Rule) -> None:
     assert rule.text.endswith(".")
     assert rule.text[0].isupper()
     assert rule.accuses == bool(rule.blame)
-    assert not rule.apis or (rule.when is not None and rule.told)
+    assert not rule.apis or (rule.when is not None and rule.sentence)
     assert rule.machine is None or rule.machine in MACHINES
     assert not rule.checks or rule.machine is not None or rule.weird
     assert not rule.weird or rule.checks
@@ -94,7 +94,7 @@ def test_a_rule_on_each_machine_can_be_added() -> None:
     seen: dict[str, list[tuple[object, bool]]] = {}
 
     def seer(machine: Machine) -> Rule:
-        def look(visit: Visit) -> Argument:
+        def look(visit: Exchanged) -> Argument:
             seen.setdefault(machine.name, []).append((visit.key, visit.before is not None))
             return Argument(f"{visit.call.here} was seen", (visit.call,), EXCHANGE)
 

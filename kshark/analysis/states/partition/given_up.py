@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kshark.analysis.states.partition.last_attempts import WornRange
+from kshark.analysis.states.partition.last_attempts import LastAttempt
 from kshark.analysis.states.partition.records_in_flight import Piece, Record
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.tables.in_flight import ACQUIRED, ARCHIVED, GIVEN_BACK, LEAST_LIMIT
@@ -20,7 +20,7 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
     unseen. Of a partition that members outside the capture fetch from, offsets would be missing here."""
     pieces: list[Piece] = []
     found, waiting, looked = [], [], -1
-    for one in sorted(partition.worn.ranges, key=itemgetter(0)):
+    for one in sorted(partition.last_attempts.ranges, key=itemgetter(0)):
         if _still_waits(partition, one, first, since_ns):
             waiting.append(one)
         else:
@@ -39,23 +39,23 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
         elif partition.records.is_gapless():
             found.append(piece._replace(value=tuple(archived)))
     if looked >= 0:
-        partition.worn.keep(sorted(waiting, key=itemgetter(0)))
+        partition.last_attempts.keep(sorted(waiting, key=itemgetter(0)))
     return found
 
 
-def _still_waits(partition: SharePartition, one: WornRange, first: int, since_ns: int) -> bool:
+def _still_waits(partition: SharePartition, one: LastAttempt, first: int, since_ns: int) -> bool:
     """Whether nothing of it is new since it was looked at."""
     if one.may is None or (partition.start is not None and one.last < partition.start):
         return False
     return (one.last >= first or one.free_ns >= since_ns) and partition.records.is_whole(one.first, one.last, one.may)
 
 
-def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> WornRange:
+def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> LastAttempt:
     """It, to be looked at anew when something of it changes; each time where somebody may have it still."""
     may = partition.records.at(piece.first)
     if may is None or any(record.stage is ACQUIRED for record in may):
-        return WornRange(piece.first, piece.last)
-    return WornRange(piece.first, piece.last, may, free_ns)
+        return LastAttempt(piece.first, piece.last)
+    return LastAttempt(piece.first, piece.last, may, free_ns)
 
 
 def _is_given_up(record: Record, most: int) -> bool:

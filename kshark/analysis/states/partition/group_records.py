@@ -90,7 +90,7 @@ _MOST: Final = 16
 _LONGEST_WAIT_NS: Final = 30_000_000_000
 
 
-class Stranded:
+class LostFetches:
     """`add` takes fetches, `of` gives those of a group at a broker."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from kshark.analysis.states.tables.in_flight import ARCHIVED, GIVEN_BACK
 _MOST: Final = 64
 
 
-class WornRange(NamedTuple):
+class LastAttempt(NamedTuple):
     """Records that are to be handed out once more, or never.
 
     Of those that were looked at: the states that they may be in, and since when they are free for certain.
@@ -26,11 +26,11 @@ class WornRange(NamedTuple):
     free_ns: int = 0
 
 
-class Worn:
+class LastAttempts:
     """Those of a share partition."""
 
     def __init__(self) -> None:
-        self.ranges: deque[WornRange] = deque(maxlen=_MOST)
+        self.ranges: deque[LastAttempt] = deque(maxlen=_MOST)
 
     def give_back(self, first: int, last: int, back: Sequence[Record]) -> None:
         """What records may be in that were given back: at last archived."""
@@ -44,8 +44,8 @@ class Worn:
             return
         if self.ranges and self.ranges[-1].last == first - 1:
             first = self.ranges.pop().first
-        self.ranges.append(WornRange(first, last))
+        self.ranges.append(LastAttempt(first, last))
 
-    def keep(self, ranges: Iterable[WornRange]) -> None:
+    def keep(self, ranges: Iterable[LastAttempt]) -> None:
         """Forgets all others."""
         self.ranges = deque(ranges, maxlen=_MOST)

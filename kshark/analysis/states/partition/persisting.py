@@ -44,7 +44,7 @@ _UNSTORED: Final = 16
 
 
 class Persistence:
-    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_said` and `answered`
+    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_acknowledged` and `answered`
     acknowledgements.
 
     `writes` came while acknowledgements wait for their answer; `rest` says that none does: of what was written before,
@@ -74,7 +74,7 @@ class Persistence:
         """What was written behind the request, while acknowledgements waited for their answer."""
         return (one for write, stored in self.writes if write.packet >= step.packet for one in stored)
 
-    def is_as_said(self, step: Step, runs: Sequence[Run]) -> bool:
+    def is_as_acknowledged(self, step: Step, runs: Sequence[Run]) -> bool:
         """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say
         of that."""
         found = False

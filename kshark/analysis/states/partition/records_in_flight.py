@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark.analysis.facts.calls import Batch, Step
-from kshark.analysis.facts.releases import Release, all_say
+from kshark.analysis.facts.releases import Release, agreed
 from kshark.analysis.facts.state_steps import StateBatch
 from kshark.analysis.states.partition.missing_offsets import Lacks
 from kshark.analysis.states.tables.in_flight import (
@@ -168,7 +168,7 @@ def behind(may: May, before: Hold) -> May:
     return may
 
 
-class Handed(NamedTuple):
+class AcquiredRange(NamedTuple):
     """A range that an answer hands out, and what was known of these records before; `number` is that of the delivery.
 
     `lacks`: which of its offsets have no record in the answer, None where that is not known. `later`: records that were
@@ -276,7 +276,7 @@ def settled(
         told = agreeing[0].by is None or agreeing[0].how == "session_released"
         return agreeing, agreeing[0].how if told else None, may[0].by
     is_old = stored.stage is AVAILABLE and all(_is_later(one, stored) for one in may)
-    if is_old and all_say(releases, "release_uncounts") is False:
+    if is_old and agreed(releases, "release_uncounts") is False:
         return may, None, None  # no session that ended has taken its delivery back: an earlier one was stored late
     held = may[0]
     if (

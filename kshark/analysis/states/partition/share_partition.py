@@ -16,13 +16,13 @@ from kshark import limits
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Answer, Call, Partition, Step
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.states.partition.last_attempts import Worn
+from kshark.analysis.states.partition.last_attempts import LastAttempts
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
 from kshark.analysis.states.partition.persisting import Persistence, concern
 from kshark.analysis.states.partition.records_in_flight import (
     TIMER_NS,
     UNEXPLAINED,
-    Handed,
+    AcquiredRange,
     Hold,
     Locked,
     May,
@@ -108,7 +108,7 @@ class SharePartition:
         #: What was known of them before all began anew, and why it did; None once more records were acquired.
         self.earlier: tuple[OffsetRanges[May], str] | None = None
         #: The last packet by whose word, or against all that is known, the partition may have begun anew since.
-        self.shaken = 0
+        self.unreliable_until = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
         self.persistence = Persistence()
@@ -125,7 +125,7 @@ class SharePartition:
         self.locked: Locked | None = None
         #: The last exchange that changed records.
         self.last: Call | None = None
-        self.worn = Worn()
+        self.last_attempts = LastAttempts()
         self.window = Window()
         #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
         self._is_fresh = False
@@ -153,7 +153,7 @@ class SharePartition:
         if last is None or last.connection is step.connection:
             return
         if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
-            self.shaken = max(last.end, step.end)
+            self.unreliable_until = max(last.end, step.end)
 
     # -- what is known
 
@@ -172,7 +172,7 @@ class SharePartition:
 
     # -- what happens
 
-    def acquire(self, step: Step, answer: Answer, handed: Iterable[Handed]) -> None:
+    def acquire(self, step: Step, answer: Answer, handed: Iterable[AcquiredRange]) -> None:
         """An answer hands records out."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
             left = (
@@ -268,7 +268,9 @@ class SharePartition:
             hold = one.hold
             if one.stage is not ACQUIRED or hold is None or not hold.is_of(step):
                 if certain and hold is not None and hold.step.member_id == step.member_id:
-                    self.shaken = step.end  # they were its own before they were handed to it: packets are out of order
+                    self.unreliable_until = (
+                        step.end
+                    )  # they were its own before they were handed to it: packets are out of order
                 continue
             if kind == RELEASE:
                 becomes += one.given_back(EVENT[RELEASE], step, self.highest)
@@ -281,7 +283,7 @@ class SharePartition:
                 hold.left -= last - first + 1
         if becomes:
             if kind == RELEASE:
-                self.worn.give_back(first, last, becomes)
+                self.last_attempts.give_back(first, last, becomes)
             return tuple(becomes) if certain else (*may, *becomes)
         newer = any(one.by is not None and one.by.end > step.packet for one in may)
         if newer or not certain or all(one.stage in TERMINAL for one in may):
@@ -321,7 +323,7 @@ class SharePartition:
                 record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"
             ]
             self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
-            self.worn.give_back(one.first, one.last, back)
+            self.last_attempts.give_back(one.first, one.last, back)
             if certain:
                 for hold in {record.hold for record in mine if record.hold is not None}:
                     hold.left -= one.last - one.first + 1
@@ -394,7 +396,7 @@ class SharePartition:
                 self.records.put(piece.first, piece.last, now)
             if event is not None:
                 if now[0] not in piece.value:
-                    self.worn.give_back(piece.first, piece.last, now)
+                    self.last_attempts.give_back(piece.first, piece.last, now)
                 yield event, step, piece.first, piece.last
         if known_of > stored.last - stored.first or is_late:
             return  # nothing is new, or it was handed out before all began anew: who leads now may not know
@@ -418,7 +420,7 @@ class SharePartition:
     def _begin_anew(self, why: str, locked_until_ns: int = 0) -> None:
         self.earlier = self.earlier or (self.records, why)
         self.records = OffsetRanges()
-        self.worn, self.window = Worn(), Window()
+        self.last_attempts, self.window = LastAttempts(), Window()
         self.locks.clear(locked_until_ns)
 
     # -- time
@@ -432,7 +434,7 @@ class SharePartition:
                     continue
                 back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
                 self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
-                self.worn.give_back(one.first, one.last, back)
+                self.last_attempts.give_back(one.first, one.last, back)
                 self._say(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:

@@ -12,7 +12,7 @@ from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import Handed, Locked, Piece, Run
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Locked, Piece, Run
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables.in_flight import RENEW
@@ -151,7 +151,7 @@ class Acquiring(RecordSituation, eq=False):
     answer: Answer
     session: SessionState
     share_partition: SharePartition
-    handed: Sequence[Handed]
+    handed: Sequence[AcquiredRange]
     stranded: Iterable[Step] = ()
     given_up: Sequence[Piece] = ()
     locked_before: Locked | None = None

@@ -21,7 +21,7 @@ _JITTER_NS: Final = 50_000_000
 
 
 @dataclass(slots=True, eq=False)
-class Echo:
+class CopiedConnection:
     """A connection carries what `of` carries too; `asked` are its requests since that one had its last."""
 
     of: Connection
@@ -61,7 +61,7 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
     return None
 
 
-class HandedOut:
+class Acquisitions:
     """Which session was handed records last, by its member, the epoch and the first of the ranges; the oldest are
     forgotten first."""
 

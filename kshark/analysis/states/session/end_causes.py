@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.connections import Connection
-from kshark.analysis.facts.releases import BEHAVIOUR, all_say
+from kshark.analysis.facts.releases import BEHAVIOUR, agreed
 from kshark.analysis.states.session.state import EndCause, SessionState, State
 
 #: An end cause with its place among them: those that a broker noticed at once by their time, late ones behind all
@@ -49,11 +49,11 @@ def _connections(session: SessionState, state: State, alive: Step, step: Step) -
     opening = state.opening
     if opening is None:
         return
-    own, dies = opening.connection, all_say(session.releases, "dies_with_connection")
+    own, dies = opening.connection, agreed(session.releases, "dies_with_connection")
     if dies is not False and (cause := _end(own, opening, alive, step, dies)) is not None:
         told = f"the connection that opened it {cause.told}"
         yield (cause.packet <= alive.packet, False, cause.packet), cause._replace(cause="connection_closed", told=told)
-    dies = all_say(session.releases, "dies_with_older_connection")
+    dies = agreed(session.releases, "dies_with_older_connection")
     for connection in state.replaced if dies is not False else ():
         if (cause := _end(connection, opening, alive, step, dies)) is not None:
             told = f"an older connection, which had opened a session of the member, {cause.told}"

@@ -74,7 +74,7 @@ def conclude(now: Situation) -> None:
     """The states that are possible now; then the step belongs to the past."""
     session, step = now.session, now.step
     if step.refused and now.goes_on:
-        session.astray = step
+        session.refused_in_sequence = step
     proved = proved_alone(step, now.reply)
     if step.any_doubt is not None:
         session.lose_sight(step.any_doubt)
@@ -86,13 +86,13 @@ def conclude(now: Situation) -> None:
         session.unbroken = None
         if now.met is not None:
             session.in_flight.forget()
-            session.count, session.contradicted = 0, step.packet
+            session.count, session.contradicted_at = 0, step.packet
         state = _state_after(session, proved, step, State(ABSENT), now.reply)
         if state.ended is not None and state.ended.cause == UNSEEN:
             state.ended = state.ended._replace(because=now.doubt or "hidden_traffic")
         session.branches = (Branch(state),)
     elif now.met is not None:
-        session.contradicted = step.packet
+        session.contradicted_at = step.packet
         session.lose_sight("hidden_traffic")
     if step.is_counted or proved_alone(step, step.reply) is not None:
         session.anchor = step

@@ -105,7 +105,7 @@ class Situation:
         is_here = is_here or (before is not None and before.is_counted and before.epoch == session.count)
         if is_here and session.unbroken is not None and step.epoch == next_epoch(session.count):
             return True
-        return before is not None and before is session.astray and goes_on_from(step.epoch, before.epoch)
+        return before is not None and before is session.refused_in_sequence and continues_from(step.epoch, before.epoch)
 
     @cached_property
     def end_cause(self) -> EndCause | None:
@@ -184,7 +184,7 @@ def relation_to(epoch: int, due: int, last: Step | None) -> str:
     return "stale" if epoch < due else "ahead"
 
 
-def goes_on_from(epoch: int, before: int) -> bool:
+def continues_from(epoch: int, before: int) -> bool:
     """Whether an epoch goes on from an earlier one: the same again, or the next."""
     return epoch == before or epoch == next_epoch(before)
 

@@ -134,9 +134,9 @@ class SessionState:
     #: The last packet with which it went on on another connection.
     moved: int = 0
     #: The last request that was refused although it went on from what had been counted.
-    astray: Step | None = None
+    refused_in_sequence: Step | None = None
     #: The packet of the last request whose answer contradicts all that was known.
-    contradicted: int = 0
+    contradicted_at: int = 0
     #: The last exchange that showed the session to exist, and the last ones that it counted.
     alive: Step | None = None
     last: Step | None = None
@@ -170,7 +170,7 @@ class SessionState:
     #: there.
     unread: int = 0
     unread_on: list[Connection] = field(default_factory=list)
-    unheard: int = 0
+    last_unanswered_fetch: int = 0
     #: The last request with which it was handed records, and which, since it was last said not to be there.
     handed: tuple[Step, Sequence[Acquired]] | None = None
     #: Partitions that another broker leads, as the last fetch's answer says.
@@ -365,7 +365,7 @@ class WentOn(NamedTuple):
 
     def holds(self) -> bool | None:
         """None while no later request on that connection was taken."""
-        if self.session.contradicted >= self.step.packet:
+        if self.session.contradicted_at >= self.step.packet:
             return False
         trace = self.session.here.get(self.step.connection.flow.id)
         if trace is not None and trace.last.packet > self.step.end:

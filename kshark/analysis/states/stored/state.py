@@ -144,7 +144,7 @@ class StoredState:
     def _add(self, step: StateStep) -> None:
         """A Write was accepted."""
         self.exists, self.write = True, step
-        sets_epochs = step.coordinator_says("write_sets_epochs")
+        sets_epochs = step.coordinator_behaviour("write_sets_epochs")
         if sets_epochs is None and (step.state_epoch != self.state_epoch or step.leader_epoch != self.leader_epoch):
             self.state_epoch = self.leader_epoch = None
         elif sets_epochs:
@@ -156,7 +156,7 @@ class StoredState:
         if (
             start is None
             or start < 0
-            or (known is not None and start < known and step.coordinator_says("keeps_highest_start"))
+            or (known is not None and start < known and step.coordinator_behaviour("keeps_highest_start"))
         ):
             return
         self.start_offset, self.start_offset_by = start, step
@@ -178,7 +178,7 @@ class StoredState:
             sender.initialize = step
 
 
-class Storing(NamedTuple):
+class StoredSituation(NamedTuple):
     """What a rule may look at: a step, and what was stored when it came."""
 
     step: StateStep

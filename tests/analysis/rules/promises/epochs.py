@@ -29,11 +29,11 @@ def an_epoch_is_repeated() -> Said:
 def a_request_is_repeated_whose_answer_was_lost() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
-    unheard = a.share_fetch(2)
+    last_unanswered_fetch = a.share_fetch(2)
     a.connection.reset()
     again = a.on(talk.connection()).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
     return talk, [
-        note("SESSION_NOT_CLOSED", unheard.sent + 1),
+        note("SESSION_NOT_CLOSED", last_unanswered_fetch.sent + 1),
         violation("EPOCH_REPLAY", again, blame="network", cause="replay"),
     ]
 

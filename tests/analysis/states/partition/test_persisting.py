@@ -33,7 +33,7 @@ def looked_at(*writes: tuple[int, list[Stored]], runs: list[Run] = ASKED) -> tup
         brief.write(write(packet), stored, is_awaited=True)
         whole.write(write(packet), stored, is_awaited=True)
     left = whole.answered(asked, runs, write(1), taken=True).left
-    return brief.is_as_said(asked, runs), [(one.first, one.last) for one in left]
+    return brief.is_as_acknowledged(asked, runs), [(one.first, one.last) for one in left]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_who_stored_three_is_expected_to_store_on() -> None:
     for times in range(ORDERLY):
         assert not leader.answered(asked, [Run(5, 5, RENEW)], write(1), taken=True).is_due, times
         leader.write(write(11), ALL, is_awaited=True)
-        assert leader.is_as_said(asked, ASKED)
+        assert leader.is_as_acknowledged(asked, ASKED)
     assert leader.answered(asked, ASKED, write(1), taken=True).is_due
 
 
@@ -71,7 +71,7 @@ def test_nothing_is_expected_where_writes_are_forgotten() -> None:
     leader, asked = Persistence(), step(1, 10, fetch=False)
     for packet in range(11, 111):
         leader.write(write(packet), ALL, is_awaited=True)
-        assert leader.is_as_said(asked, ASKED)
+        assert leader.is_as_acknowledged(asked, ASKED)
     assert not leader.answered(asked, [Run(90, 99, ACCEPT)], write(1), taken=True).is_due
 
 

@@ -11,7 +11,7 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Batch, Step
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
-from kshark.analysis.states.partition.records_in_flight import Handed, Run, Stored, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Run, Stored, runs_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from tests.analysis.plain import MS, connection, step
@@ -37,7 +37,7 @@ class Told:
         assert answer is not None
         answer.lock_ns = None if lock_ms is None else lock_ms * MS
         pieces = self.partition.over(first, last, fetch.time_ns, answer.time_ns)
-        self.partition.acquire(fetch, answer, [Handed(first, last, count, pieces)])
+        self.partition.acquire(fetch, answer, [AcquiredRange(first, last, count, pieces)])
         return fetch
 
     def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:
@@ -59,11 +59,11 @@ class Told:
 
 def test_what_is_known_late_may_have_changed_records_before_or_behind_the_others() -> None:
     here, there = connection(0), connection(1)
-    for before, packet, on, shaken in ((5, 10, there, 0), (40, 30, there, 41), (40, 30, here, 0)):
+    for before, packet, on, unreliable_until in ((5, 10, there, 0), (40, 30, there, 41), (40, 30, here, 0)):
         partition = SharePartition(step(0), ONE, LEADER, GroupLocks())
         partition.follow(step(1, before, on=here))
         partition.follow(step(1, packet, on=on))
-        assert partition.shaken == shaken, (before, packet)
+        assert partition.unreliable_until == unreliable_until, (before, packet)
 
 
 def test_whether_a_lock_was_out_before_its_session_ended_is_not_known_to_the_millisecond() -> None:

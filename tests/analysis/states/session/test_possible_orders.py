@@ -164,7 +164,7 @@ def test_whoever_made_the_broker_refuse_a_fetch_may_be_answered_later() -> None:
     answered."""
     state, ahead = session(4), step(5, 12, on=THERE, answered=30, fetch=False)
     now = taken(state, waits(), [ahead])
-    assert (now.overtaker, now.reply, state.contradicted) == (ahead, ACCEPTED, 0)
+    assert (now.overtaker, now.reply, state.contradicted_at) == (ahead, ACCEPTED, 0)
     taken(state, ahead)
     assert due(state) == [6]
 

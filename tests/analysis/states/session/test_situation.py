@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH
-from kshark.analysis.states.session.situation import Situation, goes_on_from, relation_to
+from kshark.analysis.states.session.situation import Situation, continues_from, relation_to
 from kshark.analysis.states.session.state import EndCause, State
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import session, step
@@ -45,7 +45,7 @@ def test_how_an_epoch_stands_to_the_one_due(epoch: int, due: int, last: int | No
     ],
 )
 def test_an_epoch_goes_on_from_the_same_or_the_one_before(epoch: int, before: int, goes_on: bool) -> None:
-    assert goes_on_from(epoch, before) is goes_on
+    assert continues_from(epoch, before) is goes_on
 
 
 def situation(

@@ -15,7 +15,7 @@ from kshark.analysis.facts.calls import Answer, Call
 from kshark.analysis.facts.state_steps import StateBatch, StateStep
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
-from kshark.analysis.states.stored.state import StoredState, Storing
+from kshark.analysis.states.stored.state import StoredSituation, StoredState
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING
 from kshark.pipeline import Options
@@ -39,7 +39,7 @@ def differences(capture: Path) -> tuple[int, list[str]]:
     """How many Reads and Summaries met a state that was known in full, and those that were answered otherwise."""
     compared, different = 0, []
 
-    def look(now: Storing) -> None:
+    def look(now: StoredSituation) -> None:
         nonlocal compared
         step, given, stored = now.step, now.step.given, now.stored
         if given is None or not stored.exists or stored.doubt is not None:

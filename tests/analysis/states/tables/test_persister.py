@@ -8,7 +8,7 @@ from kshark.analysis import RULES, Analyzer, Rule
 from kshark.analysis.facts.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
-from kshark.analysis.states.stored.state import Storing
+from kshark.analysis.states.stored.state import StoredSituation
 from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.persister import Held, reply_due
 from kshark.pipeline import Options
@@ -19,7 +19,7 @@ from tests.thinning import Whole, pages_of
 def test_real_coordinators_answer_by_the_table() -> None:
     answered: Counter[tuple[int, Held]] = Counter()
 
-    def look(now: Storing) -> None:
+    def look(now: StoredSituation) -> None:
         held = now.stored.held(now.step)
         if (
             held is not None
