@@ -19,7 +19,7 @@ def blocks(page: str) -> list[str]:
 
 def project(folder: Path) -> Path:
     """Copy the code and its tests; captures and oracles stay where they are."""
-    for package in ("kshark", "dissectors", "spark_analysis", "tests"):
+    for package in ("kshark", "dissectors", "spark_analysis", "tests", "tools"):
         shutil.copytree(ROOT / package, folder / package)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)
