@@ -46,7 +46,8 @@ def every(captures: Iterable[Any]) -> list[Any]:
 
 
 def sample_of(captures: Collection[Any], many: int, seed: int) -> list[Any]:
-    """The captures as parameters of a test: so many of them, always the same for a seed; the others are slow."""
+    """The captures, or other cases, as parameters of a test: so many, always the same for a seed; the others are
+    slow."""
     quick = set(Random(seed).sample([*captures], many))
     return [one if one in quick else pytest.param(one, marks=pytest.mark.slow) for one in captures]
 
