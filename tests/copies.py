@@ -119,7 +119,7 @@ def _without_numbers(what: Message | Finding) -> str:
         fields["witness"] = [
             {key: value for key, value in each.items() if key not in _NUMBERS} for each in fields["witness"]
         ]
-        if "(at_close)" in what.argument:
+        if "(at_close)" in what.argument or "(up to the end)" in what.argument:
             del fields["time_ns"]  # what the capture's end shows comes with its last packet, which is the copy's
     for text in {"argument", "detail"} & fields.keys():
         fields[text] = re.sub(r"packets? \d+(?:(?:, | and | to )\d+)*", "packet", fields[text])

@@ -36,6 +36,8 @@ def is_capture(path: Path) -> bool:
 
 #: The captures of that folder.
 SHARED_CAPTURES = sorted(path for path in SHARED.glob("captures/*/*.pcap*") if is_capture(path))
+#: Damaged files in which tshark stops, and prints less than kshark reads.
+TSHARK_STOPS = ("odd-crlf.pcap", "odd-text-inside.pcap")
 
 
 def every(captures: Iterable[Any]) -> list[Any]:
@@ -44,7 +46,8 @@ def every(captures: Iterable[Any]) -> list[Any]:
 
 
 def sample_of(captures: Collection[Any], many: int, seed: int) -> list[Any]:
-    """The captures as parameters of a test: so many of them, always the same for a seed; the others are slow."""
+    """The captures, or other cases, as parameters of a test: so many, always the same for a seed; the others are
+    slow."""
     quick = set(Random(seed).sample([*captures], many))
     return [one if one in quick else pytest.param(one, marks=pytest.mark.slow) for one in captures]
 

@@ -146,7 +146,8 @@ def run(path: Path, arguments: tuple[str, ...]) -> int:
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """Counts what this thread does; whoever traced or profiled before does so again afterwards."""
+    """Count what this thread does; whoever traced or profiled before does so again afterwards. Meanwhile no garbage is
+    collected: finalizers and Hypothesis's callback would be counted."""
     counts: Counter[str] = Counter()
 
     def line(frame: FrameType, event: str, argument: Any) -> Any:
@@ -160,7 +161,8 @@ def counting() -> Iterator[Counter[str]]:
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         counts["c_calls"] += event == "c_call"
 
-    before = sys.gettrace(), sys.getprofile()
+    before, collecting = (sys.gettrace(), sys.getprofile()), gc.isenabled()
+    gc.disable()
     sys.settrace(call)
     sys.setprofile(profile)
     try:
@@ -168,6 +170,8 @@ def counting() -> Iterator[Counter[str]]:
     finally:
         sys.settrace(before[0])
         sys.setprofile(before[1])
+        if collecting:
+            gc.enable()
 
 
 def print_today() -> None:

@@ -14,11 +14,21 @@ from tests.broker.moves import run as moves
 from tests.broker.releases import RELEASES
 from tests.broker.report import surprises
 from tests.broker.run import Plan, run
-from tests.broker.server import NoBroker
+from tests.broker.server import NoBroker, jars
 from tests.broker.verdicts import verdicts
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("broker")]
 STEPS = 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fetched() -> None:
+    """Fetch all releases once: where one cannot be fetched, every test is skipped, and none waits for Maven again."""
+    try:
+        for release in RELEASES.values():
+            jars(release)
+    except NoBroker as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Golden output of every bundled capture: what kshark said of it when it was last looked at by a person.
+"""Golden output: the findings of every bundled capture, and messages and sessions of a few, as a person last read them.
 
 `python -m tests.golden` writes it anew; the witnesses beside the captures (tests/conformance) say whether it is true.
 """

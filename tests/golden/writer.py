@@ -1,27 +1,24 @@
-"""Golden files of a capture: its findings as text that a reviewer can read, messages and sessions as JSON lines,
-compressed."""
+"""Golden files that a reviewer can read: findings of every capture as text; of a few captures that differ most, one
+message of each form and all sessions as JSON lines."""
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import json
 from collections.abc import Iterator
 from difflib import unified_diff
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kshark.cli import main
 from tests.shared import CAPTURES
 
 GOLDEN = Path(__file__).parent
-#: What is kept of each capture as JSON lines: a name and the command that prints them.
-TOLD = {
-    "read": ("read", "-T", "json", "--no-records"),
-    "sessions": ("sessions", "-V", "-T", "json"),
-}
+#: Captures of which messages are kept: old versions, share groups, SASL, damaged frames, damaged segments.
+READ: Final = ("zk-old-clients", "share-java-explicit", "security-sasl", "adv-frames", "tcp-hostile")
+#: Captures of which sessions are kept: refused epochs, acknowledgements, one side of the traffic.
+SESSIONS: Final = ("adv-sessions-4.2.1", "adv-acks", "tcp-var-oneside")
 #: Fields of a finding that a reviewer looks at first, beside its code and verdict.
 JUDGED = ("blame", "cause", "unknown_because")
 CAPTURES_TOLD = sorted(CAPTURES.glob("*.pcap*"))
@@ -76,33 +73,36 @@ def paragraph(finding: dict[str, Any]) -> Iterator[str]:
     yield "  " + ", ".join(f"{name} {value}" for name, value in finding.items() if name in rest and value is not None)
 
 
-def lines_file(capture: Path, name: str) -> Path:
-    return GOLDEN / f"{capture.name}.{name}.jsonl.gz"
+def messages_of(capture: Path) -> list[str]:
+    """The first message of each API, version, kind and anomaly."""
+    first: dict[tuple[Any, ...], str] = {}
+    for line in output_of(("read", "-T", "json", "--no-records"), capture):
+        told = json.loads(line)
+        first.setdefault((*map(told.get, ("api", "version", "kind")), *told.get("weird", ())), line)
+    return [*first.values()]
 
 
 def findings_file(capture: Path) -> Path:
     return GOLDEN / f"{capture.name}.findings.txt"
 
 
+def golden(capture: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The golden files of a capture, and what they hold if nothing changed."""
+    yield findings_file(capture), findings_of(capture)
+    if capture.stem in READ:
+        yield GOLDEN / f"{capture.name}.read.jsonl", messages_of(capture)
+    if capture.stem in SESSIONS:
+        yield GOLDEN / f"{capture.name}.sessions.jsonl", output_of(("sessions", "-V", "-T", "json"), capture)
+
+
 def write(capture: Path) -> None:
-    for name, arguments in TOLD.items():
-        text = "".join(f"{line}\n" for line in output_of(arguments, capture))
-        lines_file(capture, name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
-    findings_file(capture).write_text("".join(f"{line}\n" for line in findings_of(capture)))
+    for path, lines in golden(capture):
+        path.write_text("".join(f"{line}\n" for line in lines))
 
 
 def differences(capture: Path) -> list[str]:
-    """What is not as it was: of findings all, of messages and sessions the first lines."""
-    told = list(
-        unified_diff(
-            findings_file(capture).read_text().splitlines(), findings_of(capture), "before", "now", lineterm=""
-        )
-    )
-    for name, arguments in TOLD.items():
-        before = gzip.decompress(lines_file(capture, name).read_bytes()).decode().splitlines()
-        now = output_of(arguments, capture)
-        if len(before) != len(now):
-            told.append(f"{name}: {len(before)} lines before, {len(now)} now")
-        other = ((number, a, b) for number, (a, b) in enumerate(zip(before, now, strict=False), 1) if a != b)
-        told += [f"{name}, line {number}:\n  before {a}\n  now    {b}" for number, a, b in islice(other, 3)]
-    return told
+    return [
+        line
+        for path, lines in golden(capture)
+        for line in unified_diff(path.read_text().splitlines(), lines, path.name, "now", lineterm="", n=0)
+    ]

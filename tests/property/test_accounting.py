@@ -155,7 +155,7 @@ GENTLE: dict[str, Mutation] = {
     "packets out of order": MUTATIONS["displaced"],
     "snapped": lambda packets, _: [replace(packet, data=packet.data[:120]) for packet in packets],
     "numbers that wrap": MUTATIONS["wrapped"],
-    "an end that was not captured": lambda packets, random: packets[: random.randrange(1, len(packets))],
+    "an end that was not captured": lambda packets, random: packets[: random.randrange(1, max(2, len(packets)))],
     "a beginning that was not captured": lambda packets, random: packets[random.randrange(len(packets)) :],
 }
 

@@ -35,6 +35,10 @@ SOME: Final = [
 ]
 #: Of fewer packets nothing tells that they are copies; they are left out all the same.
 TELLING: Final = 10
+#: Captures with too little to tell that they came twice: of a connection only answers and no SYN, or few of its bytes.
+UNNAMED: Final = ("odd-answers-only.pcap", "real-groups-delete-unfinished.pcap")
+#: Captures that hold copies.
+COPIED: Final = ("fair-gro-copies.pcap.gz", "odd-pktmon-five-times.pcap")
 
 
 def differences(capture: Path) -> list[str]:
@@ -47,7 +51,7 @@ def differences(capture: Path) -> list[str]:
             if getattr(with_copy, what) != getattr(alone, what):
                 found.append(f"{name}: other {what}")
         named = with_copy.weirds.pop("DUPLICATE_PACKETS", [])
-        if not named and len(whole.number) > TELLING:
+        if not named and len(whole.number) > TELLING and capture.name not in UNNAMED:
             found.append(f"{name}: not named")
         if not with_copy.weirds.keys() <= alone.weirds.keys():
             found.append(f"{name}: {with_copy.weirds.keys() - alone.weirds.keys()}")
@@ -85,7 +89,7 @@ def test_a_capture_without_a_copy_names_none(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("capture", every_capture(), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_capture_without_a_copy_names_one(capture: Path) -> None:
-    assert "DUPLICATE_PACKETS" not in seen(cut(packets_of(capture))).weirds
+    assert ("DUPLICATE_PACKETS" in seen(cut(packets_of(capture))).weirds) == (capture.name in COPIED)
 
 
 @pytest.mark.parametrize("later_ns", [0, 1_000_000, 40_000_000_000])

@@ -14,7 +14,7 @@ from kshark.link import Link
 from kshark.model import PacketBatch
 from kshark.reassembly import Reassembly
 from tests.reassembly.conversation import BROKER, CLIENT, Heard, Hole
-from tests.shared import CAPTURES, SHARED_CAPTURES, every, shared
+from tests.shared import CAPTURES, SHARED_CAPTURES, TSHARK_STOPS, every, shared
 
 pytestmark = [
     pytest.mark.tshark,
@@ -39,7 +39,9 @@ DIFFERS = {
     ): "bytes missing at the very beginning: tshark begins behind the hole and does not say so",
 }
 #: Of each connection only one side was captured; that the other one sent something shows in what is acknowledged.
-ONE_SIDED = ("tcp-var-oneside.pcap",)
+ONE_SIDED = ("tcp-var-oneside.pcap", "odd-answers-only.pcap", "odd-requests-only.pcap")
+#: Recorded with a snap length: tshark puts the captured parts of packets together and does not say what is missing.
+SNAPPED = ("large-request.pcap", "odd-epochs-snap200.pcap", "odd-java-snap256.pcap", "odd-snap128.pcap")
 
 
 def ours(capture: Path) -> Heard:
@@ -118,6 +120,8 @@ def assert_same_bytes(capture: Path) -> None:
                 assert isinstance(parts.pop(0), Hole)
             if capture.name in ONE_SIDED and len(parts) == 1 and isinstance(parts[0], Hole):
                 parts.clear()
+            if capture.name in SNAPPED:
+                parts = [part for part in parts if not isinstance(part, Hole)]
             assert as_tshark_says(parts) == followed.get((flow.id, flow.ends[side]), b""), (flow.id, flow.ends[side])
 
 
@@ -134,6 +138,8 @@ def test_tshark_follows_the_same_streams_where_packets_were_lost_and_reordered(n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", every(SHARED_CAPTURES), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "capture", every(path for path in SHARED_CAPTURES if path.name not in TSHARK_STOPS), ids=lambda path: path.name
+)
 def test_tshark_follows_the_same_streams_of_every_capture(capture: Path) -> None:
     assert_same_bytes(capture)

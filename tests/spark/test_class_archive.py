@@ -44,6 +44,7 @@ def test_a_path_that_java_would_take_for_two_options_is_not_given(
     assert java_options() == ""
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @needs_java
 def test_an_archive_that_does_not_fit_is_passed_over_in_silence(

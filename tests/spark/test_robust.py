@@ -98,6 +98,7 @@ def test_no_folder_for_temporary_files(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_space_for_temporary_files(tmp_path: Path) -> None:
     tables, disk = tmp_path / "tables", tmp_path / "disk"
     disk.mkdir()

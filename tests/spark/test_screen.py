@@ -151,14 +151,17 @@ def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables
     return exported(spark, folder)
 
 
-def test_who_passes_unseen_has_no_finding(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("conversations", [25, pytest.param(80, marks=pytest.mark.slow)])
+def test_who_passes_unseen_has_no_finding(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: int
+) -> None:
     """Of groups at work half are plain, or more; and what is found is found all the same, by however many tasks."""
     from spark_analysis import slices
     from spark_analysis.check import check
     from spark_analysis.screen import screened
 
     monkeypatch.setattr(slices, "ROWS", 500)
-    talks = {f"talk-{seed}": working.conversation(seed) for seed in range(80)}
+    talks = {f"talk-{seed}": working.conversation(seed) for seed in range(conversations)}
     tables, expected = tables_of(spark, talks, tmp_path), {name: analyzed(happened) for name, happened in talks.items()}
     checked = check(tables, list(talks), 2)
     for name, (findings, seen) in expected.items():
@@ -168,11 +171,12 @@ def test_who_passes_unseen_has_no_finding(spark: Any, tmp_path: Path, monkeypatc
     assert passed > sum(seen.sessions for _, seen in expected.values()) / 3, "a screen that stops everybody is none"
 
 
-def test_tables_give_the_findings_of_conversations(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("conversations", [20, pytest.param(60, marks=pytest.mark.slow)])
+def test_tables_give_the_findings_of_conversations(spark: Any, tmp_path: Path, conversations: int) -> None:
     """Where nearly nobody is plain."""
     from spark_analysis.check import check
 
-    talks = {f"talk-{seed}": conversation(seed) for seed in range(60)}
+    talks = {f"talk-{seed}": conversation(seed) for seed in range(conversations)}
     checked = check(tables_of(spark, talks, tmp_path), list(talks), 2)
     for name, happened in talks.items():
         findings, seen = analyzed(happened)

@@ -207,8 +207,9 @@ def reopened_and_went_on(*, openings: int = 1, upto: int = 3) -> Conversation:
     return talk
 
 
-@pytest.mark.parametrize("openings", [1, 2, 5])
-@pytest.mark.parametrize("upto", [1, 2, 3, 9])
+@pytest.mark.parametrize(
+    ("openings", "upto"), [(1, 1), (5, 1), (1, 9), (2, 3), pytest.param(5, 9, marks=pytest.mark.slow)]
+)
 def test_what_another_session_counted_has_not_overtaken_the_fetch(openings: int, upto: int) -> None:
     talk = reopened_and_went_on(openings=openings, upto=upto)
     assert [(it.code, it.verdict, it.cause) for it in caused(talk)] == [("FETCH_OVERTAKEN", "note", "given_up")]
