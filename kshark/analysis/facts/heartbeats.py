@@ -1,4 +1,4 @@
-"""Heartbeats of members of share groups: what each asks of the group coordinator, with the answer as an attribute."""
+"""Heartbeats of members of share groups, each with the coordinator's answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kshark.model import Message
 
 
 class HeartbeatReply(Enum):
-    """Answers by what they say of the member. Kafka: GroupCoordinatorService, GroupMetadataManager.
+    """Answers, by their effect on the member. Kafka: GroupCoordinatorService, GroupMetadataManager.
 
-    ELSEWHERE: this broker does not, or not yet, coordinate the group.
+    ELSEWHERE: this broker does not coordinate the group, or not yet.
     """
 
     ACCEPTED = 0
@@ -31,7 +31,7 @@ class HeartbeatReply(Enum):
     UNCLEAR = -1
     UNANSWERED = None
 
-    #: Tables are asked for members with every heartbeat.
+    #: Every heartbeat is looked up in tables by these members.
     __hash__ = object.__hash__
 
 
@@ -41,23 +41,23 @@ _REPLIES: Final[dict[int | None, HeartbeatReply]] = {reply.value: reply for repl
     14: ELSEWHERE,
     15: ELSEWHERE,
 }
-#: Answers of which one finding has to say why they came.
+#: Answers that a finding must explain.
 REFUSALS: Final = frozenset({FENCED, UNKNOWN_MEMBER, NO_GROUP, INVALID, FULL, ELSEWHERE})
-#: Answers by which a member learns that the group goes on without it.
+#: Answers that remove the member from the group.
 OUT: Final = (FENCED, UNKNOWN_MEMBER, NO_GROUP)
 _NAMES: Final[dict[int, str]] = {code.value: code.name for code in ErrorCode}
-#: What brokers from 4.0 on write beside FENCED_MEMBER_EPOCH: how the epoch stands to the one they know.
+#: Text that brokers from 4.0 on add to FENCED_MEMBER_EPOCH: the sent epoch compared with the broker's.
 _FENCED_AS: Final = re.compile(r"has a (greater|smaller) member epoch \(-?\d+\) than the one known")
 
 
 class Beat(Call, eq=False):
     """A heartbeat.
 
-    `topics`: those that the member subscribes to, None where it leaves them as they were. `given`: the member epoch
-    that the answer gives;
-    `interval_ns`: how long after this heartbeat the next one is due; `assigned`: None where the answer leaves the
-    assignment as it was.
-    `message` is the answer's text for people.
+    `topics`: the subscribed topics; None if the subscription is unchanged.
+    `given`: the member epoch in the answer.
+    `interval_ns`: the time until the next heartbeat is due.
+    `assigned`: the assigned partitions; None if the assignment is unchanged.
+    `message`: the error message of the answer.
     """
 
     rack_id: str | None = None
@@ -68,7 +68,7 @@ class Beat(Call, eq=False):
     message: str = ""
     kind: Kind = SUBSEQUENT
     reply: HeartbeatReply = UNANSWERED
-    #: It came later than twice the interval behind the last one that was accepted.
+    #: It was sent more than twice the interval after the last accepted one.
     late: bool = False
 
     def __post_init__(self) -> None:
@@ -81,18 +81,18 @@ class Beat(Call, eq=False):
 
     @property
     def refused(self) -> bool:
-        """One finding has to explain it."""
+        """True if the broker refused it. A finding must explain the refusal."""
         return self.reply in REFUSALS
 
     @property
     def fenced_as(self) -> str | None:
-        """`greater` or `smaller`: how the broker says that the epoch stands to the one it knows."""
+        """`greater` or `smaller`: the sent epoch compared with the broker's, from the error message."""
         found = _FENCED_AS.search(self.message)
         return None if found is None else found[1]
 
     @property
     def story(self) -> str:
-        """`exchange 17 (ShareGroupHeartbeat) used member epoch 4 and was given 5 (packets 88, 89)`."""
+        """Return `exchange 17 (ShareGroupHeartbeat) used member epoch 4 and was given 5 (packets 88, 89)`."""
         if self.reply is ACCEPTED and self.kind is FINAL:
             return f"{self.here} left the group ({self.packets})"
         asked = "asked to join" if self.kind is INITIAL else f"used member epoch {self.epoch}"
@@ -107,13 +107,13 @@ class Beat(Call, eq=False):
 
     @property
     def error_name(self) -> str:
-        """`FENCED_MEMBER_EPOCH`."""
+        """The name of the error, like `FENCED_MEMBER_EPOCH`."""
         error = None if self.answer is None else self.answer.error
         return "" if error is None else _NAMES.get(error, f"error {error}")
 
 
 def beat_of(request: Message, response: Message | None, connection: Connection) -> Beat | None:
-    """A heartbeat; None where its group, member or epoch could not be read."""
+    """Read a heartbeat; None if its group, member or epoch is unreadable."""
     asked = request.body
     epoch = getattr(asked, "member_epoch", UNSET)
     if not isinstance(epoch, int):

@@ -1,8 +1,9 @@
-"""The one place where it is decided whether the capture can prove what a rule says.
+"""The judge: decide whether the capture proves the argument of a rule. No other module decides this.
 
-A rule gives an Argument: what is wrong and by which exchanges one knows. `judge` looks at what lies between them:
-holes, messages found again after holes, state that was assumed and not observed, traffic that may have gone elsewhere.
-What it cannot rule out makes `unknown`."""
+`judge` checks the traffic between the exchanges of an argument: holes, messages found again after holes, state that was
+assumed and not observed, traffic that may have used another connection. A possibility that it cannot exclude makes the
+finding `unknown`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.connections import Connection
 
-#: Why a finding is unknown: the stable word, and what it means.
+#: Reasons of an unknown finding: the stable word and its meaning.
 REASONS: Final = {
     "gap": "bytes of these connections are missing from the capture between the witnesses",
     "cut": "a message between the witnesses was cut or could not be read to its end",
@@ -38,16 +39,21 @@ REASONS: Final = {
 
 
 class Judgement(NamedTuple):
-    """`verdict` is violation, unknown or note, None while more of the capture has to be seen, or refuted: then nothing
-    is said."""
+    """The decision about an argument.
+
+    `verdict`: violation, unknown or note. None: it depends on later packets. refuted: there is nothing to report.
+    """
 
     verdict: str | None
     because: str | None = None
 
 
 class Known(Protocol):
-    """What was known of a machine when a step came: the states that it may have met (None: any, because of `doubt`),
-    and those of them that the answer agrees with."""
+    """The state of a machine before a step, as far as it is certain.
+
+    `met`: the states that the step may have met; None: any state, because of `doubt`.
+    `agreeing`: those of `met` that agree with the broker's answer.
+    """
 
     @property
     def met(self) -> Sequence[Any] | None: ...
@@ -64,10 +70,10 @@ REFUTED: Final = Judgement("refuted")
 
 
 def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Judgement:
-    """Whether the capture proves the argument; `now` is what was known at the step it is about, None where it is no
-    step's.
+    """Decide whether the capture proves the argument.
 
-    `accuses`: whether its rule can name a party at all; what cannot is a note.
+    `situation`: the state at the step that the argument is about; None if it is about no step.
+    `accuses`: True if the rule can name a party at fault. Otherwise the verdict is a note.
     """
     needs = argument.needs
     because = argument.because or _state(argument, now) or _hole(argument) or _doubt(argument) or _order(argument)
@@ -87,13 +93,15 @@ def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Jud
 
 
 def _doubt(argument: Argument) -> str | None:
-    """A witness whose bytes are not certain."""
+    """Return the doubt of the first witness whose bytes are uncertain."""
     return next((call.any_doubt for call in argument.witness if call.any_doubt), None)
 
 
 def _order(argument: Argument) -> str | None:
-    """Witnesses of different connections, of which one ends before the other one begins, or ends, so closely that times
-    tell no order."""
+    """Return "disorder" if the times of witnesses on different connections are too close to give their order.
+
+    One of the two ends before the other begins or ends.
+    """
     for one, two in combinations(argument.witness, 2):
         if one.connection is two.connection or one.end > two.end:
             continue
@@ -103,7 +111,7 @@ def _order(argument: Argument) -> str | None:
 
 
 def _state(argument: Argument, now: Known | None) -> str | None:
-    """State that was assumed, or that the broker's answer contradicts."""
+    """Return why the state is uncertain: it was assumed, or the broker's answer contradicts it."""
     if not argument.needs.state or now is None:
         return None
     if now.met is None:
@@ -112,8 +120,10 @@ def _state(argument: Argument, now: Known | None) -> str | None:
 
 
 def _hole(argument: Argument) -> str | None:
-    """Bytes missing on the witnesses' connections between the first and the last of them, or since these connections
-    began."""
+    """Return why bytes may be missing on the witnesses' connections.
+
+    The interval begins at the first witness, or at the beginning of the connections, and ends at the last witness.
+    """
     if not argument.witness:
         return None
     first = min(call.packet for call in argument.witness)
@@ -127,5 +137,5 @@ def _hole(argument: Argument) -> str | None:
 
 
 def _incomplete(connection: Connection, last: int) -> str | None:
-    """Why something of a connection may be missing before that packet."""
+    """Return why the connection may be incomplete before that packet."""
     return "beginning_not_seen" if connection.flow.opened_by is None else connection.gaps.between(-1, last)

@@ -1,8 +1,8 @@
-"""Administrative operations on share groups as chains: what a client asked the group coordinator, and what that asked
-share coordinators.
+"""Chains of administrative operations: the client's request and the requests to share coordinators.
 
-A group coordinator answers its client when the share coordinators have answered it, so that the parts of a chain lie
-between the client's request and its answer. Source: KIP-932, "Administration"."""
+A group coordinator answers its client after the share coordinators have answered. All parts of a chain lie between the
+client's request and its answer. Source: KIP-932, "Administration".
+"""
 
 from __future__ import annotations
 
@@ -25,42 +25,41 @@ from kshark.api_keys import (
 )
 from kshark.model import Closed, Event, Exchange, Gap
 
-#: Packets that were captured on several hosts may lie so far apart: clocks differ.
+#: Packets from several hosts may be this far apart, because their clocks differ.
 _APART_NS: Final = 1_000_000_000
-#: The highest member epoch that the first member of a new group is given: 1 before 4.3, 2 since then.
+#: The highest member epoch of the first member of a new group: 1 before 4.3, 2 since then.
 _FIRST_EPOCH: Final = 2
-#: What share coordinators are asked on the way.
+#: The request to share coordinators that belongs to an operation.
 _ON_THE_WAY: Final[dict[Kind, int]] = {
     "describe_offsets": READ_SHARE_GROUP_STATE_SUMMARY,
     "alter_offsets": INITIALIZE_SHARE_GROUP_STATE,
     "delete_offsets": DELETE_SHARE_GROUP_STATE,
     "delete_group": DELETE_SHARE_GROUP_STATE,
 }
-#: Who is told that these are done was told by one that knows the group: then it is a share group.
+#: Operations whose success shows that the group is a share group.
 _KNOWN_BY: Final = frozenset[Kind]({"list", "describe", "alter_offsets", "delete_offsets"})
 _STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
-#: APIs whose bodies the stage reads.
+#: APIs whose bodies this stage reads.
 ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
 
 
 @dataclass(slots=True)
 class _Sight:
-    """What the capture holds of a connection: the packets of its first and last request that was read, and the holes in
-    it."""
+    """The seen part of a connection: the packets of its first and last request, and its holes."""
 
     first: int
     last: int
     holes: Holes = field(default_factory=Holes)
 
     def shows(self, operation: Operation) -> bool:
-        """Whether what went there during an operation would be seen."""
+        """True if all requests on the connection during an operation would be seen."""
         first, last = operation.packet, operation.answer_packet or operation.packet
         return self.first < first and self.last > last and self.holes.between(first, last) is None
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A request to a share coordinator, for one share partition; `taken`: it is part of an operation."""
+    """A request to a share coordinator for one share partition; `is_used`: it is part of an operation."""
 
     told: StateRequest
     time_ns: int
@@ -68,14 +67,14 @@ class _Asked:
     taken: bool = False
 
     def fits(self, operation: Operation) -> bool:
-        """Whether it lies between the client's request and its answer."""
+        """True if it lies between the client's request and its answer."""
         since, until = operation.time_ns - _APART_NS, operation.time_ns + (operation.latency_ns or 0) + _APART_NS
         return not self.taken and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
 
 
 @dataclass(slots=True)
 class _SharePartition:
-    """The last requests for it by API, and whether a member was seen to be assigned it."""
+    """The last requests for a share partition by API; `assigned`: it was assigned to a member."""
 
     asked: dict[int, _Asked] = field(default_factory=dict)
     assigned: bool = False
@@ -85,7 +84,7 @@ class _SharePartition:
         return self.asked.get(INITIALIZE_SHARE_GROUP_STATE)
 
     def is_deleted_by(self, operation: Operation) -> bool:
-        """Whether the deletion concerns it: a state was stored, and not deleted since, or is deleted by it."""
+        """True if a stored state exists that the operation deletes, or if a deletion belongs to the operation."""
         made, deleted = self.initialized, self.asked.get(DELETE_SHARE_GROUP_STATE)
         if deleted is not None and deleted.fits(operation):
             return True
@@ -98,8 +97,11 @@ class _SharePartition:
 
 @dataclass(slots=True)
 class _Group:
-    """A share group. `joined`: its first member waits for partitions; `heard` where heartbeats came since, the last
-    with packet `beat`."""
+    """A share group.
+
+    `joined`: its first member waits for partitions.
+    `heard`: connections with heartbeats after that; `beat`: the packet of the last one.
+    """
 
     partitions: dict[Partition, _SharePartition] = field(default_factory=dict)
     joined: Operation | None = None
@@ -108,19 +110,22 @@ class _Group:
 
 
 class _Late(NamedTuple):
-    """An operation that lacks something, and what: each partition with the connections on which that would be."""
+    """An operation with missing parts: its partitions, each with the connections on which these parts would be."""
 
     operation: Operation
     lacking: list[tuple[OperationPartition, list[_Sight]]]
 
 
 class Administration:
-    """`feed` takes events in the order of the time line and gives the operations that are over by then, `close` the
+    """Collect the operations of a capture.
+
+    `feed` accepts events in the order of the time line and returns the operations that are over; `close` returns the
     rest.
 
-    What an operation lacks may be late, or in a hole that is seen later: until the end it waits for that. Beyond
-    limits.SHARE_PARTITIONS the groups that were not heard of for longest are forgotten: what share coordinators did for
-    them is out of sight."""
+    A missing part may come late, or a hole may explain it: such an operation waits for the end. Above
+    limits.SHARE_PARTITIONS, the groups that were unused for longest are forgotten; then the earlier requests to share
+    coordinators for them are unknown.
+    """
 
     def __init__(self) -> None:
         self._groups: OrderedDict[str, _Group] = OrderedDict()
@@ -138,7 +143,7 @@ class Administration:
         return []
 
     def close(self) -> list[Operation]:
-        """No more events: what is missing by now is missing."""
+        """End the input: all parts that are missing now stay missing."""
         over = [_concluded(late) for late in self._late]
         over += [operation for group in self._groups.values() if (operation := _unassigned(group)) is not None]
         self._groups.clear()
@@ -175,8 +180,7 @@ class Administration:
     # -- members
 
     def _beat(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> Iterator[Operation]:
-        """A group comes to be with its first heartbeat; its members are assigned what share coordinators were given a
-        state of."""
+        """Yield the operations that a heartbeat shows: the first one creates its group, others bring assignments."""
         if answer is None or answer.error_code:
             return
         group_id, is_new = asked.group_id, asked.group_id not in self._groups
@@ -210,7 +214,7 @@ class Administration:
     # -- share coordinators
 
     def _asked(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> None:
-        """A share coordinator is asked, maybe for an operation that lacked it."""
+        """Note a request to a share coordinator. It may be the missing part of an operation."""
         request, response = event.request, event.response
         assert request is not None
         assert isinstance(request.api_key, int)
@@ -233,11 +237,11 @@ class Administration:
     # -- administrators
 
     def _answered(self, operation: Operation) -> Iterator[Operation]:
-        """A client was told, or will not be."""
+        """Yield the operation if it is over. Called for answered and unanswered requests."""
         kind, is_done = operation.operation, operation.outcome == "done"
         group = self._of(operation.group_id) if is_done and kind in _KNOWN_BY else self._groups.get(operation.group_id)
         if group is None:
-            if kind != "delete_group":  # nobody says of which type it was
+            if kind != "delete_group":  # a group of unknown type
                 yield operation
             return
         late = _Late(operation, [])
@@ -252,7 +256,7 @@ class Administration:
         if len(self._late) > limits.UNFINISHED_OPERATIONS:
             yield _concluded(self._late.pop(0))
 
-    # -- all of them
+    # -- groups
 
     def _of(self, group_id: str) -> _Group:
         group = self._groups.setdefault(group_id, _Group())
@@ -275,8 +279,10 @@ class Administration:
 
 
 def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationPartition, list[_Sight]]]:
-    """Finds what share coordinators were asked for an operation; what it lacks, with the connections on which that
-    would be."""
+    """Find the requests to share coordinators for an operation.
+
+    Yield the partitions without one, each with the connections on which it would be.
+    """
     if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
         operation.partitions = [*_spread(group, operation)]
     operation.in_sight = any(one.asked for one in group.partitions.values())
@@ -291,7 +297,7 @@ def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationParti
 
 
 def _spread(group: _Group, operation: Operation) -> Iterator[OperationPartition]:
-    """Deletions are asked for by topic or by group, and done by share partition."""
+    """Yield the share partitions of a deletion, which names topics or a group."""
     topics = {row.topic_id: row for row in operation.partitions}
     whole = OperationPartition(None, None, None, error_code=operation.error_code)
     for (topic_id, partition), one in sorted(group.partitions.items()):
@@ -304,7 +310,7 @@ def _spread(group: _Group, operation: Operation) -> Iterator[OperationPartition]
 
 
 def _found(group: _Group, operation: Operation, row: OperationPartition) -> bool:
-    """Whether a share coordinator was asked for that partition of it."""
+    """True if a share coordinator was asked for that partition of the operation."""
     one = group.partitions.get(_key(row))
     asked = None if one is None else one.asked.get(_ON_THE_WAY[operation.operation])
     if asked is None or not asked.fits(operation):
@@ -318,7 +324,7 @@ def _key(row: OperationPartition) -> Partition:
 
 
 def _initialized(key: Partition, one: _SharePartition, error: int | None = None) -> OperationPartition:
-    """A partition with what its share coordinator was given, if no other operation was that."""
+    """Return a partition with its initialize request, unless another operation has this request."""
     row, made = OperationPartition(key[0], None, key[1], error_code=error), one.initialized
     if made is not None and not made.taken:
         row.share_coordinator, made.taken = made.told, True
@@ -326,7 +332,7 @@ def _initialized(key: Partition, one: _SharePartition, error: int | None = None)
 
 
 def _concluded(late: _Late) -> Operation:
-    """An operation that is over."""
+    """Finish an operation."""
     operation, lacking = late
     if operation.outcome == "done" and operation.operation != "describe_offsets":
         asked = ((row, row.share_coordinator) for row in operation.partitions)
@@ -341,7 +347,7 @@ def _concluded(late: _Late) -> Operation:
 
 
 def _unassigned(group: _Group) -> Operation | None:
-    """What the first member waited for in vain, as a heartbeat that came later shows."""
+    """Return the assignment that the first member waited for in vain, if a later heartbeat shows this."""
     operation = group.joined
     if operation is None or any(sight.holes.between(operation.packet, sight.last) for sight in group.heard):
         return None

@@ -1,5 +1,7 @@
-"""What administrators ask of share groups and are told: an operation for each group of a request, without what share
-coordinators do."""
+"""Requests of administrators about share groups: an operation for each group of a request.
+
+The requests to share coordinators are in kshark.analysis.states.operations.chains.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,17 @@ from kshark.model import Exchange, Message
 
 
 def body_of(message: Message | None) -> Any:
-    """The body of a message that was read to its end; None where there is none."""
+    """Return the body of a message that was read to its end, or None."""
     return None if message is None or message.body is UNSET or doubt_of(message) is not None else message.body
 
 
 def operation_of(
     exchange: Exchange, kind: Kind, group_id: str, error: int | None, partitions: Iterable[OperationPartition] = ()
 ) -> Operation:
-    """An operation as its client sees it; `error` is the answer's own, None where it has none for the group."""
+    """Create an operation from its client's view.
+
+    `error`: the error code of the answer for the group; None if it has none.
+    """
     request, response = exchange.request, exchange.response
     assert request is not None
     rows = [*partitions]
@@ -67,7 +72,7 @@ def _outcome(exchange: Exchange, error: int | None, rows: list[OperationPartitio
     return ("done" if not wrong else "refused" if wrong == len(rows) else "partly"), None
 
 
-# -- one API each
+# -- one function for each API
 
 
 def _listed(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
@@ -122,7 +127,7 @@ def _group_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Oper
 
 
 def _rows(topics: Any, read: Callable[[Any], tuple[int, int | None]]) -> dict[tuple[str, int], OperationPartition]:
-    """The partitions that a request names; `read` gives number and start offset of one."""
+    """Return the partitions of a request; `read` returns the number and start offset of a partition."""
     numbers = ((topic.topic_name, *read(one)) for topic in topics or () for one in topic.partitions or ())
     return {(name, partition): OperationPartition(None, name, partition, start) for name, partition, start in numbers}
 

@@ -1,5 +1,7 @@
-"""Records that nobody gets any more: given back after the last delivery that they may have (Kafka:
-InFlightState.tryUpdateState)."""
+"""Records that are never delivered again: they were given back after their last delivery attempt (Kafka:
+
+InFlightState.tryUpdateState).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ from kshark.analysis.states.tables.in_flight import ACQUIRED, ARCHIVED, GIVEN_BA
 
 
 def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece]:
-    """Those of which one knows when records from `first` on are handed out to a fetch sent at `since_ns`; each is told
-    once.
+    """Return the records that are certainly given up when a fetch of `since_ns` acquires records from `first` on.
 
-    Either their share coordinator has them stored as archived, or the start offset is behind them. Or they come before
-    `first`, though brokers hand out what is first, and have been free for longer than anybody could have held them
-    unseen. Of a partition that members outside the capture fetch from, offsets would be missing here."""
+    Each record is returned once. One of these must be true:
+    - The share coordinator stores the record as archived, or the start offset is above it.
+    - The record is below `first`, and has been free for longer than an unseen lock lasts. Brokers deliver the lowest
+      offsets first. If members outside the capture fetched from the partition, offsets would be missing here.
+    """
     pieces: list[Piece] = []
     found, waiting, looked = [], [], -1
     for one in sorted(partition.last_attempts.ranges, key=itemgetter(0)):
@@ -44,14 +47,14 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
 
 
 def _still_waits(partition: SharePartition, one: LastAttempt, first: int, since_ns: int) -> bool:
-    """Whether nothing of it is new since it was looked at."""
+    """True if nothing changed since the last check."""
     if one.may is None or (partition.start is not None and one.last < partition.start):
         return False
     return (one.last >= first or one.free_ns >= since_ns) and partition.records.is_whole(one.first, one.last, one.may)
 
 
 def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> LastAttempt:
-    """It, to be looked at anew when something of it changes; each time where somebody may have it still."""
+    """Return the attempt to check again after a change, or at every call if a member may still have the records."""
     may = partition.records.at(piece.first)
     if may is None or any(record.stage is ACQUIRED for record in may):
         return LastAttempt(piece.first, piece.last)
@@ -59,14 +62,14 @@ def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> LastAtt
 
 
 def _is_given_up(record: Record, most: int) -> bool:
-    """Whether it was given back after as many deliveries as any, and archived."""
+    """True if the record was archived after the highest number of deliveries."""
     if record.stage is not ARCHIVED or record.hold is None or record.how not in GIVEN_BACK:
         return False
     return record.count is not None and record.count >= max(most, LEAST_LIMIT)
 
 
 def _free_since_ns(record: Record) -> int:
-    """When it was free for certain, and whoever got it unseen then would have lost it again."""
+    """Return the time since which the record is certainly free: an unseen later lock would have expired by then."""
     hold = record.hold
     assert hold is not None
     return hold.lock_ns + (hold.late_ns if record.by is None else record.by.end_ns)

@@ -1,8 +1,9 @@
-"""The locks of a share partition's acquired records, by the time at which they are out at the latest; and those of a
-whole group.
+"""Locks of acquired records, ordered by latest expiry, and the locks of a whole group.
 
-Members times partitions are many, and each member has locks in a few of them: when its session ends, only those are
-looked at; and when it may have ended, as may be often, only the locks that are new since it may have ended last."""
+There are many pairs of member and partition, but a member has locks in a few partitions only. When its session ends,
+only these are checked. When its session may have ended, which is frequent, only the locks added since the last check
+are checked.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from kshark.analysis.states.partition.records_in_flight import Hold, May
 from kshark.analysis.states.tables.in_flight import ACQUIRED
 from kshark.offset_ranges import OffsetRanges
 
-#: So many locks may be of records that were acknowledged since, beside as many as there are ranges.
+#: Number of stale locks that are kept in addition to one for each range: locks of records that were acknowledged.
 _STALE: Final = 64
 _NEVER: Final = 1 << 63
 _number: Final = itemgetter(1)
@@ -29,27 +30,30 @@ _Holder = tuple[str | None, Broker | None]
 
 
 class GroupLocks:
-    """Of all share partitions of a group: who may have locks in which, and which have one that may be out."""
+    """The locks of all share partitions of a group: the members that may have some, and those that may have expired."""
 
     def __init__(self) -> None:
         self._count = 0
-        #: By member and leader its partitions, each with its number in the order in which they came to be known; and
-        #: those of them with new locks.
+        #: Partitions by member and leader, each with its number in the order of its first use; and those with new
+        #: locks.
         self._of: defaultdict[_Holder, dict[Partition, int]] = defaultdict(dict)
         self._news: defaultdict[_Holder, dict[Partition, int]] = defaultdict(dict)
-        #: A heap: when a partition's first lock is out, or earlier, as far as it was told.
+        #: A heap: the scheduled expiry of a partition's first lock. The expiry itself may be later.
         self._due: list[tuple[int, int, Locks]] = []
 
     def number(self) -> int:
-        """For one more partition."""
+        """Return the number for a new partition."""
         self._count += 1
         return self._count
 
     def concern(
         self, member_id: str | None, leader: Broker | None, now_ns: int, over: Collection[Partition]
     ) -> list[Partition]:
-        """The partitions in which the member may have new ones, those that are `over` in which it may have any, and
-        those in which one of anybody's is out by that time; in the order of their numbers."""
+        """Return the partitions to check, in the order of their numbers.
+
+        These are the partitions in which the member may have new locks, those of `over` in which it may have any, and
+        those in which a lock of any member has expired by that time.
+        """
         held = self._of.get((member_id, leader), {})
         fewer, more = (over, held) if len(over) < len(held) else (held, over)
         found = {partition: held[partition] for partition in fewer if partition in more}
@@ -70,18 +74,18 @@ class GroupLocks:
         return found
 
     def tell(self, locks: Locks) -> None:
-        """When the first of a partition's locks is out."""
+        """Schedule the expiry of a partition's first lock."""
         locks.told_ns = locks.first_ns
         if locks.first_ns < _NEVER:
             heappush(self._due, (locks.first_ns, locks.number, locks))
 
     def join(self, member_id: str | None, locks: Locks) -> None:
-        """The member may have some there, and new ones."""
+        """Note that the member may have new locks in the partition."""
         holder = member_id, locks.leader
         self._of[holder][locks.partition] = self._news[holder][locks.partition] = locks.number
 
     def leave(self, members: Iterable[str | None], locks: Locks, *, old: bool = False) -> None:
-        """They have none there any more, or only `old` ones."""
+        """Remove members without locks in the partition. `old`: they have only old ones."""
         for member_id in members:
             holder = member_id, locks.leader
             for table in (self._news,) if old else (self._news, self._of):
@@ -95,10 +99,9 @@ _Entry = tuple[int, int, int, int, Hold]
 
 
 class Locks:
-    """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until `trim` finds many
-    of no use.
+    """The locks of a share partition, from acquisitions and renewals.
 
-    `leader` is that of the partition; with another one all begins anew.
+    `leader`: the leader of the partition. A new leader starts with no locks.
     """
 
     def __init__(self, partition: Partition, group: GroupLocks, leader: Broker | None = None) -> None:
@@ -106,22 +109,22 @@ class Locks:
         self.leader = leader
         self.number = group.number()
         self._group = group
-        #: A heap; its entries are told apart by a number.
+        #: A heap; a number makes its entries distinct.
         self._entries: list[_Entry] = []
         self._number = 0
-        #: When the first of them is out: asked of every request, without a call; and what the group was told of that,
-        #: if not less.
+        #: The expiry of the first lock, read by every request, so it is a field; and the time scheduled in the group,
+        #: which is not later.
         self.first_ns = self.told_ns = _NEVER
-        #: By member its entries by their numbers, some that are gone among them, and up to which they are old ones; how
-        #: many entries these are in all, at most.
+        #: Entries by member, ordered by number, including stale ones; the number up to which they are old; the highest
+        #: possible count of all these entries.
         self._members: dict[str | None, list[_Entry]] = {}
         self._old: dict[str | None, int] = {}
         self._listed = 0
-        #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
+        #: Until this time a leader that read the state again may store results of earlier locks: seen on 4.1.2.
         self.forgotten_ns = 0
 
     def add(self, hold: Hold, first: int, last: int) -> None:
-        """One more."""
+        """Add a lock."""
         self._number += 1
         entry = hold.late_ns, self._number, first, last, hold
         heappush(self._entries, entry)
@@ -142,8 +145,10 @@ class Locks:
         self._listed += 1
 
     def trim(self, records: OffsetRanges[May], count: int) -> None:
-        """Lets go of what is of no use where there is much of it; `records` are those of the partition, so many
-        ranges."""
+        """Drop stale locks when there are many.
+
+        `records`: those of the partition; `count`: the number of their ranges.
+        """
         entries = self._entries
         if len(entries) > 2 * count + _STALE:
             live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
@@ -158,8 +163,10 @@ class Locks:
             self._old = {member_id: number for member_id, number in self._old.items() if member_id in self._members}
 
     def out(self, now_ns: int) -> list[tuple[int, int, Hold]]:
-        """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be
-        left."""
+        """Remove the locks that have certainly expired by that time.
+
+        Return their first and last offset and acquisition, if some of the records may still be locked.
+        """
         entries = self._entries
         found: list[tuple[int, int, Hold]] = []
         while entries and entries[0][0] < now_ns:
@@ -171,8 +178,10 @@ class Locks:
         return found
 
     def of(self, member_id: str | None, *, new: bool = False) -> list[tuple[int, int]]:
-        """First and last offsets, in their order, of those that the member has, or had; or of those that are `new`
-        since this was asked."""
+        """Return first and last offsets, in order, of the member's locks, including stale ones.
+
+        `new`: only the locks added since the last call.
+        """
         mine = self._members.get(member_id)
         if mine is None:
             return []
@@ -187,7 +196,7 @@ class Locks:
         return sorted({entry[2:4] for entry in found})
 
     def clear(self, until_ns: int = 0) -> None:
-        """All begins anew; locks that nobody saw may last until `until_ns`."""
+        """Remove all locks. Unseen locks may last until `until_ns`."""
         self.forgotten_ns = max(self.forgotten_ns, until_ns, *(entry[0] for entry in self._entries))
         self._entries.clear()
         self.first_ns = _NEVER

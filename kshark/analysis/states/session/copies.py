@@ -1,5 +1,4 @@
-"""Requests that the capture holds twice, on two connections: as a client sent them to a proxy or a NAT, and as that
-passed them on."""
+"""Requests that the capture holds twice, on two connections: before and after a proxy or a NAT."""
 
 from __future__ import annotations
 
@@ -14,22 +13,22 @@ from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.session.state import SessionState
 
-#: So many requests in a row that the other connection did not carry show that it does not carry the same any more.
+#: After this number of requests in a row without a copy, the connections are no longer copies.
 _MISSED: Final = 16
-#: What a proxy or a NAT takes may differ by so much from one packet to the next.
+#: The delay of a proxy or a NAT may vary by this time between packets.
 _JITTER_NS: Final = 50_000_000
 
 
 @dataclass(slots=True, eq=False)
 class CopiedConnection:
-    """A connection carries what `of` carries too; `asked` are its requests since that one had its last."""
+    """A connection that carries the same requests as `of`; `asked`: its requests since the last one of `of`."""
 
     of: Connection
     last_request: int = 0
     asked: int = 0
 
     def goes_on(self) -> bool:
-        """It carries one more request."""
+        """Count a request. Return True if the connection is still a copy."""
         if self.of.last_request != self.last_request:
             self.last_request, self.asked = self.of.last_request, 0
         self.asked += 1
@@ -37,13 +36,13 @@ class CopiedConnection:
 
 
 def passed_on(step: Step, others: Collection[Step]) -> Step | None:
-    """The same request on another connection, with the same answer: a broker counts an epoch once, and hands records
-    out once.
+    """Return the same request with the same answer on another connection, or None.
 
-    Correlation ids differ where a proxy numbers requests anew; then only records that were handed out show that it is
-    one request, for the epoch may be that of a session that was replaced meanwhile. Where one may have been, as another
-    request opens one, the same numbers do not show it, either; nor do two openings, since two clients may open sessions
-    alike."""
+    A broker counts an epoch once and delivers records once. A proxy may change correlation ids. Then only delivered
+    records prove that it is one request, because the session of the epoch may have been replaced in between. If another
+    of these requests opens a session, equal ids prove nothing. Two openings prove nothing either: two clients may open
+    their sessions in the same way.
+    """
     if step.reply is not ACCEPTED or step.any_doubt is not None or step.answer is None:
         return None
     counted = step.kind is SUBSEQUENT and not any(other.opens for other in others)
@@ -62,18 +61,16 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
 
 
 class Acquisitions:
-    """Which session was handed records last, by its member, the epoch and the first of the ranges; the oldest are
-    forgotten first."""
+    """The sessions that acquired records last, by member, epoch and first range; the oldest are forgotten first."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[Member, int, Acquired], SessionState] = OrderedDict()
 
     def elsewhere(self, step: Step, answer: Answer, session: SessionState) -> Step | None:
-        """The same request of the member's session with another broker, which handed out the same records at the same
-        time.
+        """Return the same request of the member's session with another broker, with the same records at the same time.
 
-        It is this broker, by the address that it has on the other side of a NAT. Where there is none, this is the last
-        one."""
+        That broker is this one, under its address on the other side of a NAT. If there is none, note this acquisition.
+        """
         key = session.member, step.epoch, answer.acquired[0]
         other = self._sessions.pop(key, None)
         if other is not None and other is not session and other.handed is not None:
@@ -93,7 +90,7 @@ class Acquisitions:
 
 
 def may_be_one(one: Step, other: Step) -> bool:
-    """Whether two requests are the same one, seen at two places, as far as their epochs tell."""
+    """True if two requests may be the same one, seen at two places, as far as their epochs show."""
     return (
         one.connection is not other.connection
         and one.epoch == other.epoch
@@ -104,12 +101,12 @@ def may_be_one(one: Step, other: Step) -> bool:
 
 
 def is_again(one: Step, other: Step) -> bool:
-    """Whether they are also numbered alike."""
+    """True if they also have the same correlation id."""
     return one.correlation_id == other.correlation_id and may_be_one(one, other)
 
 
 def may_be_copy(one: Step, other: Step) -> bool:
-    """Whether they also came as long after the beginning of their connections, where both were seen."""
+    """True if they also have the same age since the beginning of their connections, where both were seen."""
     flows = one.connection.flow, other.connection.flow
     if not is_again(one, other):
         return False

@@ -1,6 +1,6 @@
-"""What may have ended a session without a request of its own: its connection's end, a restart of the broker, eviction.
+"""Possible causes of a session's end without a request: the end of its connection, a broker restart, eviction.
 
-Not having seen one is no proof that there was none, and having seen one is none either: the broker's next answer tells.
+An unseen cause may have happened, and a seen one may have had no effect: the broker's next answer shows the result.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import BEHAVIOUR, agreed
 from kshark.analysis.states.session.state import EndCause, SessionState, State
 
-#: An end cause with its place among them: those that a broker noticed at once by their time, late ones behind all
-#: others.
+#: An end cause with its sort key: causes that the broker noticed at once by time, and late ones after all others.
 _Placed = tuple[tuple[bool, bool, int], EndCause]
 
 
 def end_causes(session: SessionState, state: State, step: Step) -> tuple[EndCause, ...]:
-    """What may have ended an open session by the time of the step's answer, the likeliest first; behind one that is
-    certain there is none.
+    """Return the possible causes of an open session's end by the step's answer, the most likely first.
 
-    The first that came behind the last sign of the session's life did it; what came before that may have been noticed
-    late."""
+    The list ends with the first certain cause. The first cause after the session's last sign of life is the most
+    likely; an earlier event may have been noticed late.
+    """
     alive = session.alive or state.opening
     if alive is None:
         return ()
@@ -45,7 +44,7 @@ def _restart(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed
 
 
 def _connections(session: SessionState, state: State, alive: Step, step: Step) -> Iterator[_Placed]:
-    """The connection that opened the session, and older ones that had opened one."""
+    """Yield the end of the connection that opened the session, and of older ones that had opened one."""
     opening = state.opening
     if opening is None:
         return

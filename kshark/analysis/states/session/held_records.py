@@ -1,6 +1,6 @@
-"""What a share session holds: its partitions, and the records that its member has acquired and not yet acknowledged.
+"""Partitions of a share session, and the records that its member has acquired and not acknowledged.
 
-Known from an epoch 0 on, as long as no request or answer is missing.
+They are known from an epoch 0 on, as long as no request or answer is missing.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from kshark.analysis.facts.calls import (
     Step,
 )
 
-#: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0
+#: From this ShareFetch version on every listed partition enters the session. Before, one with partition_max_bytes 0
 #: does not.
 _ALL_LISTED_ENTER: Final = 1
 
 
-#: Where there is no room for one more range, those whose lock is out are looked for: once in so many times as this part
-#: of all.
+#: When there is no room for another range, ranges with expired locks are dropped. This is done once for this part of
+#: the limit.
 _PART: Final = 10
-#: How long records are locked by default (group.share.record.lock.duration.ms).
+#: Default lock duration (group.share.record.lock.duration.ms).
 _LOCK_NS: Final = 30_000_000_000
-#: The partitions of a new session: an empty set of its own would take 216 bytes.
+#: The partitions of a new session: an own empty set would take 216 bytes.
 _NONE: Final = frozenset[Partition]()
-#: After these the session's partitions are not known.
+#: After these replies the partitions of the session are unknown.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
 
 
 def nothing() -> dict[Any, Any]:
-    """For who has nothing to remember yet: he takes a dictionary of his own when there is something."""
+    """Return the shared empty dictionary. The owner replaces it when it has an entry."""
     return NOTHING
 
 
 class Held(Struct, eq=False, gc=False):
-    """Records acquired and not acknowledged; their lock runs out at `until_ns`."""
+    """Records that are acquired and not acknowledged; their lock expires at `until_ns`."""
 
     first: int
     last: int
@@ -58,12 +58,15 @@ class Held(Struct, eq=False, gc=False):
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone,
-    and by which step.
+    """The partitions and held records of a session.
 
-    `closed` are those of the session that the last request closed (None: it closed none, or they are not known).
-    `held` lists ranges in the order of their offsets, `ranges` counts them; `full` counts how often there was no room
-    for one more."""
+    `partitions`: None if they are unknown.
+    `acknowledged_only`: partitions that were listed only to acknowledge, and the step.
+    `closed`: the partitions of the session that the last request closed; None if it closed none, or if they are
+    unknown.
+    `held`: ranges in the order of their offsets; `ranges`: their number.
+    `full`: how often there was no room for another range.
+    """
 
     partitions: set[Partition] | frozenset[Partition] | None = None
     closed: set[Partition] | frozenset[Partition] | None = None
@@ -73,7 +76,7 @@ class InFlight:
     full: int = 0
 
     def take(self, step: Step, reply: Reply) -> None:
-        """The effect of a step on partitions and records."""
+        """Apply the effect of a step on partitions and records."""
         if reply is not ACCEPTED:
             if reply in _UNCERTAIN:
                 self._begin(None)
@@ -91,9 +94,9 @@ class InFlight:
         if step.answer is not None:
             for partition, first, last, _ in step.answer.acquired:
                 if self.partitions is not None and partition not in self.partitions:
-                    self._begin(None)  # it was opened anew, unseen, or had been told to forget what is handed out late
+                    self._begin(None)  # reopened by an unseen request, or a late delivery
                 if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
-                    self.acknowledged_only.pop(partition, None)  # once told is enough
+                    self.acknowledged_only.pop(partition, None)  # report once
                 self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)
 
     def _begin(self, partitions: frozenset[Partition] | None) -> None:
@@ -101,8 +104,11 @@ class InFlight:
         self.acknowledged_only.clear()
 
     def _update(self, step: Step, partitions: set[Partition]) -> None:
-        """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and
-        leave again."""
+        """Update the partitions as ShareSession.update does in Kafka.
+
+        Forgotten partitions are removed after listed ones are added: a request may acknowledge a partition and remove
+        it.
+        """
         for listed in step.listed:
             if not listed.acknowledged:
                 self.acknowledged_only.pop(listed.partition, None)
@@ -117,7 +123,7 @@ class InFlight:
             self._begin(None)
 
     def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
-        """Records acquired again are held by the new lock."""
+        """Add a range. Records that are acquired again have the new lock only."""
         found = self.held.get(partition)
         if found and found[-1].last >= first:
             self._end(partition, first, last)
@@ -138,12 +144,12 @@ class InFlight:
             self.ranges += 1
 
     def _end(self, partition: Partition, first: int, last: int) -> None:
-        """Takes offsets out; what remains on either side stays held."""
+        """Remove offsets; the rest on both sides stays held."""
         found = self.held.get(partition)
         if not found or first > last or found[-1].last < first:
             return
         if found[0].first == first and found[0].last == last:
-            del found[0]  # the usual: what was acquired first, as it was acquired
+            del found[0]  # usual: the first acquisition, as a whole
             self.ranges -= 1
             return
         low = bisect_left(found, first, key=_last)
@@ -162,7 +168,7 @@ class InFlight:
         self.ranges = sum(map(len, self.held.values()))
 
     def unacknowledged(self, partition: Partition, step: Step) -> int:
-        """Records of the partition that stay acquired when this step is done."""
+        """Return the number of records of the partition that are still acquired after this step."""
         left = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
         for listed in step.listed:
             for batch in listed.acknowledged if listed.partition == partition else ():
@@ -170,13 +176,13 @@ class InFlight:
         return sum(one.last - one.first + 1 for one in left)
 
     def close(self) -> None:
-        """The session is over by its final epoch."""
+        """Note that the session ended with its final epoch."""
         closed = self.partitions
         self.forget()
         self.closed = closed
 
     def forget(self) -> None:
-        """The session is over, or something of it was not seen."""
+        """Note that the session is over, or that a part of it is missing."""
         self._begin(None)
         self.closed = None
         self.held.clear()
@@ -188,7 +194,7 @@ _last: Final = attrgetter("last")
 
 
 def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
-    """The ranges less the offsets from `first` to `last`."""
+    """Return the ranges without the offsets from `first` to `last`."""
     rest = []
     for one in ranges:
         if one.last < first or one.first > last:

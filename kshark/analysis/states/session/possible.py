@@ -1,8 +1,10 @@
-"""The runner over sets of possible states: the situation that a request meets, and what its answer leaves possible.
+"""Sets of possible states: the situation of a request, and the states that its answer leaves possible.
 
-After a request without an answer the broker has taken it, or not; of requests that are open at the same time on several
-connections it took one first, and the capture does not tell which. Each way is a branch. An answer ends those that it
-contradicts; where it contradicts all, something was not seen, and only what the exchange proves by itself is known."""
+After a request without an answer the broker has processed it, or not. Of requests that are open at the same time on
+several connections the broker processed one first, and the order is unknown. Each possibility is a branch. An answer
+removes the branches that it contradicts. If it contradicts all of them, some traffic is missing, and only the facts
+that the exchange itself proves are known.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,19 @@ from kshark.analysis.states.session.situation import Situation
 from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
 from kshark.analysis.states.tables.session import ABSENT, Then, due_after, proved_alone, thens
 
-#: Branches that are followed at the same time; with more of them nothing is known.
+#: Branches that are followed at the same time; with more of them the state counts as unknown.
 _BRANCHES: Final = 64
-#: Requests open at the same time whose order is tried out; of more the capture's order is taken.
+#: Requests open at the same time whose orders are tried; with more of them only the order of the capture is used.
 _RIVALS: Final = 4
-#: Requests sent meanwhile whose orders are tried out behind that; of more nothing is concluded.
+#: Later requests whose orders are tried after that; with more of them nothing is concluded.
 _RIVALS_AFTER: Final = 6
 
 
 def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situation:
-    """What the request met, and which of it the answer agrees with; `later` are requests sent before the answer, all of
-    them settled."""
+    """Return the states that the request may have met, and those that agree with the answer.
+
+    `later`: requests sent before the answer, all of them settled.
+    """
     _look_for_holes(session, step)
     rivals = tuple(other for other in later if other.connection is not step.connection)
     overtaker = _overtaker(step, rivals)
@@ -71,7 +75,7 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
 
 
 def conclude(now: Situation) -> None:
-    """The states that are possible now; then the step belongs to the past."""
+    """Set the states that are possible after the step, and add it to the session's past."""
     session, step = now.session, now.step
     if step.refused and now.goes_on:
         session.refused_in_sequence = step
@@ -105,7 +109,7 @@ def conclude(now: Situation) -> None:
 
 
 def _following(session: SessionState, step: Step, state: State, reply: Reply) -> tuple[State, ...]:
-    """The states that are possible afterwards; none when the answer contradicts the state."""
+    """Return the states that are possible after the step; none if the answer contradicts the state."""
     return tuple(_state_after(session, then, step, state, reply) for then in thens(step, state.due, reply))
 
 
@@ -124,14 +128,16 @@ def _state_after(session: SessionState, then: Then, step: Step, state: State, re
 
 
 def _openers(state: State, step: Step) -> tuple[Connection, ...]:
-    """The connections that were open when the step came and have opened a session of the member: 4.1 goes by them,
-    whether their sessions still are or not."""
+    """Return the open connections that have opened a session of the member.
+
+    Release 4.1 ends sessions with them, even if their own sessions were replaced.
+    """
     opened = (*state.replaced, state.opening.connection) if state.opening is not None else state.replaced
     return tuple(one for one in dict.fromkeys(opened) if one.over_at is None or one.over_at > step.packet)[-REPLACED:]
 
 
 def _taken_by(step: Step, reply: Reply) -> str:
-    """The cause of an end that a request brought about; a refusal behind which no end is known shows an unseen one."""
+    """Return the cause of an end by a request; UNSEEN for a refusal that shows an end without a known cause."""
     if not step.opens:
         return "final_epoch" if reply is ACCEPTED or reply is UNANSWERED or reply is UNCLEAR else UNSEEN
     return "failed_reopen" if reply is FAILED_REOPEN else "session_limit"
@@ -142,14 +148,14 @@ def _unsure(reply: Reply) -> str | None:
 
 
 def _with_ends(session: SessionState, state: State, step: Step) -> tuple[State, ...]:
-    """The state, and those without a session that something else than a request may have brought about since."""
+    """Return the state, and the states without a session after other causes than a request."""
     if state.due == ABSENT or (step.is_counted and not step.opens):
         return (state,)
     return (state, *(State(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)))
 
 
 def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
-    """A fetch that was overtaken had been accepted: only its answer was changed."""
+    """Return the reply before the broker changed it: an overtaken fetch was accepted first."""
     return ACCEPTED if overtaker is not None and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
 
 
@@ -157,10 +163,11 @@ def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
 
 
 def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
-    """The request on another connection that moved the session on while this fetch waited.
+    """Return the request on another connection that advanced the session while this fetch waited.
 
-    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out. What
-    was sent behind an opening went on with another session."""
+    Kafka compares the epoch again before it answers (ShareSessionContext); later releases may also deliver the records.
+    A request after an opening belongs to another session.
+    """
     if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
     opened = min((other.packet for other in rivals if other.opens), default=step.end)
@@ -176,7 +183,7 @@ def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
 
 
 def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> tuple[Step, ...]:
-    """Requests that the session counted and that were open at the same time on other connections."""
+    """Return the requests that the session counted while they were open at the same time on other connections."""
     around = (*session.overlapping, *rivals)
     return tuple(
         other
@@ -186,7 +193,7 @@ def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> t
 
 
 def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later: Sequence[Step]) -> Iterator[Branch]:
-    """The branch, and what comes of it where the broker took some of the rivals before the step."""
+    """Yield the branch, and the branches in which the broker processed some rivals before the step."""
     yield branch
     if not rivals or len(rivals) > _RIVALS:
         return
@@ -199,8 +206,7 @@ def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later
 
 
 def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
-    """Whether another request on the rival's connection comes before it: on one connection a broker takes them in their
-    order."""
+    """True if another request on the rival's connection comes first: the broker processes a connection in order."""
     return any(
         other.connection is rival.connection
         and other.arrival < rival.arrival
@@ -213,7 +219,7 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
 def _borne_out(
     session: SessionState, ways: Iterable[tuple[State, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
 ) -> list[tuple[State, tuple[Branch, ...]]]:
-    """What the answers to requests that were sent meanwhile leave of the ways in which the step may have been taken."""
+    """Keep the possibilities that agree with the answers to later requests."""
 
     def goes_on(branch: Branch) -> bool:
         left = [other for other in later if other is not step and all(early is not other for early, _ in branch.early)]
@@ -224,8 +230,7 @@ def _borne_out(
 
 
 def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
-    """Whether an order of these requests agrees with all answers until the packet `by`; what has none by then may come
-    later."""
+    """True if an order of these requests agrees with all answers until packet `by`. Unanswered ones may come later."""
     if all(step.reply is UNANSWERED or step.end > by for step in left):
         return True
     for step in left:
@@ -239,13 +244,15 @@ def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence
 
 
 def _comes_first(one: Step, other: Step) -> bool:
-    """Whether the broker took one before the other: on one connection in their order, else if it was answered before
-    the other came."""
+    """True if the broker processed the first request before the other one.
+
+    On one connection the requests are in order. Otherwise the first was answered before the other was sent.
+    """
     return one.arrival < other.arrival if one.connection is other.connection else one.end < other.packet
 
 
 def _after(session: SessionState, states: Iterable[State], step: Step, others: Iterable[Step]) -> tuple[State, ...]:
-    """The states behind a request; that it had been counted when its answer was changed is one of the ways."""
+    """Return the possible states after a request. It may also have been counted before its answer was changed."""
     met = [state for one in states for state in _with_ends(session, one, step)]
     after = [following for state in met for following in _following(session, step, state, step.reply)]
     follows = any(other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch) for other in others)
@@ -269,7 +276,7 @@ def _distinct_branches(branches: Sequence[Branch]) -> tuple[Branch, ...]:
 
 
 def _look_for_holes(session: SessionState, step: Step) -> None:
-    """What was known of the session may be wrong where requests are missing."""
+    """Forget the state of the session if requests may be missing."""
     reason = None if session.branches is None else session.missing_before(step)
     if reason is not None:
         session.lose_sight(reason)

@@ -1,4 +1,4 @@
-"""What a share coordinator has stored of a share partition, as far as requests and their answers prove it."""
+"""The stored state of a share partition in its share coordinator, as far as requests and answers prove it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from kshark.analysis.states.tables import PERSISTER
 from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 
-#: A leader epoch of requests that know none; it is compared with nothing.
+#: The leader epoch of requests that know none; it is compared with nothing.
 NO_EPOCH: Final = -1
 
 
 class Sender(Struct, eq=False):
-    """What came of a share partition on one connection: the last Read with an answer, the last Initialize and Write
-    that were accepted."""
+    """The steps of a share partition on one connection: the last answered Read, and the last accepted Initialize and
+    Write.
+    """
 
     read: StateStep | None = None
     initialize: StateStep | None = None
@@ -34,9 +35,10 @@ class Sender(Struct, eq=False):
 class StoredState:
     """The stored state of one share partition.
 
-    What is known is certain to have been stored: epochs and start offset are None where they are not known, and what
-    `batches` has was written. That nothing more was written is known where `doubt` is None. `exists` None: whether
-    anything is stored is not known."""
+    All fields are certain: epochs and start offset are None if they are unknown, and all `batches` were written.
+    `doubt`: why other Writes may be missing; None if there are none.
+    `exists`: None if it is unknown whether a state exists.
+    """
 
     exists: bool | None = None
     doubt: str | None = "beginning_not_seen"
@@ -45,22 +47,22 @@ class StoredState:
     start_offset: int | None = None
     complete_count: int | None = None
     batches: StoredBatches = field(default_factory=StoredBatches)
-    #: What told the state epoch, the leader epoch and the start offset.
+    #: The steps that show the state epoch, the leader epoch and the start offset.
     state_epoch_by: StateStep | None = None
     leader_epoch_by: StateStep | None = None
     start_offset_by: StateStep | None = None
-    #: The last Initialize or Delete that was accepted: before it all was different.
+    #: The last accepted Initialize or Delete: the earlier state is gone.
     reset: StateStep | None = None
-    #: The last Write that was accepted; the one that was refused since, for there is no state any more.
+    #: The last accepted Write; a later Write that was refused because there is no state any more.
     write: StateStep | None = None
     refused: StateStep | None = None
-    #: Whether an Initialize was the first that the capture shows of it, and the highest leader epoch of a Read since.
+    #: True if an Initialize is the first step in the capture; the highest leader epoch of later Reads.
     begun: bool = False
     read_epoch: int = NO_EPOCH
     _senders: OrderedDict[int, Sender] = field(default_factory=OrderedDict)
 
     def held(self, step: StateStep) -> Held | None:
-        """What the request met; None where that is not known."""
+        """Return the stored state relative to the request; None if it is unknown."""
         if not self.exists:
             return None if self.exists is None else NOTHING
         if (
@@ -74,11 +76,11 @@ class StoredState:
         return None if self.state_epoch is None or self.leader_epoch is None else FITTING
 
     def sender(self, step: StateStep) -> Sender:
-        """What its connection did before."""
+        """Return the earlier steps on its connection."""
         return self._senders.get(step.call.connection.flow.id) or Sender()
 
     def take(self, step: StateStep) -> None:
-        """The request was handled."""
+        """Apply a step and its answer."""
         if step.reply is UNANSWERED or step.call.any_doubt:
             self._may_have_taken(step)
             return
@@ -97,7 +99,7 @@ class StoredState:
         self.doubt = self.doubt or "unanswered"
 
     def _move(self, step: StateStep) -> None:
-        """Anything but a Write was accepted."""
+        """Apply an accepted step other than a Write."""
         api_key = step.call.api_key
         if api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.begun = self.begun or self.doubt != "beginning_not_seen" or self.exists is None
@@ -119,7 +121,7 @@ class StoredState:
         self.batches.clear()
 
     def _know(self, told: StateStep, *, by: StateStep | None = None) -> None:
-        """Takes over the numbers that it tells."""
+        """Copy the numbers of a step."""
         if told.state_epoch is not None:
             self.state_epoch, self.state_epoch_by = told.state_epoch, by or told
         if told.leader_epoch is not None:
@@ -129,7 +131,7 @@ class StoredState:
         self.complete_count = told.complete_count if told.complete_count is not None else self.complete_count
 
     def _replace(self, step: StateStep, given: StateStep) -> None:
-        """A Read was answered: that is all there is."""
+        """Replace the state by the answer to a Read, which is complete."""
         write, leader_epoch, by = self.write, self.leader_epoch, self.leader_epoch_by
         self._clear(exists=True)
         self.doubt = "race" if write is not None and write.call.end > step.packet else None
@@ -142,7 +144,7 @@ class StoredState:
         self.batches.add(given.batches, step)
 
     def _add(self, step: StateStep) -> None:
-        """A Write was accepted."""
+        """Apply an accepted Write."""
         self.exists, self.write = True, step
         sets_epochs = step.coordinator_behaviour("write_sets_epochs")
         if sets_epochs is None and (step.state_epoch != self.state_epoch or step.leader_epoch != self.leader_epoch):
@@ -179,7 +181,7 @@ class StoredState:
 
 
 class StoredSituation(NamedTuple):
-    """What a rule may look at: a step, and what was stored when it came."""
+    """A step, and the stored state before it."""
 
     step: StateStep
     stored: StoredState
@@ -190,7 +192,7 @@ class StoredSituation(NamedTuple):
 
     @property
     def knowledge(self) -> None:
-        """An argument about stored state is judged by itself."""
+        """None: an argument about stored state is judged without other states."""
 
     @property
     def subject(self) -> Partition:
@@ -198,8 +200,7 @@ class StoredSituation(NamedTuple):
 
     @property
     def own_before(self) -> StateStep | None:
-        """The last such request that was accepted on the same connection, if nothing was seen since with which all
-        begins anew."""
+        """The last accepted request of this kind on the same connection, unless the state was replaced since then."""
         step, sender, reset = self.step, self.stored.sender(self.step), self.stored.reset
         before = sender.write if step.is_write else sender.initialize
         if before is None or before.call.api_key != step.call.api_key:

@@ -1,8 +1,8 @@
-"""The member machine: what a group coordinator does with a heartbeat, by what it knows of the member, and what is
-possible afterwards.
+"""The member machine: the coordinator's answer to a heartbeat and its effect, by the state of the member.
 
-Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in
-4.0 to 4.4, except that before 4.2 a member that the group still has may not join again (KAFKA-19233)."""
+Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. It is the
+same in 4.0 to 4.4, except that before 4.2 a member that is still in the group may not join again (KAFKA-19233).
+"""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 
 
 class MemberState(NamedTuple):
-    """What the coordinator may know of a member: its epoch and the one before that, None where they are not known.
+    """A possible state of a member in the coordinator: its epoch and the previous one; None if they are unknown.
 
-    Epoch ABSENT: there is no such member; then `gone` says why: `left`, `expired`, or empty where that was not seen. An
-    epoch that is not known is higher than the one before it."""
+    Epoch ABSENT: there is no such member. Then `gone` is the reason: `left`, `expired`, or empty if it was not seen. An
+    unknown epoch is higher than the previous one.
+    """
 
     epoch: int | None
     previous: int | None = None
     gone: str = ""
 
 
-#: The epoch of a member that the group does not have; those of its members are 1 or more.
+#: The epoch of a member that is not in the group; those of members are 1 or more.
 ABSENT: Final = 0
 
 
 class Relation(Enum):
-    """How a heartbeat's epoch stands to what the coordinator knows."""
+    """The relation of a heartbeat's epoch to the state in the coordinator."""
 
     NO_MEMBER = 0
     ITS_OWN = 1
@@ -53,7 +54,7 @@ class Relation(Enum):
 
 
 class Outcome(Enum):
-    """What the coordinator does with a heartbeat."""
+    """The coordinator's action for a heartbeat."""
 
     JOIN = "joined"
     STAY = "stayed"
@@ -75,8 +76,7 @@ MEMBER_OUTCOME: Final = {
 
 
 class Then(Enum):
-    """The member afterwards: as it was, gone, new with the epoch that the answer gives, with that epoch and its own
-    before it."""
+    """The member after a heartbeat: unchanged; gone; new with the answer's epoch; with that epoch after its own."""
 
     STAYS = 0
     GONE = 1
@@ -86,7 +86,7 @@ class Then(Enum):
 
 _STAYS, _GONE, _NEW, _NEXT = Then
 _UNCHANGED: Final = {INVALID: (_STAYS,), ELSEWHERE: (_STAYS,)}
-#: What may be true after each outcome, by the answer; an answer that is not listed contradicts the outcome.
+#: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
 AFTER: Final[dict[Outcome, dict[HeartbeatReply, tuple[Then, ...]]]] = {
     _JOIN: {
         ACCEPTED: (_NEW,),
@@ -103,7 +103,7 @@ AFTER: Final[dict[Outcome, dict[HeartbeatReply, tuple[Then, ...]]]] = {
     _FENCE: {FENCED: (_STAYS,), UNCLEAR: (_STAYS,), UNANSWERED: (_STAYS,), **_UNCHANGED},
     _REJECT: {reply: (_STAYS,) for reply in HeartbeatReply if reply is not ACCEPTED},
 }
-#: What an answer alone proves, whatever was before.
+#: The state that an answer alone proves, with any state before.
 ALONE: Final = {
     (INITIAL, ACCEPTED): _NEW,
     (INITIAL, FULL): _GONE,
@@ -115,12 +115,12 @@ ALONE: Final = {
     (FINAL, UNKNOWN_MEMBER): _GONE,
     (FINAL, NO_GROUP): _GONE,
 }
-#: What brokers say of an epoch that they fence.
+#: Words of brokers about an epoch that they fence.
 _SAID: Final = {"greater": AHEAD, "smaller": BEHIND}
 
 
 def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
-    """How that epoch may stand to what is known."""
+    """Return the possible relations of an epoch to a state."""
     known, previous, _ = state
     if known == ABSENT:
         return (NO_MEMBER,)
@@ -134,12 +134,12 @@ def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
 
 
 def outcome_of(beat: Beat, relation: Relation) -> Outcome:
-    """What the coordinator does with it."""
+    """Return the coordinator's action."""
     return MEMBER_OUTCOME[beat.kind][relation.value]
 
 
 def states_after(beat: Beat, state: MemberState, relation: Relation) -> tuple[MemberState, ...]:
-    """What may be true behind it; nothing when the answer contradicts the state."""
+    """Return the possible states after a heartbeat; none if the answer contradicts the state."""
     said = None if beat.fenced_as is None else _SAID[beat.fenced_as]
     if beat.reply is FENCED and said not in (None, relation):
         return ()
@@ -149,7 +149,7 @@ def states_after(beat: Beat, state: MemberState, relation: Relation) -> tuple[Me
 
 
 def proved_alone(beat: Beat) -> MemberState | None:
-    """What the exchange proves by itself; None when it proves nothing."""
+    """Return the state that the exchange alone proves, or None."""
     then = ALONE.get((beat.kind, beat.reply))
     return None if then is None else _after(then, beat, MemberState(None), ITS_OWN)
 

@@ -1,9 +1,9 @@
-"""The persister machine: what a share coordinator stores of a share partition, and what it does with a request
-(KIP-932).
+"""The persister machine: the stored state of a share partition and its effect on requests (KIP-932).
 
-Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.4 did on the wire. Read raises the
-stored leader epoch, Initialize alone sets the state epoch; what a Write did to both before 4.2 says
-kshark.analysis.facts.releases."""
+Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; the behaviour of 4.0 to 4.4 on the wire. Read
+raises the stored leader epoch, and only Initialize sets the state epoch. Before 4.2 a Write may set both: see
+kshark.analysis.facts.releases.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kshark.api_keys import (
 
 
 class Held(Enum):
-    """What the share coordinator holds of a share partition when a request comes."""
+    """The stored state of a share partition, relative to a request."""
 
     NOTHING = "nothing"
     FITTING = "a state, no epoch of which is above the request's"
@@ -31,7 +31,7 @@ class Held(Enum):
 
 
 NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = Held
-#: Records between start and end offset of a share partition, by the highest limit that Kafka takes:
+#: Highest number of records between start and end offset of a share partition, by Kafka's highest limit:
 #: group.share.partition.max.record.locks.
 LONGEST_WINDOW: Final = 10_000
 
@@ -46,7 +46,7 @@ PERSISTER_REPLY: Final = {
 
 
 def reply_due(api_key: int, held: Held) -> Reply:
-    """How the share coordinator answers the request when it holds that."""
+    """Return the share coordinator's answer to the request in this state."""
     return PERSISTER_REPLY[api_key][_COLUMNS[held]]
 
 

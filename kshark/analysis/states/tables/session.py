@@ -1,8 +1,8 @@
-"""The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each
-answer.
+"""The session machine: the broker's answer to a share-session epoch (the KIP's table), and its effect.
 
-Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in
-4.0 to 4.4, except where kshark.analysis.facts.releases says otherwise."""
+Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. It is the
+same in 4.0 to 4.4, except where kshark.analysis.facts.releases differs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ABSENT: Final = 0
 
 
 class Outcome(Enum):
-    """What the broker does with a request."""
+    """The broker's action for a request."""
 
     OPEN = "opened"
     REOPEN = "reopened"
@@ -29,8 +29,7 @@ class Outcome(Enum):
 
 
 class Then(Enum):
-    """States after it: none, the session as it was, one that expects epoch 1, one that expects the epoch after the
-    request's."""
+    """The session after a request: none; unchanged; expects epoch 1; expects the epoch after the request's."""
 
     GONE = 0
     STAYS = 1
@@ -63,7 +62,7 @@ _OPENED: Final = {
     Reply.UNANSWERED: (_FIRST, _STAYS, _GONE),
 }
 _UNCHANGED: Final = {Reply.REJECTED_EARLY: (_STAYS,), Reply.UNCLEAR: (_STAYS,), Reply.UNANSWERED: (_STAYS,)}
-#: What may be true after each outcome, by the answer; an answer that is not listed contradicts the outcome.
+#: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
 AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
     _OPEN: _OPENED,
     _REOPEN: _OPENED,
@@ -83,7 +82,7 @@ AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
     _NOT_FOUND: {Reply.SESSION_NOT_FOUND: (_STAYS,), **_UNCHANGED},
     _WRONG_EPOCH: {Reply.INVALID_EPOCH: (_STAYS,), **_UNCHANGED},
 }
-#: What an answer alone proves, whatever was before: request's epoch, answer -> state.
+#: The state that an answer alone proves, with any state before: request's epoch, answer -> state.
 ALONE: Final = {
     (Kind.INITIAL, Reply.ACCEPTED): _FIRST,
     (Kind.INITIAL, Reply.FAILED_LATER): _FIRST,
@@ -99,7 +98,7 @@ ALONE: Final = {
 }
 
 
-#: Both tables in one: request, epoch, answer -> what may be true after it with no session, the epoch as expected,
+#: Both tables in one: request, epoch, answer -> possible states after it with no session, the epoch as expected,
 #: another epoch.
 _THEN: Final = {
     (api_key, kind, reply): tuple(AFTER[outcome].get(reply, ()) for outcome in outcomes)
@@ -109,22 +108,22 @@ _THEN: Final = {
 
 
 def outcome_of(step: Step, due: int) -> Outcome:
-    """What the broker does with the request in that state: ABSENT, or the epoch it expects."""
+    """Return the broker's action in that state: ABSENT, or the epoch it expects."""
     return SESSION_OUTCOME[step.api_key, step.kind][_column(step, due)]
 
 
 def thens(step: Step, due: int, reply: Reply) -> tuple[Then, ...]:
-    """What may come of it in that state; nothing when the answer contradicts the state."""
+    """Return the possible effects of a step in that state; none if the answer contradicts the state."""
     return _THEN[step.api_key, step.kind, reply][_column(step, due)]
 
 
 def proved_alone(step: Step, reply: Reply) -> Then | None:
-    """What the exchange proves by itself; None when it proves nothing."""
+    """Return the state that the exchange alone proves, or None."""
     return ALONE.get((step.kind, reply))
 
 
 def due_after(then: Then, step: Step, due: int) -> int:
-    """The epoch that is due afterwards."""
+    """Return the epoch that is due afterwards."""
     if then is _NEXT:
         return next_epoch(step.epoch)
     if then is _STAYS:
