@@ -110,5 +110,5 @@ class Argument(Struct, frozen=True):
     ends: Sequence[End] = ()
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         return self.text if isinstance(self.text, str) else self.text()

@@ -47,7 +47,7 @@ def finding_of(judged: Verdict) -> Finding:
         partition=partition,
         cause=argument.cause,
         witness=_witness(argument.witness, argument.ends),
-        argument=argument.said,
+        argument=argument.sentence,
         unknown_because=because,
         client_id=about.client_id,
         software=place.connection.software,

@@ -50,7 +50,7 @@ def said(
     request = message(10, version, doubt, member_epoch=epoch)
     response = None if error is None else message(11, version, error_code=error)
     verdicts = rules.broken(rules.test(request)(request.body), request, response, connection())
-    return [(each.rule.code, each.judgement.verdict, each.argument.said) for each in verdicts if each.is_reported]
+    return [(each.rule.code, each.judgement.verdict, each.argument.sentence) for each in verdicts if each.is_reported]
 
 
 def test_tests_are_made_for_each_version_that_comes() -> None:
