@@ -79,7 +79,7 @@ STATE = Needs(state=True)
 ABSENCE = Needs(state=True, absence="session")
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The position of a finding that belongs to no exchange."""
 
     connection: Connection
@@ -106,7 +106,7 @@ class Argument(Struct, frozen=True):
     because: str | None = None
     partition: Partition | None = None
     offsets: tuple[int, int] | None = None
-    place: Place | None = None
+    position: Position | None = None
     ends: Sequence[End] = ()
 
     @property

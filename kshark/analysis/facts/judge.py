@@ -128,8 +128,8 @@ def _hole(argument: Argument) -> str | None:
         return None
     first = min(call.packet for call in argument.witness)
     last = max(call.end for call in argument.witness)
-    if argument.place is not None:
-        last = max(last, argument.place.packet)
+    if argument.position is not None:
+        last = max(last, argument.position.packet)
     connections = {id(call.connection): call.connection for call in argument.witness}
     if argument.needs.whole:
         return next((reason for one in connections.values() if (reason := _incomplete(one, last))), None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Place
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Position
 from kshark.analysis.facts.brokers import By, End
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Connection
@@ -54,10 +54,10 @@ class ByteFault(Struct, eq=False):
             return argument
         packet, time_ns = self.end.packet, self.end.time_ns
         place, ends = (
-            Place(self.connection, packet, time_ns),
+            Position(self.connection, packet, time_ns),
             (End(packet, time_ns, self.closed_by, self.connection.flow.id),),
         )
-        return replace(argument, place=place, ends=ends, because=argument.because or because)
+        return replace(argument, position=place, ends=ends, because=argument.because or because)
 
     def argument(self, needs: Needs = EXCHANGE) -> Argument:
         """The sender sent what the rule's row tells. Whom the row does not name as a culprit hands on what somebody

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Needs, Position, StillOpen
 from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
@@ -171,9 +171,9 @@ def left_open(now: SessionEnd) -> Argument | None:
             f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session by "
             f"epoch -1"
         )
-        return Argument(text, (last,), EXCHANGE, place=Place(connection, end.packet, end.time_ns), ends=(end,))
+        return Argument(text, (last,), EXCHANGE, position=Position(connection, end.packet, end.time_ns), ends=(end,))
     text = f"{last.story}; the member left the group ({leave.packets}) and never closed the session by epoch -1"
-    return Argument(text, (last, leave), EXCHANGE, place=Place(leave.connection, leave.packet, leave.time_ns))
+    return Argument(text, (last, leave), EXCHANGE, position=Position(leave.connection, leave.packet, leave.time_ns))
 
 
 def listed_twice(now: Situation) -> Argument | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Place
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position
 from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, Step, next_epoch
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
@@ -39,8 +39,8 @@ def phantom(now: Situation) -> Argument | None:
         )
         needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
         because = "assignment_unknown" if assigned is None else None
-        place = Place(brought.connection, brought.packet, brought.time_ns)
-        return Argument(text, (brought, step), needs, because=because, partition=partition, place=place)
+        place = Position(brought.connection, brought.packet, brought.time_ns)
+        return Argument(text, (brought, step), needs, because=because, partition=partition, position=place)
     return None
 
 
@@ -129,10 +129,10 @@ def _anothers(
     place = None
     if kept is not None:
         text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
-        place = Place(asking.connection, asking.packet, asking.time_ns)
+        place = Position(asking.connection, asking.packet, asking.time_ns)
     member, witness = now.session.member, (asking,) if kept is None else (asking, kept)
     needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
-    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, place=place)
+    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=place)
 
 
 def went_on_without_its_group(now: Situation) -> Argument | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kshark.analysis import REASONS
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Place
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Position
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Clock, Connection
 from kshark.analysis.facts.holes import Hole
@@ -38,9 +38,13 @@ class Shown:
 
 
 def argued(
-    needs: Needs = EXCHANGE, witness: Sequence[Call] = (), *, place: Place | None = None, because: str | None = None
+    needs: Needs = EXCHANGE,
+    witness: Sequence[Call] = (),
+    *,
+    position: Position | None = None,
+    because: str | None = None,
 ) -> Argument:
-    return Argument("it is wrong", witness or (step(1),), needs, because=because, place=place)
+    return Argument("it is wrong", witness or (step(1),), needs, because=because, position=position)
 
 
 def met(*states: int, agreeing: bool = True) -> Situation:
@@ -163,7 +167,7 @@ def test_holes_up_to_where_the_finding_stands() -> None:
     where.holes.add(Hole(15, 17, "gap"))
     assert judge(argued(EXCHANGE, (step(1, 10, on=where),)), None) == VIOLATION
     for packet, judged in ((40, Judgement("unknown", "gap")), (5, VIOLATION)):
-        assert judge(argued(EXCHANGE, (step(1, 10, on=where),), place=Place(where, packet, 0)), None) == judged
+        assert judge(argued(EXCHANGE, (step(1, 10, on=where),), position=Position(where, packet, 0)), None) == judged
 
 
 def test_every_reason_is_explained() -> None:
