@@ -48,7 +48,7 @@ class Judgement(NamedTuple):
     because: str | None = None
 
 
-class Known(Protocol):
+class Knowledge(Protocol):
     """The state of a machine before a step, as far as it is certain.
 
     `met`: the states that the step may have met; None: any state, because of `doubt`.
@@ -69,14 +69,14 @@ PENDING: Final = Judgement(None)
 REFUTED: Final = Judgement("refuted")
 
 
-def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Judgement:
+def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = True) -> Judgement:
     """Decide whether the capture proves the argument.
 
     `situation`: the state at the step that the argument is about; None if it is about no step.
     `accuses`: True if the rule can name a party at fault. Otherwise the verdict is a note.
     """
     needs = argument.needs
-    because = argument.because or _state(argument, now) or _hole(argument) or _doubt(argument) or _order(argument)
+    because = argument.because or _state(argument, situation) or _hole(argument) or _doubt(argument) or _order(argument)
     if because is not None:
         return Judgement("unknown", because)
     if needs.absence is not None:
@@ -110,13 +110,13 @@ def _order(argument: Argument) -> str | None:
     return None
 
 
-def _state(argument: Argument, now: Known | None) -> str | None:
+def _state(argument: Argument, situation: Knowledge | None) -> str | None:
     """Return why the state is uncertain: it was assumed, or the broker's answer contradicts it."""
-    if not argument.needs.state or now is None:
+    if not argument.needs.state or situation is None:
         return None
-    if now.met is None:
-        return now.doubt
-    return None if now.agreeing else "hidden_traffic"
+    if situation.met is None:
+        return situation.doubt
+    return None if situation.agreeing else "hidden_traffic"
 
 
 def _hole(argument: Argument) -> str | None:
