@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.facts.holes import Hole, Holes
-from kshark.analysis.facts.releases import ANY_RELEASE, TELLING, Release, releases_offering
+from kshark.analysis.facts.releases import ANY_RELEASE, RELEASE_APIS, Release, releases_offering
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint
 from kshark.model import Message
@@ -108,7 +108,7 @@ class Broker:
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
         highest = {one.api_key: one.max_version for one in offered}
-        releases = releases_offering(*map(highest.get, TELLING))
+        releases = releases_offering(*map(highest.get, RELEASE_APIS))
         if releases != ANY_RELEASE:
             self._fit({answer.broker: releases})
 

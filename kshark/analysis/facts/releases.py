@@ -59,7 +59,7 @@ BEHAVIOUR: Final = {
 }
 ANY_RELEASE: Final = frozenset(Release)
 #: APIs whose highest offered version shows the release: the first one, and for the newest releases the second one.
-TELLING: Final = (SHARE_FETCH, API_VERSIONS)
+RELEASE_APIS: Final = (SHARE_FETCH, API_VERSIONS)
 _BY_SHARE_FETCH: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1})}
 _NEWEST: Final = frozenset({Release.V4_2, Release.V4_4})
 _API_VERSIONS_SINCE_4_4: Final = 5
