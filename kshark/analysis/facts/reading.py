@@ -185,11 +185,11 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
             if ranges := partition.acquired_records:
                 for held in ranges:
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
-                if known := spans_known(partition.records):
+                if known := record_spans(partition.records):
                     spans[key] = known
 
 
-def spans_known(records: Any) -> Any:
+def record_spans(records: Any) -> Any:
     """Return the offsets that have a record in a records field, also in one from tables; None if they are unknown."""
     known = getattr(records, "spans", None)
     if known:
