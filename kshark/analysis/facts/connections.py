@@ -88,7 +88,7 @@ class Connection:
     users: dict[Owner, User] = field(default_factory=dict)
     #: The packet of the last unreadable share request, and the users to notify about the next one.
     last_unread: int = 0
-    untold: dict[Owner, User] | None = None
+    to_notify: dict[Owner, User] | None = None
     #: The order of its packets relative to other connections.
     clock: Clock = field(default_factory=Clock)
     #: The client's address without its port. The first request shows which end is the client.
@@ -124,21 +124,21 @@ class Connection:
     def used_by(self, user: User) -> None:
         """Note that a session uses it, or that one of its users took a step elsewhere."""
         self.users[user.owner] = user
-        if self.untold is None:
-            self.untold = {}
-        self.untold[user.owner] = user
+        if self.to_notify is None:
+            self.to_notify = {}
+        self.to_notify[user.owner] = user
 
     def leave(self, user: User) -> None:
         """Remove a session that no longer uses it."""
         if self.users.get(user.owner) is user:
             del self.users[user.owner]
-            if self.untold:
-                self.untold.pop(user.owner, None)
+            if self.to_notify:
+                self.to_notify.pop(user.owner, None)
 
     def leave_all(self) -> None:
         """Remove all sessions, because it is over."""
         self.users.clear()
-        self.untold = None
+        self.to_notify = None
 
     def cannot_read(self, packet: int) -> None:
         """Note an unreadable share request of an unknown session.
@@ -146,8 +146,8 @@ class Connection:
         A session is notified once for several unreadable requests in a row, and reads `last_unread` for the last one.
         """
         self.last_unread = packet
-        untold, self.untold = self.untold, None
-        for user in untold.values() if untold else ():
+        users, self.to_notify = self.to_notify, None
+        for user in users.values() if users else ():
             user.lost_on(self)
 
     def ended_between(self, first: int, last: int) -> End | None:
