@@ -49,8 +49,8 @@ class Relation(Enum):
     NO_MEMBER = 0
     ITS_OWN = 1
     PREVIOUS = 2
-    AHEAD = 3
-    BEHIND = 4
+    GREATER = 3
+    SMALLER = 4
 
 
 class Outcome(Enum):
@@ -64,7 +64,7 @@ class Outcome(Enum):
     REJECT = "rejected"
 
 
-NO_MEMBER, ITS_OWN, PREVIOUS, AHEAD, BEHIND = Relation
+NO_MEMBER, ITS_OWN, PREVIOUS, GREATER, SMALLER = Relation
 _JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = Outcome
 #: epoch         no such member  its own  the one before  a higher one  a lower one
 MEMBER_OUTCOME: Final = {
@@ -116,7 +116,7 @@ ALONE: Final = {
     (FINAL, NO_GROUP): _GONE,
 }
 #: Words of brokers about an epoch that they fence.
-_SAID: Final = {"greater": AHEAD, "smaller": BEHIND}
+_SAID: Final = {"greater": GREATER, "smaller": SMALLER}
 
 
 def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
@@ -125,12 +125,12 @@ def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
     if known == ABSENT:
         return (NO_MEMBER,)
     if known is not None and epoch >= known:
-        return (ITS_OWN,) if epoch == known else (AHEAD,)
+        return (ITS_OWN,) if epoch == known else (GREATER,)
     if previous is not None and epoch <= previous:
-        return (PREVIOUS,) if epoch == previous else (BEHIND,)
+        return (PREVIOUS,) if epoch == previous else (SMALLER,)
     if known is not None:
-        return (PREVIOUS, BEHIND) if previous is None else (BEHIND,)
-    return (ITS_OWN, AHEAD, BEHIND) if previous is not None else (ITS_OWN, PREVIOUS, AHEAD, BEHIND)
+        return (PREVIOUS, SMALLER) if previous is None else (SMALLER,)
+    return (ITS_OWN, GREATER, SMALLER) if previous is not None else (ITS_OWN, PREVIOUS, GREATER, SMALLER)
 
 
 def outcome_of(beat: Beat, relation: Relation) -> Outcome:
