@@ -30,7 +30,7 @@ class Reply(StrEnum):
     ELSEWHERE: another broker coordinates the partition.
     """
 
-    TAKEN = "was accepted"
+    ACCEPTED = "was accepted"
     INVALID = "was refused with INVALID_REQUEST"
     FENCED_STATE = "was refused with FENCED_STATE_EPOCH"
     FENCED_LEADER = "was refused with FENCED_LEADER_EPOCH"
@@ -41,8 +41,8 @@ class Reply(StrEnum):
     __hash__ = str.__hash__
 
 
-TAKEN, INVALID, FENCED_STATE, FENCED_LEADER, ELSEWHERE, FAILED, UNANSWERED = Reply
-_REPLIES: Final = {None: UNANSWERED, 0: TAKEN, 42: INVALID, 124: FENCED_STATE, 74: FENCED_LEADER, 16: ELSEWHERE}
+ACCEPTED, INVALID, FENCED_STATE, FENCED_LEADER, ELSEWHERE, FAILED, UNANSWERED = Reply
+_REPLIES: Final = {None: UNANSWERED, 0: ACCEPTED, 42: INVALID, 124: FENCED_STATE, 74: FENCED_LEADER, 16: ELSEWHERE}
 
 
 class StateBatch(NamedTuple):

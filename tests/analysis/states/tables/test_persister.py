@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kshark.analysis import RULES, Analyzer, Rule
-from kshark.analysis.facts.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN
+from kshark.analysis.facts.state_steps import ACCEPTED, FENCED_LEADER, FENCED_STATE, INVALID
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
 from kshark.analysis.states.stored.state import StoredSituation
@@ -24,7 +24,7 @@ def test_real_coordinators_answer_by_the_table() -> None:
         if (
             held is not None
             and now.step.negative is None
-            and now.step.reply in (TAKEN, INVALID, FENCED_STATE, FENCED_LEADER)
+            and now.step.reply in (ACCEPTED, INVALID, FENCED_STATE, FENCED_LEADER)
         ):
             answered[now.step.call.api_key, held] += 1
             assert now.step.reply is reply_due(now.step.call.api_key, held), now.step.story
