@@ -61,7 +61,7 @@ class States:
         key = step.call.group_id, step.partition
         if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.went_back.discard(key)
-        elif step.taken and step.start_offset is not None:
+        elif step.accepted and step.start_offset is not None:
             if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_behaviour(
                 "keeps_highest_start"
             ):

@@ -74,13 +74,13 @@ class StateStep(Struct, eq=False):
     is_read: bool = False
     is_write: bool = False
     reply: Reply = UNANSWERED
-    taken: bool = False
+    accepted: bool = False
 
     def __post_init__(self) -> None:
         call, error = self.call, self.error
         self.packet = call.packet
         self.is_read, self.is_write = call.api_key == READ_SHARE_GROUP_STATE, call.api_key == WRITE_SHARE_GROUP_STATE
-        self.reply, self.taken = _REPLIES.get(error, FAILED), error == 0
+        self.reply, self.accepted = _REPLIES.get(error, FAILED), error == 0
 
     @property
     def connection(self) -> Connection:
@@ -154,7 +154,7 @@ def state_steps(request: Message, response: Message | None, connection: Connecti
             partition = topic.topic_id, asked.partition
             answer = answers.get(partition)
             step = _read(call, partition, asked, None if answer is None else answer.error_code)
-            if step.taken and getattr(answer, "state_epoch", UNSET) is not UNSET:
+            if step.accepted and getattr(answer, "state_epoch", UNSET) is not UNSET:
                 step.given = _read(call, partition, answer, None)
             steps.append(step)
     return steps

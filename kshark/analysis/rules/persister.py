@@ -123,7 +123,7 @@ def wrote_after_a_refused_read(now: StoredSituation) -> Argument | None:
 def wrote_without_reading(now: StoredSituation) -> Argument | None:
     """The first write of a leader epoch of which no Read was seen."""
     step, stored = now.step, now.stored
-    if not step.taken or not stored.begun or step.leader_epoch is None or step.leader_epoch <= stored.read_epoch:
+    if not step.accepted or not stored.begun or step.leader_epoch is None or step.leader_epoch <= stored.read_epoch:
         return None
     before = stored.sender(step).write
     if before is not None and before.is_same_leader(step):  # not its first

@@ -57,7 +57,7 @@ def _lower(step: StateStep, before: StateStep, needs: Needs) -> Argument:
 
 def _writes_below(step: StateStep, before: StateStep) -> bool:
     """Whether a start offset was taken that is lower than one before; -1 leaves it as it was."""
-    if not step.taken or step.start_offset is None or before.start_offset is None:
+    if not step.accepted or step.start_offset is None or before.start_offset is None:
         return False
     return 0 <= step.start_offset < before.start_offset
 

@@ -230,7 +230,7 @@ class PartitionRunner:
             step.call.any_doubt is not None and step.is_write and partition is not None
         ):  # it may have been: nobody lacks it
             partition.persistence.write(step, stored_of(step.batches), is_awaited=bool(partition.open))
-        if not step.taken or step.call.any_doubt is not None:
+        if not step.accepted or step.call.any_doubt is not None:
             return
         if step.is_read and step.given is not None and step.given.start_offset is not None:
             self._begun[key] = step.given.start_offset, stored_of(step.given.batches), step

@@ -15,7 +15,7 @@ def is_plain(step: StateStep, stored: StoredState) -> bool:
 
     No rule needs such a step.
     """
-    if not step.taken or not step.is_write or step.call.any_doubt is not None:
+    if not step.accepted or not step.is_write or step.call.any_doubt is not None:
         return False
     before = stored.sender(step).write
     if before is None:

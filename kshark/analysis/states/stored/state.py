@@ -85,9 +85,9 @@ class StoredState:
             self._may_have_taken(step)
             return
         self._remember(step)
-        if step.taken and step.is_write:
+        if step.accepted and step.is_write:
             self._add(step)
-        elif step.taken:
+        elif step.accepted:
             self._move(step)
         elif (step.is_read or step.is_write) and step.reply is INVALID and step.negative is None:
             self._clear(exists=False)
@@ -174,9 +174,9 @@ class StoredState:
             self._senders.move_to_end(flow)
         if step.is_read:
             sender.read = step
-        elif step.taken and step.is_write:
+        elif step.accepted and step.is_write:
             sender.write = step
-        elif step.taken and step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
+        elif step.accepted and step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             sender.initialize = step
 
 
@@ -205,6 +205,6 @@ class StoredSituation(NamedTuple):
         before = sender.write if step.is_write else sender.initialize
         if before is None or before.call.api_key != step.call.api_key:
             return None
-        read = sender.read if step.is_write and sender.read is not None and sender.read.taken else None
+        read = sender.read if step.is_write and sender.read is not None and sender.read.accepted else None
         since = max((one.packet for one in (reset, read) if one is not None and one is not before), default=0)
         return before if before.packet >= since else None
