@@ -23,7 +23,7 @@ _NAMES: Final[dict[int, str]] = {code: code.name for code in ErrorCode}
 _TOLD: Final = ("state_epoch", "leader_epoch", "start_offset")
 
 
-class Reply(StrEnum):
+class StateReply(StrEnum):
     """Answers, by their effect on the stored state. Kafka: ShareCoordinatorShard, ShareCoordinatorService.
 
     INVALID: a number below zero, or no state was ever stored (both are INVALID_REQUEST).
@@ -41,7 +41,7 @@ class Reply(StrEnum):
     __hash__ = str.__hash__
 
 
-ACCEPTED, INVALID, FENCED_STATE, FENCED_LEADER, ELSEWHERE, FAILED, UNANSWERED = Reply
+ACCEPTED, INVALID, FENCED_STATE, FENCED_LEADER, ELSEWHERE, FAILED, UNANSWERED = StateReply
 _REPLIES: Final = {None: UNANSWERED, 0: ACCEPTED, 42: INVALID, 124: FENCED_STATE, 74: FENCED_LEADER, 16: ELSEWHERE}
 
 
@@ -73,7 +73,7 @@ class StateStep(Struct, eq=False):
     packet: int = 0
     is_read: bool = False
     is_write: bool = False
-    reply: Reply = UNANSWERED
+    reply: StateReply = UNANSWERED
     accepted: bool = False
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from kshark.analysis.facts.machine import Machine
-from kshark.analysis.facts.state_steps import ACCEPTED, FENCED_LEADER, FENCED_STATE, INVALID, Reply
+from kshark.analysis.facts.state_steps import ACCEPTED, FENCED_LEADER, FENCED_STATE, INVALID, StateReply
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,
@@ -45,7 +45,7 @@ PERSISTER_REPLY: Final = {
 }
 
 
-def reply_due(api_key: int, held: Held) -> Reply:
+def reply_due(api_key: int, held: Held) -> StateReply:
     """Return the share coordinator's answer to the request in this state."""
     return PERSISTER_REPLY[api_key][_COLUMNS[held]]
 
