@@ -303,7 +303,9 @@ class PartitionRunner:
         """What was stored meets what is answered; rules look at it unless it is just what was said."""
         taken = asked.error == 0
         now = Persisted(
-            asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken)
+            asked.step,
+            asked,
+            asked.share_partition.persistence.answered(asked.step, asked.runs, before, accepted=taken),
         )
         self._rules.ask(now, said)
 

@@ -89,13 +89,13 @@ class Persistence:
         self._orderly += found
         return found
 
-    def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, taken: bool) -> Persisting:
+    def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, accepted: bool) -> Persisting:
         """Compare answered acknowledgements with the Writes before the answer. `accepted`: all must be stored."""
         some_forgotten = len(self.writes) == _WRITES and self.writes[0][0].packet > step.packet
         found = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
         for write, stored in self.writes:
             found.meets(write, stored)
-        if taken and found.changes:
+        if accepted and found.changes:
             if len(found.left) > 0 and found.is_due:
                 self._unstored.append(found)
             self._orderly = 0 if len(found.left) > 0 else self._orderly + 1

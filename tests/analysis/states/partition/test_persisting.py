@@ -32,7 +32,7 @@ def looked_at(*writes: tuple[int, list[Stored]], runs: list[Run] = ASKED) -> tup
     for packet, stored in writes:
         brief.write(write(packet), stored, is_awaited=True)
         whole.write(write(packet), stored, is_awaited=True)
-    left = whole.answered(asked, runs, write(1), taken=True).left
+    left = whole.answered(asked, runs, write(1), accepted=True).left
     return brief.is_as_acknowledged(asked, runs), [(one.first, one.last) for one in left]
 
 
@@ -61,10 +61,10 @@ def test_what_is_not_plain_is_looked_at() -> None:
 def test_who_stored_three_is_expected_to_store_on() -> None:
     leader, asked = Persistence(), step(1, 10, fetch=False)
     for times in range(ORDERLY):
-        assert not leader.answered(asked, [Run(5, 5, RENEW)], write(1), taken=True).is_due, times
+        assert not leader.answered(asked, [Run(5, 5, RENEW)], write(1), accepted=True).is_due, times
         leader.write(write(11), ALL, is_awaited=True)
         assert leader.is_as_acknowledged(asked, ASKED)
-    assert leader.answered(asked, ASKED, write(1), taken=True).is_due
+    assert leader.answered(asked, ASKED, write(1), accepted=True).is_due
 
 
 def test_nothing_is_expected_where_writes_are_forgotten() -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_expected_where_writes_are_forgotten() -> None:
     for packet in range(11, 111):
         leader.write(write(packet), ALL, is_awaited=True)
         assert leader.is_as_acknowledged(asked, ASKED)
-    assert not leader.answered(asked, [Run(90, 99, ACCEPT)], write(1), taken=True).is_due
+    assert not leader.answered(asked, [Run(90, 99, ACCEPT)], write(1), accepted=True).is_due
 
 
 @pytest.mark.sweep
