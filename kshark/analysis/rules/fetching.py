@@ -46,7 +46,7 @@ def left_aside(now: MemberSituation) -> Argument | None:
     member, step, given = now.member, now.step, now.member.assigned_by
     if given is None or given.assigned is None or not member.settles(step):
         return None
-    told = member.told(step.packet)
+    told = member.assignment_at(step.packet)
     if (
         member.join is None
         or member.listed is None

@@ -78,7 +78,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
     assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet."""
     step, session, member = now.step, now.session, now.session.member
-    held, told = session.in_flight.partitions, member.told(step.packet)
+    held, told = session.in_flight.partitions, member.assignment_at(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
     settled = (
@@ -107,7 +107,7 @@ def kept_anothers(now: Situation) -> Argument | None:
         or step.epoch != next_epoch(opening.epoch)
     ):
         return None
-    told, held = member.told(opening.packet), sorted(now.session.in_flight.partitions or ())
+    told, held = member.assignment_at(opening.packet), sorted(now.session.in_flight.partitions or ())
     if told is None or not told.partitions:
         return None
     for partition in held:

@@ -174,13 +174,13 @@ class Member:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
             self.assignments = (*self.assignments, Assignment(packet, partitions, on, time_ns))[-_ASSIGNMENTS:]
 
-    def told(self, packet: int) -> Assignment | None:
+    def assignment_at(self, packet: int) -> Assignment | None:
         """Return the last assignment before that packet."""
         return next((one for one in reversed(self.assignments) if one.packet <= packet), None)
 
     def is_assigned(self, partition: Partition, packet: int) -> bool | None:
         """True if the partition was assigned to the member at that packet; None if this is unknown."""
-        told = self.told(packet)
+        told = self.assignment_at(packet)
         return None if told is None or told.partitions is None else partition in told.partitions
 
     def lacks(self, partitions: AbstractSet[Partition] | None) -> bool:
@@ -217,7 +217,7 @@ class NotAssigned(NamedTuple):
 
     def holds(self) -> bool | None:
         """None until a later heartbeat is seen."""
-        told = self.member.told(self.packet)
+        told = self.member.assignment_at(self.packet)
         if told is None or told.partitions is None or self.partition in told.partitions:
             return False
         if told.confirmed > self.packet:
