@@ -46,7 +46,7 @@ def _argument(
     alive = now.session.alive
     witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]
     before = "" if ended.step is not None or alive is None else f"{alive.story}; "
-    text = f"{before}{ended.told}; {now.step.story}{more}"
+    text = f"{before}{ended.description}; {now.step.story}{more}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (*witness, now.step), needs, ended.cause, noted=noted, because=ended.because, ends=ends)
 
@@ -81,7 +81,7 @@ def killed_by_an_old_connection(now: Situation) -> Argument | None:
     if opening is None or opening.connection.ended_between(opening.packet, now.step.end) is not None:
         return _argument(now, ended, noted=True)
     needs = STATE.and_proof(StillOpen(opening.connection, now.step.end))
-    text = f"{opening.story} on {opening.connection.client}; {ended.told}; {now.step.story}"
+    text = f"{opening.story} on {opening.connection.client}; {ended.description}; {now.step.story}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (opening, now.step), needs, ended.cause, because=ended.because, ends=ends)
 

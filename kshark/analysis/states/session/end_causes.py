@@ -36,10 +36,10 @@ def end_causes(session: SessionState, state: State, step: Step) -> tuple[EndCaus
 def _restart(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed]:
     restart = session.broker.restarted_between(alive.packet, step.end)
     if restart is not None:
-        told = f"the broker went down ({restart.seen}, packet {restart.packet})"
+        text = f"the broker went down ({restart.seen}, packet {restart.packet})"
         yield (
             (False, False, restart.since),
-            EndCause("broker_restart", restart.packet, restart.time_ns, told, end=restart.end),
+            EndCause("broker_restart", restart.packet, restart.time_ns, text, end=restart.end),
         )
 
 
@@ -50,15 +50,18 @@ def _connections(session: SessionState, state: State, alive: Step, step: Step) -
         return
     own, dies = opening.connection, agreed(session.releases, "dies_with_connection")
     if dies is not False and (cause := _end(own, opening, alive, step, dies)) is not None:
-        told = f"the connection that opened it {cause.told}"
-        yield (cause.packet <= alive.packet, False, cause.packet), cause._replace(cause="connection_closed", told=told)
+        text = f"the connection that opened it {cause.description}"
+        yield (
+            (cause.packet <= alive.packet, False, cause.packet),
+            cause._replace(cause="connection_closed", description=text),
+        )
     dies = agreed(session.releases, "dies_with_older_connection")
     for connection in state.replaced if dies is not False else ():
         if (cause := _end(connection, opening, alive, step, dies)) is not None:
-            told = f"an older connection, which had opened a session of the member, {cause.told}"
+            text = f"an older connection, which had opened a session of the member, {cause.description}"
             yield (
                 (cause.packet <= alive.packet, True, cause.packet),
-                cause._replace(cause="old_connection_closed", told=told),
+                cause._replace(cause="old_connection_closed", description=text),
             )
 
 
@@ -66,8 +69,8 @@ def _end(connection: Connection, opening: Step, alive: Step, step: Step, dies: b
     end = connection.ended_between(alive.packet, step.end) or connection.ended_between(opening.packet, step.end)
     if end is None:
         return None
-    told = f"({connection.client}) ended (packet {end.packet})"
-    return EndCause("", end.packet, end.time_ns, told, because=None if dies else "release_unknown", end=end)
+    text = f"({connection.client}) ended (packet {end.packet})"
+    return EndCause("", end.packet, end.time_ns, text, because=None if dies else "release_unknown", end=end)
 
 
 def _idle(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed]:
@@ -75,5 +78,5 @@ def _idle(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed]:
     allowed = idle_ns.pop() if len(idle_ns) == 1 else None
     if allowed is not None and step.time_ns - alive.time_ns > allowed:
         seconds = (step.time_ns - alive.time_ns) // 1_000_000_000
-        told = f"unused for {seconds} s, the session may have given way to another"
-        yield (True, True, step.end), EndCause("evicted", step.end, step.end_ns, told)
+        text = f"unused for {seconds} s, the session may have given way to another"
+        yield (True, True, step.end), EndCause("evicted", step.end, step.end_ns, text)

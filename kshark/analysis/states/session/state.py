@@ -59,7 +59,7 @@ class EndCause(NamedTuple):
     cause: str
     packet: int
     time_ns: int
-    told: str
+    description: str
     step: Step | None = None
     because: str | None = None
     end: End | None = None

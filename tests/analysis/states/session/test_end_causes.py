@@ -106,7 +106,7 @@ def test_an_older_connection_ended() -> None:
     met = Met(V4_1)
     (cause,) = met.ends(met.old, 20).causes()
     assert (
-        cause.told
+        cause.description
         == "an older connection, which had opened a session of the member, (10.0.0.1:50001) ended (packet 20)"
     )
     assert (cause.time_ns, cause.end) == (20_000_000, end(20, flow=1))

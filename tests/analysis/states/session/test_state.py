@@ -36,7 +36,7 @@ def test_states_that_are_one() -> None:
         State(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})
     ]
     assert len({each.identity for each in differing}) == len(differing)
-    assert State(0, None, cause).identity == State(0, None, cause._replace(told="left", time_ns=6)).identity
+    assert State(0, None, cause).identity == State(0, None, cause._replace(description="left", time_ns=6)).identity
 
 
 def test_whether_it_is_open() -> None:
