@@ -62,20 +62,20 @@ class GroupLocks:
         return sorted(found, key=found.__getitem__)
 
     def _out(self, now_ns: int) -> dict[Partition, int]:
-        due, found, told = self._due, {}, []
+        due, expired, checked = self._due, {}, []
         while due and due[0][0] < now_ns:
             first_ns, number, locks = heappop(due)
-            if first_ns == locks.told_ns:
-                told.append(locks)
+            if first_ns == locks.scheduled_ns:
+                checked.append(locks)
                 if locks.first_ns < now_ns:
-                    found[locks.partition] = number
-        for locks in told:
-            self.tell(locks)
-        return found
+                    expired[locks.partition] = number
+        for locks in checked:
+            self.schedule(locks)
+        return expired
 
-    def tell(self, locks: Locks) -> None:
+    def schedule(self, locks: Locks) -> None:
         """Schedule the expiry of a partition's first lock."""
-        locks.told_ns = locks.first_ns
+        locks.scheduled_ns = locks.first_ns
         if locks.first_ns < _NEVER:
             heappush(self._due, (locks.first_ns, locks.number, locks))
 
@@ -114,7 +114,7 @@ class Locks:
         self._number = 0
         #: The expiry of the first lock, read by every request, so it is a field; and the time scheduled in the group,
         #: which is not later.
-        self.first_ns = self.told_ns = _NEVER
+        self.first_ns = self.scheduled_ns = _NEVER
         #: Entries by member, ordered by number, including stale ones; the number up to which they are old; the highest
         #: possible count of all these entries.
         self._members: dict[str | None, list[_Entry]] = {}
@@ -131,8 +131,8 @@ class Locks:
         self._list(entry)
         if hold.late_ns < self.first_ns:
             self.first_ns = hold.late_ns
-            if hold.late_ns < self.told_ns:
-                self._group.tell(self)
+            if hold.late_ns < self.scheduled_ns:
+                self._group.schedule(self)
 
     def _list(self, entry: _Entry) -> None:
         member_id = entry[4].step.member_id
