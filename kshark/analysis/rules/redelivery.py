@@ -30,7 +30,7 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
     """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts
     for this one."""
     step, partition, session = now.step, now.share_partition, now.session
-    if now.error != 0 or partition.handed < step.packet or session is None:
+    if now.error != 0 or partition.last_delivery_packet < step.packet or session is None:
         return None
     for run in now.runs:
         for piece in partition.records.over(run.first, run.last):

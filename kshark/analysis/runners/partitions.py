@@ -378,7 +378,7 @@ class PartitionRunner:
             known = (step.group_id, key) in self._begun
             if (partition := of_group.get(key)) is not None:
                 partition.unreliable_until = answer.packet
-                known = known or partition.handed > 0 or partition.stored is not None
+                known = known or partition.last_delivery_packet > 0 or partition.stored is not None
             now = Unserved(step, key, error, known)
             self._rules.ask(now, said)
 

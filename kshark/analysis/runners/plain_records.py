@@ -38,7 +38,7 @@ def acknowledged(asked: Acknowledging) -> int:
     partition, rate, signs = asked.share_partition, asked.rate, 0
     if asked.error != 0:
         return ALL_SIGNS
-    if partition.handed >= asked.step.packet:
+    if partition.last_delivery_packet >= asked.step.packet:
         signs = triggers.AHEAD.sign
     if rate is not None and (rate.is_release_storm or rate.is_rejecting):
         signs |= triggers.MANY_BACK.sign

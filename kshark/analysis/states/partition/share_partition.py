@@ -124,7 +124,7 @@ class SharePartition:
         self.open: list[Sequence[Run]] = []
         self.refused: deque[tuple[Step, Sequence[Run]]] = deque(maxlen=_REFUSED)
         #: The last packet that delivered records, and the last acquisition with a lock duration in its answer.
-        self.handed = 0
+        self.last_delivery_packet = 0
         self.locked: Locked | None = None
         #: The last exchange that changed records.
         self.last: Call | None = None
@@ -173,7 +173,7 @@ class SharePartition:
 
     # -- events
 
-    def acquire(self, step: Step, answer: Answer, handed: Iterable[AcquiredRange]) -> None:
+    def acquire(self, step: Step, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:
         """Note the records that an answer delivers."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
             left = (
@@ -183,7 +183,7 @@ class SharePartition:
             )
             first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
             self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
-        self.earlier, self.handed = None, answer.packet
+        self.earlier, self.last_delivery_packet = None, answer.packet
         records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
         if locks.first_ns < answer.time_ns:
             self.time(answer.packet, answer.time_ns)
@@ -191,7 +191,7 @@ class SharePartition:
         late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
             self.locked = Locked(step, lock_ns)
-        for first, last, count, pieces, lacks, later in handed:
+        for first, last, count, pieces, lacks, later in ranges:
             if first > last:
                 continue
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
