@@ -77,7 +77,7 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     Where compaction has taken records a leader counts their offsets all the same (Kafka: SharePartition.acquire).
     Nothing is said where that is likely: others of the answer are missing, too, it has counted up to what was asked
     for, or did so before, for another delivery."""
-    most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
+    most, (_, acquired) = now.step.max_records, now.session.last_acquisition or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
         return None
     if any(are_compacted(handed.lacks) for handed in now.handed):

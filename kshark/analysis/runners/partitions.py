@@ -161,9 +161,9 @@ class PartitionRunner:
         if answer is None and step.is_fetch:
             session.last_unanswered_fetch = step.end
         if (
-            step.reply is SESSION_NOT_FOUND and session.handed
+            step.reply is SESSION_NOT_FOUND and session.last_acquisition
         ):  # whatever ended it, what it acquired behind an end that was seen, too
-            session.handed = None
+            session.last_acquisition = None
             self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (
@@ -314,7 +314,7 @@ class PartitionRunner:
     ) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what
         was due."""
-        session.handed = step, acquired
+        session.last_acquisition = step, acquired
         until_ns = answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)

@@ -73,8 +73,8 @@ class Acquisitions:
         """
         key = session.member, step.epoch, answer.acquired[0]
         other = self._sessions.pop(key, None)
-        if other is not None and other is not session and other.handed is not None:
-            before, acquired = other.handed
+        if other is not None and other is not session and other.last_acquisition is not None:
+            before, acquired = other.last_acquisition
             if (
                 step.packet <= before.end
                 and before.packet <= answer.packet

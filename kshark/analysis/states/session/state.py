@@ -173,7 +173,7 @@ class SessionState:
     unread_on: list[Connection] = field(default_factory=list)
     last_unanswered_fetch: int = 0
     #: The last request that acquired records, and these records, since the last answer that the session does not exist.
-    handed: tuple[Step, Sequence[Acquired]] | None = None
+    last_acquisition: tuple[Step, Sequence[Acquired]] | None = None
     #: Partitions that another broker leads, from the last fetch's answer.
     hints: dict[Partition, Hint] = field(default_factory=nothing)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
