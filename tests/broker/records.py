@@ -86,7 +86,7 @@ class Foresight:
     def acquiring(self, now: Acquiring) -> None:
         """An answer hands records out."""
         self.lost[now.step.group_id, now.share_partition.leader] = now.stranded
-        for handed in now.handed:
+        for handed in now.ranges:
             for piece in _pieces(now, handed):
                 if _goes_back(now, piece, self.states):
                     self.handed[TAKES_BACK] += 1

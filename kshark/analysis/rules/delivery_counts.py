@@ -60,7 +60,7 @@ def counted_anew(now: Acquiring) -> Argument | None:
     earlier, why = now.share_partition.earlier or (None, "")
     if earlier is None or why not in _STARTED_ANEW:
         return None
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in earlier.over(handed.first, handed.last):
             one = piece.value[0]
             if len(piece.value) == 1 and one.hold is not None and one.count is not None and one.count >= handed.number:
@@ -71,7 +71,7 @@ def counted_anew(now: Acquiring) -> Argument | None:
 
 def counted_none(now: Acquiring) -> Argument | None:
     """A count that no delivery can have."""
-    for handed in now.handed:
+    for handed in now.ranges:
         if handed.number < 1:
             return say(now, handed, _count(handed.number))
     return None
@@ -80,7 +80,7 @@ def counted_none(now: Acquiring) -> Argument | None:
 def counted_too_many(now: Acquiring) -> Argument | None:
     """More deliveries than the highest limit that the broker can have been told."""
     most = max(_HIGHEST_LIMIT[release] for release in now.session.releases)
-    for handed in now.handed:
+    for handed in now.ranges:
         if handed.number > most:
             return say(now, handed, f"{_count(handed.number)}, and no limit is above {most}")
     return None
@@ -88,7 +88,7 @@ def counted_too_many(now: Acquiring) -> Argument | None:
 
 def stranded(now: Acquiring) -> Argument | None:
     """They were acquired before for a fetch that handed out none of them."""
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces or (Piece(handed.first, handed.last, ()),):
             seen = _seen(now, handed, piece)
             lost = None if seen is None or handed.number <= seen + 1 else _lost(now, piece)
@@ -106,7 +106,7 @@ def _counted(now: Acquiring) -> Iterator[tuple[AcquiredRange, Piece, list[int]]]
     have stored this very delivery, and that it is over, while the answer was under way."""
     _, by = now.share_partition.stored or (0, None)
     was_stored = by is not None and by.call.end > now.step.packet
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces:
             if AVAILABLE not in [one.stage for one in piece.value] or (
                 was_stored and any(one.by is None for one in piece.value)

@@ -41,7 +41,7 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
             f"last "
             f"delivery, number "
             f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
-            f"{now.step.here} is handed {offsets_text(*now.handed[0][:2])} instead ({now.step.packets}){others}"
+            f"{now.step.here} is handed {offsets_text(*now.ranges[0][:2])} instead ({now.step.packets}){others}"
         )
 
     return _argument(now, now.given_up, text, *([record.by] if record.by else []))

@@ -198,7 +198,7 @@ def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
 
 
 def _pieces(now: Acquiring) -> Iterator[Piece]:
-    return (piece for handed in now.handed for piece in handed.pieces)
+    return (piece for handed in now.ranges for piece in handed.pieces)
 
 
 def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:

@@ -158,7 +158,7 @@ class Acquiring(RecordSituation, eq=False):
     answer: Answer
     session: SessionState
     share_partition: SharePartition
-    handed: Sequence[AcquiredRange]
+    ranges: Sequence[AcquiredRange]
     stranded: Iterable[Step] = ()
     given_up: Sequence[Piece] = ()
     locked_before: Locked | None = None
