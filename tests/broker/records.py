@@ -85,7 +85,7 @@ class Foresight:
 
     def acquiring(self, now: Acquiring) -> None:
         """An answer hands records out."""
-        self.lost[now.step.group_id, now.share_partition.leader] = now.stranded
+        self.lost[now.step.group_id, now.share_partition.leader] = now.lost_fetches
         for handed in now.ranges:
             for piece in _pieces(now, handed):
                 if _goes_back(now, piece, self.states):
@@ -200,7 +200,7 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
     since = max(holds, default=(partition.doubt[0], 0))
     lost = sum(
         may_have_acquired(one, *since) and one.packet < now.answer.packet and one is not now.step
-        for one in now.stranded
+        for one in now.lost_fetches
     )
     least = (
         0 if agreed(now.session.releases, "release_uncounts") is False else -lost

@@ -136,7 +136,7 @@ def _lost(now: Acquiring, piece: Piece) -> Step | None:
     since = max(holds, default=(now.share_partition.doubt[0], 0))
     others = (
         one
-        for one in now.stranded
+        for one in now.lost_fetches
         if one.packet < now.answer.packet and one is not now.step and may_have_acquired(one, *since)
     )
     return min(others, key=lambda one: (one.answer is None, one.packet), default=None)

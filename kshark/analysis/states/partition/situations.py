@@ -159,7 +159,7 @@ class Acquiring(RecordSituation, eq=False):
     session: SessionState
     share_partition: SharePartition
     ranges: Sequence[AcquiredRange]
-    stranded: Iterable[Step] = ()
+    lost_fetches: Iterable[Step] = ()
     given_up: Sequence[Piece] = ()
     locked_before: Locked | None = None
 
