@@ -76,7 +76,7 @@ def left_aside(now: MemberSituation) -> Argument | None:
 
 def uninitialized(now: Unserved) -> Argument | None:
     """A partition without a state: its group never subscribed to the topic, or is none; or it is about to get one."""
-    if now.error != _UNKNOWN_SERVER_ERROR or now.known:
+    if now.error != _UNKNOWN_SERVER_ERROR or now.was_served:
         return None
     text = (
         f"{now.step.here} was answered UNKNOWN_SERVER_ERROR for partition {now.partition[1]} ({now.step.packets}), of "

@@ -177,7 +177,7 @@ class Unserved(RecordSituation, eq=False):
 
     partition: Partition
     error: int
-    known: bool
+    was_served: bool
 
 
 class Starving(RecordSituation, eq=False):
