@@ -25,7 +25,7 @@ def overtaken(now: Situation) -> Argument | None:
             f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then "
             f"{step.story}"
         )
-        return Argument(text, (*now.known, ahead, step), cause="overtaken")
+        return Argument(text, (*now.epoch_witness, ahead, step), cause="overtaken")
     rival = next((other for other in now.rivals if not now.is_shifted(other)), None)
     if now.met is None or not any(state.due == step.epoch for state in now.met) or rival is None:
         return None
@@ -40,10 +40,10 @@ def overtaken(now: Situation) -> Argument | None:
             f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on "
             f"with {second.here}"
         )
-        return Argument(text, (*now.known, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
+        return Argument(text, (*now.epoch_witness, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
     because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
     needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
-    return Argument(text, (*now.known, rival, step), needs, "concurrent_requests", because=because)
+    return Argument(text, (*now.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
 
 
 def overtaken_and_served(now: Situation) -> Argument | None:
@@ -56,7 +56,7 @@ def overtaken_and_served(now: Situation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
         f"then {step.here} was answered with records all the same ({step.packets})"
     )
-    return Argument(text, (*now.known, ahead, step), because="unanswered" if ahead.answer is None else None)
+    return Argument(text, (*now.epoch_witness, ahead, step), because="unanswered" if ahead.answer is None else None)
 
 
 def two_writers(now: Situation) -> Argument | None:

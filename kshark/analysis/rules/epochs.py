@@ -69,7 +69,7 @@ def counted_an_error(now: Situation) -> Argument | None:
         return None
     error = before.answer.error if before.answer is not None else None
     text = f"{before.story} (error {error}), so the session still expected {before.epoch}; {step.story}"
-    return Argument(text, (*now.known, before, step), cause="skip_after_error")
+    return Argument(text, (*now.epoch_witness, before, step), cause="skip_after_error")
 
 
 def counted_apart(now: Situation) -> Argument | None:
@@ -112,15 +112,15 @@ def replayed(now: Situation) -> Argument | None:
         end = lost.connection.ended_between(lost.packet, step.packet)
         broke = end is not None and now.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
         text = f"{lost.story}{lost.on(step)}, and was taken all the same: {step.story}"
-        return Argument(text, (*now.known, lost, step), cause="replay", blame="network" if broke else None)
-    return Argument(_due(now), (*now.known, step), cause="replay")
+        return Argument(text, (*now.epoch_witness, lost, step), cause="replay", blame="network" if broke else None)
+    return Argument(_due(now), (*now.epoch_witness, step), cause="replay")
 
 
 def went_back(now: Situation) -> Argument | None:
     """An epoch from before the one that was just used."""
     if not now.all_agree("stale"):
         return None
-    return Argument(_due(now), (*now.known, now.step), cause="stale")
+    return Argument(_due(now), (*now.epoch_witness, now.step), cause="stale")
 
 
 def skipped_ahead(now: Situation) -> Argument | None:
@@ -134,8 +134,8 @@ def skipped_ahead(now: Situation) -> Argument | None:
             f"{_due(now)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}) and was counted all "
             f"the same"
         )
-        return Argument(text, (*now.known, lost, step), cause="skip_after_timeout")
-    return Argument(_due(now), (*now.known, step), cause="skip_ahead")
+        return Argument(text, (*now.epoch_witness, lost, step), cause="skip_after_timeout")
+    return Argument(_due(now), (*now.epoch_witness, step), cause="skip_ahead")
 
 
 def rejected_what_is_never_compared(now: Situation) -> Argument | None:

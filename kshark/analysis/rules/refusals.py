@@ -38,8 +38,8 @@ def refusal(
 
 def not_explained(now: Situation) -> Argument:
     """A share-session request was refused, and nothing explains it."""
-    text = "; ".join(step.story for step in (*now.known, now.step))
-    return Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=now.why_unknown)
+    text = "; ".join(step.story for step in (*now.epoch_witness, now.step))
+    return Argument(text, (*now.epoch_witness, now.step), EXCHANGE, "unknown", because=now.why_unknown)
 
 
 def acknowledged(now: Acknowledging) -> str:

@@ -78,7 +78,7 @@ class Situation:
         return " or ".join(str(epoch) for epoch in sorted(self.due_epochs) if epoch != ABSENT)
 
     @property
-    def known(self) -> tuple[Step, ...]:
+    def epoch_witness(self) -> tuple[Step, ...]:
         """The exchange that shows the due epoch, as a witness."""
         return () if self.session.anchor is None else (self.session.anchor,)
 

@@ -114,6 +114,6 @@ def test_why_an_answer_cannot_be_explained() -> None:
 
 def test_what_made_the_epoch_known() -> None:
     now = situation()
-    assert (now.known, now.before_here) == ((), None)
+    assert (now.epoch_witness, now.before_here) == ((), None)
     now.session.anchor = step(3)
-    assert now.known == (now.session.anchor,)
+    assert now.epoch_witness == (now.session.anchor,)
