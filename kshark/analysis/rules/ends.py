@@ -67,7 +67,7 @@ def _used_on(now: Situation, cause: str) -> Argument | None:
         return None
     if ended.step is not None and now.step.packet < ended.step.packet:
         return _argument(now, ended, noted=True, more=", but had been sent before that")
-    return _argument(now, ended, noted=not now.goes_on, more="" if now.goes_on else _UNSEEN)
+    return _argument(now, ended, noted=not now.continues, more="" if now.continues else _UNSEEN)
 
 
 def killed_by_an_old_connection(now: Situation) -> Argument | None:

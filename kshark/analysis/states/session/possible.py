@@ -77,7 +77,7 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
 def conclude(now: Situation) -> None:
     """Set the states that are possible after the step, and add it to the session's past."""
     session, step = now.session, now.step
-    if step.refused and now.goes_on:
+    if step.refused and now.continues:
         session.refused_in_sequence = step
     proved = proved_alone(step, now.reply)
     if step.any_doubt is not None:

@@ -97,7 +97,7 @@ class Situation:
         return None if self.here is None else self.here.last
 
     @property
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """True if the epoch continues, on one connection, from the last counted one, or from a refused one that did so.
 
         After an unseen opening it would not continue.
