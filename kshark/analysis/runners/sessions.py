@@ -76,7 +76,7 @@ class ShareSessionRunner:
     def ask(self, step: Step) -> Sequence[Verdict]:
         """A request; its answer is set on the step later."""
         if step.connection in self.copied_connections:
-            if self.copied_connections[step.connection].goes_on():
+            if self.copied_connections[step.connection].count_request():
                 return ()
             del self.copied_connections[step.connection]
         if self.state.unread_on:

@@ -27,7 +27,7 @@ class CopiedConnection:
     last_request: int = 0
     asked: int = 0
 
-    def goes_on(self) -> bool:
+    def count_request(self) -> bool:
         """Count a request. Return True if the connection is still a copy."""
         if self.of.last_request != self.last_request:
             self.last_request, self.asked = self.of.last_request, 0
