@@ -171,7 +171,7 @@ def came_later(may: May, step: Step, count: int) -> bool:
     return all(one.hold is hold and one.count is not None and one.count > count for one in may)
 
 
-def behind(may: May, before: Hold) -> May:
+def insert_before(may: May, before: Hold) -> May:
     """Insert an acquisition before the last one of the records, because its answer was seen later."""
     if (hold := may[0].hold) is not None:
         hold.before = Hold(before.step, before.early_ns, before.late_ns, before=hold.before)

@@ -31,9 +31,9 @@ from kshark.analysis.states.partition.records_in_flight import (
     Record,
     Run,
     Stored,
-    behind,
     between_times,
     held_before,
+    insert_before,
     is_done,
     keep_stored,
     settled,
@@ -200,7 +200,7 @@ class SharePartition:
             records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
             locks.add(hold, first, last)
             for piece in later:  # these records were delivered again since
-                records.put(piece.first, piece.last, behind(piece.value, hold))
+                records.put(piece.first, piece.last, insert_before(piece.value, hold))
             if self._is_fresh and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
