@@ -95,7 +95,7 @@ class SharePartition:
         partition: Partition,
         leader: Broker,
         group: GroupLocks,
-        tell: Callable[[Change], object] | None = None,
+        report: Callable[[Change], object] | None = None,
     ) -> None:
         self.group_id = step.group_id
         self.partition = partition
@@ -133,7 +133,7 @@ class SharePartition:
         #: No records were acquired before the capture; the packet of the first acquisition.
         self._is_fresh = False
         self._begun_at = 0
-        self._tell = tell
+        self._report = report
         self.locks: Final = Locks(partition, group, leader)
 
     def meets(self, step: Step, broker: Broker) -> None:
@@ -182,7 +182,7 @@ class SharePartition:
                 else []
             )
             first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
-            self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
+            self._notify(answer.packet, answer.time_ns, "leader_changed", None, first, last)
         self.earlier, self.last_delivery_packet = None, answer.packet
         records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
         if locks.first_ns < answer.time_ns:
@@ -209,8 +209,8 @@ class SharePartition:
                     self.reached = last
             if first < window.low or last > window.last:
                 window.acquire(step, first, last)
-            if self._tell is not None:
-                self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
+            if self._report is not None:
+                self._notify(answer.packet, answer.time_ns, "acquired", step, first, last)
         count = len(records)
         locks.trim(records, count)
         if count > self.room:
@@ -235,7 +235,7 @@ class SharePartition:
             if kind not in AFTER:
                 continue
             known_of, changed = self.records.change(first, last, partial(self._after, kind, step, certain))
-            if (certain and known_of <= last - first and self._take(run, step)) or changed:
+            if (certain and known_of <= last - first and self._fill(run, step)) or changed:
                 taken.append(run)
         if not taken:
             return
@@ -244,11 +244,11 @@ class SharePartition:
         self._advance()
         if (count := len(self.records)) > self.room:
             self._forget(count)
-        if certain and self._tell is not None:
+        if certain and self._report is not None:
             for run in taken:
-                self._say(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
+                self._notify(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
-    def _take(self, run: Run, step: Step) -> bool:
+    def _fill(self, run: Run, step: Step) -> bool:
         """Set the unknown offsets of an acknowledgement. Return True if there were some."""
         missing = [
             (first, last)
@@ -332,7 +332,7 @@ class SharePartition:
             if certain:
                 for hold in {record.hold for record in mine if record.hold is not None}:
                     hold.left -= one.last - one.first + 1
-                self._say(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
+                self._notify(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
 
     # -- stored state of the share coordinator
 
@@ -383,12 +383,12 @@ class SharePartition:
         if news or self.start != before:
             self._advance()
         for event, step, first, last in told:
-            self._say(packet, time_ns, event, step, first, last)
+            self._notify(packet, time_ns, event, step, first, last)
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """Note that an administrator moved the start offset of a group without members."""
         self.begin(start, (), time_ns)
-        self._say(packet, time_ns, "offset_reset", None, start, start - 1)
+        self._notify(packet, time_ns, "offset_reset", None, start, start - 1)
 
     def _settle(self, sent_ns: int, time_ns: int, stored: Stored) -> Iterator[tuple[str, Step | None, int, int]]:
         """Apply a stored batch. Yield the events that it shows: word, request, first and last offset."""
@@ -442,7 +442,7 @@ class SharePartition:
                 back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
                 self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
                 self.last_attempts.give_back(one.first, one.last, back)
-                self._say(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
+                self._notify(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
         """Yield the records that the member may hold, or may hold since the last call (`new`), each once."""
@@ -462,8 +462,8 @@ class SharePartition:
         if self.start is not None:
             self.start = self.records.passed(self.start, is_done)
 
-    def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
-        if self._tell is not None:
-            self._tell(
+    def _notify(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
+        if self._report is not None:
+            self._report(
                 Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)
             )
