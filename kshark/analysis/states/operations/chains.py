@@ -15,7 +15,13 @@ from kshark import limits
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.analysis.facts.reading import partitions_of
-from kshark.analysis.states.operations.listing import Kind, Lack, Operation, OperationPartition, StateRequest
+from kshark.analysis.states.operations.listing import (
+    MissingPart,
+    Operation,
+    OperationKind,
+    OperationPartition,
+    StateRequest,
+)
 from kshark.analysis.states.operations.requests import ADMIN_REQUESTS, body_of, operation_of
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
@@ -30,14 +36,14 @@ _APART_NS: Final = 1_000_000_000
 #: The highest member epoch of the first member of a new group: 1 before 4.3, 2 since then.
 _FIRST_EPOCH: Final = 2
 #: The request to share coordinators that belongs to an operation.
-_ON_THE_WAY: Final[dict[Kind, int]] = {
+_ON_THE_WAY: Final[dict[OperationKind, int]] = {
     "describe_offsets": READ_SHARE_GROUP_STATE_SUMMARY,
     "alter_offsets": INITIALIZE_SHARE_GROUP_STATE,
     "delete_offsets": DELETE_SHARE_GROUP_STATE,
     "delete_group": DELETE_SHARE_GROUP_STATE,
 }
 #: Operations whose success shows that the group is a share group.
-_KNOWN_BY: Final = frozenset[Kind]({"list", "describe", "alter_offsets", "delete_offsets"})
+_KNOWN_BY: Final = frozenset[OperationKind]({"list", "describe", "alter_offsets", "delete_offsets"})
 _STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
 #: APIs whose bodies this stage reads.
 ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
@@ -362,7 +368,7 @@ def _unassigned(group: _Group) -> Operation | None:
     return operation
 
 
-def _lack(operation: Operation, what: Lack, rows: Iterable[OperationPartition]) -> None:
+def _lack(operation: Operation, what: MissingPart, rows: Iterable[OperationPartition]) -> None:
     for row in rows:
         row.lacking = True
         operation.outcome, operation.because = "unfinished", what

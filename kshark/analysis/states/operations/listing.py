@@ -8,20 +8,20 @@ import msgspec
 
 #: The operations of KIP-932, "Administration". `assign`: share partitions are assigned for the first time, as far as
 #: the capture shows. `alter_offsets`: includes the "reset" of tools.
-Kind = Literal[
+OperationKind = Literal[
     "create", "assign", "list", "describe", "describe_offsets", "alter_offsets", "delete_offsets", "delete_group"
 ]
 #: The operations that change nothing.
-READS: Final = frozenset[Kind]({"list", "describe", "describe_offsets"})
+READS: Final = frozenset[OperationKind]({"list", "describe", "describe_offsets"})
 #: Results of an operation.
 #:
 #: done: the request was fulfilled, as far as the capture shows. refused: the whole request failed with an error.
 #: partly: some of its partitions failed with errors. unfinished: the client received no error, but a part of the
 #: operation is missing. unanswered: the client received no answer. unknown: the answer is unreadable.
-Outcome = Literal["done", "refused", "partly", "unfinished", "unanswered", "unknown"]
+OperationOutcome = Literal["done", "refused", "partly", "unfinished", "unanswered", "unknown"]
 #: The missing part of an unfinished operation: the answer lacks some partitions, or all; no share coordinator was asked
 #: for them; a share coordinator refused; no member was assigned them.
-Lack = Literal["not_told", "not_asked", "not_accepted", "not_assigned"]
+MissingPart = Literal["not_told", "not_asked", "not_accepted", "not_assigned"]
 
 
 class StateRequest(msgspec.Struct):
@@ -67,7 +67,7 @@ class Operation(msgspec.Struct):
     """
 
     group_id: str
-    operation: Kind
+    operation: OperationKind
     packet: int
     time_ns: int
     answer_packet: int | None
@@ -75,8 +75,8 @@ class Operation(msgspec.Struct):
     client_id: str | None
     client: str
     broker: str
-    outcome: Outcome
+    outcome: OperationOutcome
     error_code: int | None
-    because: Lack | None
+    because: MissingPart | None
     in_sight: bool | None
     partitions: list[OperationPartition]

@@ -11,7 +11,13 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark.analysis.facts.reading import doubt_of
-from kshark.analysis.states.operations.listing import Kind, Lack, Operation, OperationPartition, Outcome
+from kshark.analysis.states.operations.listing import (
+    MissingPart,
+    Operation,
+    OperationKind,
+    OperationOutcome,
+    OperationPartition,
+)
 from kshark.api_keys import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_GROUPS,
@@ -29,7 +35,11 @@ def body_of(message: Message | None) -> Any:
 
 
 def operation_of(
-    exchange: Exchange, kind: Kind, group_id: str, error: int | None, partitions: Iterable[OperationPartition] = ()
+    exchange: Exchange,
+    kind: OperationKind,
+    group_id: str,
+    error: int | None,
+    partitions: Iterable[OperationPartition] = (),
 ) -> Operation:
     """Create an operation from its client's view.
 
@@ -57,7 +67,9 @@ def operation_of(
     )
 
 
-def _outcome(exchange: Exchange, error: int | None, rows: list[OperationPartition]) -> tuple[Outcome, Lack | None]:
+def _outcome(
+    exchange: Exchange, error: int | None, rows: list[OperationPartition]
+) -> tuple[OperationOutcome, MissingPart | None]:
     if exchange.response is None:
         return "unanswered", None
     if body_of(exchange.response) is None:
