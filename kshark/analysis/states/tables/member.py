@@ -53,7 +53,7 @@ class Relation(Enum):
     SMALLER = 4
 
 
-class Outcome(Enum):
+class MemberOutcome(Enum):
     """The coordinator's action for a heartbeat."""
 
     JOIN = "joined"
@@ -65,7 +65,7 @@ class Outcome(Enum):
 
 
 NO_MEMBER, ITS_OWN, PREVIOUS, GREATER, SMALLER = Relation
-_JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = Outcome
+_JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = MemberOutcome
 #: epoch         no such member  its own  the one before  a higher one  a lower one
 MEMBER_OUTCOME: Final = {
     INITIAL: (_JOIN, _JOIN, _JOIN, _JOIN, _JOIN),
@@ -75,7 +75,7 @@ MEMBER_OUTCOME: Final = {
 }
 
 
-class Then(Enum):
+class MemberEffect(Enum):
     """The member after a heartbeat: unchanged; gone; new with the answer's epoch; with that epoch after its own."""
 
     STAYS = 0
@@ -84,10 +84,10 @@ class Then(Enum):
     NEXT = 3
 
 
-_STAYS, _GONE, _NEW, _NEXT = Then
+_STAYS, _GONE, _NEW, _NEXT = MemberEffect
 _UNCHANGED: Final = {INVALID: (_STAYS,), ELSEWHERE: (_STAYS,)}
 #: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
-AFTER: Final[dict[Outcome, dict[HeartbeatReply, tuple[Then, ...]]]] = {
+AFTER: Final[dict[MemberOutcome, dict[HeartbeatReply, tuple[MemberEffect, ...]]]] = {
     _JOIN: {
         ACCEPTED: (_NEW,),
         FENCED: (_STAYS,),
@@ -133,7 +133,7 @@ def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
     return (ITS_OWN, GREATER, SMALLER) if previous is not None else (ITS_OWN, PREVIOUS, GREATER, SMALLER)
 
 
-def outcome_of(beat: Beat, relation: Relation) -> Outcome:
+def outcome_of(beat: Beat, relation: Relation) -> MemberOutcome:
     """Return the coordinator's action."""
     return MEMBER_OUTCOME[beat.kind][relation.value]
 
@@ -154,7 +154,7 @@ def proved_alone(beat: Beat) -> MemberState | None:
     return None if then is None else _after(then, beat, MemberState(None), ITS_OWN)
 
 
-def _after(then: Then, beat: Beat, state: MemberState, relation: Relation) -> MemberState | None:
+def _after(then: MemberEffect, beat: Beat, state: MemberState, relation: Relation) -> MemberState | None:
     if then is _STAYS:
         return state
     if then is _GONE:
