@@ -10,16 +10,16 @@ from typing import Final
 
 from kshark.analysis.facts.calls import LAST_EPOCH, Kind, Reply, next_epoch, reply_of
 from kshark.analysis.facts.releases import BEHAVIOUR, Release
-from kshark.analysis.states.tables.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
+from kshark.analysis.states.tables.session import ABSENT, AFTER, SESSION_OUTCOME, SessionEffect, SessionOutcome
 
 #: The answer that goes with each outcome when nothing else is wrong.
 ERROR_OF: Final = {
-    Outcome.OPEN: 0,
-    Outcome.REOPEN: 0,
-    Outcome.ADVANCE: 0,
-    Outcome.CLOSE: 0,
-    Outcome.NOT_FOUND: 122,
-    Outcome.WRONG_EPOCH: 123,
+    SessionOutcome.OPEN: 0,
+    SessionOutcome.REOPEN: 0,
+    SessionOutcome.ADVANCE: 0,
+    SessionOutcome.CLOSE: 0,
+    SessionOutcome.NOT_FOUND: 122,
+    SessionOutcome.WRONG_EPOCH: 123,
 }
 
 
@@ -44,7 +44,7 @@ def cells() -> frozenset[Cell]:
     )
 
 
-def outcome_of(api_key: int, epoch: int, due: int) -> Outcome:
+def outcome_of(api_key: int, epoch: int, due: int) -> SessionOutcome:
     """What becomes of a request when the session expects that epoch (ABSENT: there is none)."""
     _, _, state = cell_of(api_key, epoch, due)
     return SESSION_OUTCOME[api_key, _kind(epoch)][STATES.index(state)]
@@ -54,9 +54,14 @@ def _kind(epoch: int) -> Kind:
     return Kind.SUBSEQUENT if epoch > 0 else Kind(max(epoch, -2))
 
 
-def due_after(outcome: Outcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
+def due_after(outcome: SessionOutcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
     """The epochs that may be due after that answer; `failed`: an opening that tripped over a partition listed twice."""
-    states = {Then.GONE: ABSENT, Then.STAYS: due, Then.FIRST: 1, Then.NEXT: next_epoch(epoch)}
+    states = {
+        SessionEffect.GONE: ABSENT,
+        SessionEffect.STAYS: due,
+        SessionEffect.FIRST: 1,
+        SessionEffect.NEXT: next_epoch(epoch),
+    }
     return frozenset(states[then] for then in AFTER[outcome][Reply.FAILED_REOPEN if failed else reply_of(error)])
 
 
@@ -73,7 +78,7 @@ __all__ = [
     "ERROR_OF",
     "LAST_EPOCH",
     "Cell",
-    "Outcome",
+    "SessionOutcome",
     "cell_of",
     "cells",
     "dies_with_older_connection",

@@ -26,7 +26,7 @@ from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.session.end_causes import end_causes
 from kshark.analysis.states.session.situation import Situation
 from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
-from kshark.analysis.states.tables.session import ABSENT, Then, due_after, proved_alone, thens
+from kshark.analysis.states.tables.session import ABSENT, SessionEffect, due_after, proved_alone, thens
 
 #: Branches that are followed at the same time; with more of them the state counts as unknown.
 _BRANCHES: Final = 64
@@ -113,13 +113,13 @@ def _following(session: SessionState, step: Step, state: State, reply: Reply) ->
     return tuple(_state_after(session, then, step, state, reply) for then in thens(step, state.due, reply))
 
 
-def _state_after(session: SessionState, then: Then, step: Step, state: State, reply: Reply) -> State:
+def _state_after(session: SessionState, then: SessionEffect, step: Step, state: State, reply: Reply) -> State:
     due = due_after(then, step, state.due)
-    if then is Then.STAYS:
+    if then is SessionEffect.STAYS:
         return state
-    if then is Then.NEXT:
+    if then is SessionEffect.NEXT:
         return State(due, state.opening, None, state.replaced)
-    if then is Then.FIRST:
+    if then is SessionEffect.FIRST:
         return State(due, step, None, tuple(one for one in _openers(state, step) if one is not step.connection))
     if state.due == ABSENT and state.ended is not None and not step.opens:
         return state

@@ -17,7 +17,7 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 ABSENT: Final = 0
 
 
-class Outcome(Enum):
+class SessionOutcome(Enum):
     """The broker's action for a request."""
 
     OPEN = "opened"
@@ -28,7 +28,7 @@ class Outcome(Enum):
     WRONG_EPOCH = "wrong epoch"
 
 
-class Then(Enum):
+class SessionEffect(Enum):
     """The session after a request: none; unchanged; expects epoch 1; expects the epoch after the request's."""
 
     GONE = 0
@@ -37,7 +37,7 @@ class Then(Enum):
     NEXT = 3
 
 
-_OPEN, _REOPEN, _ADVANCE, _CLOSE, _NOT_FOUND, _WRONG_EPOCH = Outcome
+_OPEN, _REOPEN, _ADVANCE, _CLOSE, _NOT_FOUND, _WRONG_EPOCH = SessionOutcome
 #: request, epoch                      no session     epoch as expected  another epoch
 SESSION_OUTCOME: Final = {
     (SHARE_FETCH, Kind.INITIAL): (_OPEN, _REOPEN, _REOPEN),
@@ -50,7 +50,7 @@ SESSION_OUTCOME: Final = {
     (SHARE_ACKNOWLEDGE, Kind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
 }
 
-_GONE, _STAYS, _FIRST, _NEXT = Then
+_GONE, _STAYS, _FIRST, _NEXT = SessionEffect
 _OPENED: Final = {
     Reply.ACCEPTED: (_FIRST,),
     Reply.FAILED_LATER: (_FIRST,),
@@ -63,7 +63,7 @@ _OPENED: Final = {
 }
 _UNCHANGED: Final = {Reply.REJECTED_EARLY: (_STAYS,), Reply.UNCLEAR: (_STAYS,), Reply.UNANSWERED: (_STAYS,)}
 #: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
-AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
+AFTER: Final[dict[SessionOutcome, dict[Reply, tuple[SessionEffect, ...]]]] = {
     _OPEN: _OPENED,
     _REOPEN: _OPENED,
     _ADVANCE: {
@@ -107,22 +107,22 @@ _THEN: Final = {
 }
 
 
-def outcome_of(step: Step, due: int) -> Outcome:
+def outcome_of(step: Step, due: int) -> SessionOutcome:
     """Return the broker's action in that state: ABSENT, or the epoch it expects."""
     return SESSION_OUTCOME[step.api_key, step.kind][_column(step, due)]
 
 
-def thens(step: Step, due: int, reply: Reply) -> tuple[Then, ...]:
+def thens(step: Step, due: int, reply: Reply) -> tuple[SessionEffect, ...]:
     """Return the possible effects of a step in that state; none if the answer contradicts the state."""
     return _THEN[step.api_key, step.kind, reply][_column(step, due)]
 
 
-def proved_alone(step: Step, reply: Reply) -> Then | None:
+def proved_alone(step: Step, reply: Reply) -> SessionEffect | None:
     """Return the state that the exchange alone proves, or None."""
     return ALONE.get((step.kind, reply))
 
 
-def due_after(then: Then, step: Step, due: int) -> int:
+def due_after(then: SessionEffect, step: Step, due: int) -> int:
     """Return the epoch that is due afterwards."""
     if then is _NEXT:
         return next_epoch(step.epoch)
