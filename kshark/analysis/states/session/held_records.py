@@ -48,7 +48,7 @@ def nothing() -> dict[Any, Any]:
     return NOTHING
 
 
-class Held(Struct, eq=False, gc=False):
+class HeldRange(Struct, eq=False, gc=False):
     """Records that are acquired and not acknowledged; their lock expires at `until_ns`."""
 
     first: int
@@ -71,7 +71,7 @@ class InFlight:
     partitions: set[Partition] | frozenset[Partition] | None = None
     closed: set[Partition] | frozenset[Partition] | None = None
     acknowledged_only: dict[Partition, Step] = field(default_factory=nothing)
-    held: dict[Partition, list[Held]] = field(default_factory=nothing)
+    held: dict[Partition, list[HeldRange]] = field(default_factory=nothing)
     ranges: int = 0
     full: int = 0
 
@@ -136,7 +136,7 @@ class InFlight:
             if found is None:
                 self.held = self.held or {}
                 found = self.held[partition] = []
-            one = Held(first, last, now_ns + lock_ns)
+            one = HeldRange(first, last, now_ns + lock_ns)
             if not found or found[-1].last < first:
                 found.append(one)
             else:
@@ -193,7 +193,7 @@ _first: Final = attrgetter("first")
 _last: Final = attrgetter("last")
 
 
-def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
+def _without(ranges: list[HeldRange], first: int, last: int) -> list[HeldRange]:
     """Return the ranges without the offsets from `first` to `last`."""
     rest = []
     for one in ranges:
@@ -201,7 +201,7 @@ def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
             rest.append(one)
             continue
         if one.first < first:
-            rest.append(Held(one.first, first - 1, one.until_ns))
+            rest.append(HeldRange(one.first, first - 1, one.until_ns))
         if one.last > last:
-            rest.append(Held(last + 1, one.last, one.until_ns))
+            rest.append(HeldRange(last + 1, one.last, one.until_ns))
     return rest

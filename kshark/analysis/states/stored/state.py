@@ -14,7 +14,7 @@ from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.states.stored.batches import StoredBatches
 from kshark.analysis.states.tables import PERSISTER
-from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
+from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, StoredCondition
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 
 #: The leader epoch of requests that know none; it is compared with nothing.
@@ -61,7 +61,7 @@ class StoredState:
     read_epoch: int = NO_EPOCH
     _senders: OrderedDict[int, Sender] = field(default_factory=OrderedDict)
 
-    def held(self, step: StateStep) -> Held | None:
+    def held(self, step: StateStep) -> StoredCondition | None:
         """Return the stored state relative to the request; None if it is unknown."""
         if not self.exists:
             return None if self.exists is None else NOTHING

@@ -21,7 +21,7 @@ from kshark.api_keys import (
 )
 
 
-class Held(Enum):
+class StoredCondition(Enum):
     """The stored state of a share partition, relative to a request."""
 
     NOTHING = "nothing"
@@ -30,7 +30,7 @@ class Held(Enum):
     NEWER_LEADER = "a state with a higher leader epoch"
 
 
-NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = Held
+NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = StoredCondition
 #: Highest number of records between start and end offset of a share partition, by Kafka's highest limit:
 #: group.share.partition.max.record.locks.
 LONGEST_WINDOW: Final = 10_000
@@ -45,16 +45,16 @@ PERSISTER_REPLY: Final = {
 }
 
 
-def reply_due(api_key: int, held: Held) -> StateReply:
+def reply_due(api_key: int, held: StoredCondition) -> StateReply:
     """Return the share coordinator's answer to the request in this state."""
     return PERSISTER_REPLY[api_key][_COLUMNS[held]]
 
 
-_COLUMNS: Final = {held: column for column, held in enumerate(Held)}
+_COLUMNS: Final = {held: column for column, held in enumerate(StoredCondition)}
 PERSISTER: Final = Machine(
     "persister",
     key=("group_id", "topic_id", "partition"),
     apis=frozenset(PERSISTER_REPLY),
-    states=tuple(held.value for held in Held),
+    states=tuple(held.value for held in StoredCondition),
     about="the stored state of a share partition (KIP-932)",
 )

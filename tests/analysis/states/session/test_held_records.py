@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kshark import limits
 from kshark.analysis.facts.calls import Batch, Listed, Reply, Step
-from kshark.analysis.states.session.held_records import Held, InFlight
+from kshark.analysis.states.session.held_records import HeldRange, InFlight
 from tests.analysis.plain import step
 from tests.analysis.talks import handed
 from tests.conversation import Conversation, findings, note
@@ -140,7 +140,7 @@ def test_too_many_ranges_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     held.held[ONE][0].until_ns = 11_000_000
     took(held, acquires((20, 21)))
     assert (ranges(held), held.ranges) == ([(10, 11), (20, 21)], 2)
-    held.held[ONE] = [Held(0, 1, 0), Held(10, 11, 0)]
+    held.held[ONE] = [HeldRange(0, 1, 0), HeldRange(10, 11, 0)]
     took(held, acquires((40, 41)))
     assert (ranges(held), held.ranges) == ([(40, 41)], 1)
 

@@ -10,14 +10,14 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
 from kshark.analysis.states.stored.state import StoredSituation
 from kshark.analysis.states.tables import PERSISTER
-from kshark.analysis.states.tables.persister import Held, reply_due
+from kshark.analysis.states.tables.persister import StoredCondition, reply_due
 from kshark.pipeline import Options
 from tests.shared import CAPTURES
 from tests.thinning import Whole, pages_of
 
 
 def test_real_coordinators_answer_by_the_table() -> None:
-    answered: Counter[tuple[int, Held]] = Counter()
+    answered: Counter[tuple[int, StoredCondition]] = Counter()
 
     def look(now: StoredSituation) -> None:
         held = now.stored.held(now.step)
@@ -46,4 +46,4 @@ def test_real_coordinators_answer_by_the_table() -> None:
         ):
             analyzer.page(page)
     assert {api_key for api_key, _ in answered} >= {83, 84, 85, 86, 87}
-    assert {held for _, held in answered} == set(Held)
+    assert {held for _, held in answered} == set(StoredCondition)
