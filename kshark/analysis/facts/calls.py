@@ -90,9 +90,9 @@ class Reply(StrEnum):
     SESSION_NOT_FOUND = "was refused with SHARE_SESSION_NOT_FOUND"
     INVALID_EPOCH = "was refused with INVALID_SHARE_SESSION_EPOCH"
     LIMIT_REACHED = "was refused with SHARE_SESSION_LIMIT_REACHED"
-    REJECTED_EARLY = "was refused before it reached the session"
-    FAILED_LATER = "was counted and failed behind the session"
-    FAILED_REOPEN = "failed half-way"
+    REJECTED_EARLY = "was rejected before its epoch was counted"
+    FAILED_LATER = "was counted by the broker, then failed"
+    FAILED_REOPEN = "closed the old session, then failed"
     UNCLEAR = "was answered with an error"
     UNANSWERED = "was not answered"
 
@@ -237,8 +237,8 @@ class Call(Struct, eq=False):
 
     @property
     def here(self) -> str:
-        """Return `exchange 17 (ShareFetch)`."""
-        return f"exchange {self.correlation_id} ({self.api})"
+        """Return `ShareFetch #17`: the API and the correlation id."""
+        return f"{self.api} #{self.correlation_id}"
 
     def on(self, other: Call) -> str:
         """Return ` on 10.0.0.1:50001` if the other call was on another connection."""
@@ -374,5 +374,5 @@ class Step(Call, eq=False):
 
     @property
     def story(self) -> str:
-        """Return `exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89)`."""
-        return f"{self.here} used epoch {self.epoch} and {self.reply.value} ({self.packets})"
+        """Return `ShareFetch #17 (epoch 4) was accepted (packets 88, 89)`."""
+        return f"{self.here} (epoch {self.epoch}) {self.reply.value} ({self.packets})"

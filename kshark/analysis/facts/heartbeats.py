@@ -92,18 +92,18 @@ class Beat(Call, eq=False):
 
     @property
     def story(self) -> str:
-        """Return `exchange 17 (ShareGroupHeartbeat) used member epoch 4 and was given 5 (packets 88, 89)`."""
+        """Return `ShareGroupHeartbeat #17 (member epoch 4) got member epoch 5 (packets 88, 89)`."""
         if self.reply is ACCEPTED and self.kind is FINAL:
             return f"{self.here} left the group ({self.packets})"
-        asked = "asked to join" if self.kind is INITIAL else f"used member epoch {self.epoch}"
-        return f"{self.here} {asked} and {self._outcome} ({self.packets})"
+        asked = "asked to join and" if self.kind is INITIAL else f"(member epoch {self.epoch})"
+        return f"{self.here} {asked} {self._outcome} ({self.packets})"
 
     @property
     def _outcome(self) -> str:
         error = None if self.answer is None else self.answer.error
         if error is None:
             return "was not answered"
-        return f"was given {self.given}" if error == 0 else f"was refused with {self.error_name}"
+        return f"got member epoch {self.given}" if error == 0 else f"was refused with {self.error_name}"
 
     @property
     def error_name(self) -> str:

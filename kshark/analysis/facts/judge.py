@@ -16,25 +16,24 @@ from kshark.analysis.facts.connections import Connection
 
 #: Reasons of an unknown finding: the stable word and its meaning.
 REASONS: Final = {
-    "gap": "bytes of these connections are missing from the capture between the witnesses",
-    "cut": "a message between the witnesses was cut or could not be read to its end",
-    "version_unknown": "the message's API is none that is known, or its version newer or older",
-    "resync": "the message was found again after a gap: its boundary is likely, not certain",
+    "gap": "the capture lacks bytes of these connections between the exchanges that prove the finding",
+    "cut": "a message among these exchanges was cut or could not be read to its end",
+    "version_unknown": "the API of the message is unknown, or its version is older or newer than the known ones",
+    "resync": "the message was found again after a gap: its boundary is likely, but not certain",
     "beginning_not_seen": "the session, the member or the connection began before the capture or outside it",
-    "hidden_traffic": "requests that the capture does not hold (another connection, listener or TLS) would explain it",
-    "unanswered": "a request without an answer, or with an error that does not tell, may have been counted or not",
-    "disorder": "packets are not in the order in which they were sent: an answer may stand before its request",
-    "race": "requests were open at the same time on several connections; which of them the broker took first cannot "
-    "be told",
-    "release_unknown": "broker releases differ here, and no ApiVersions answer told this one's",
-    "assignment_unknown": "what was assigned to the member is not known",
-    "lock_unknown": "whether the lock of these records had run out is not known, or how long it was (ShareFetch 0 "
-    "does not tell)",
-    "leader_moved": "the partition's leader moved, or read its state anew, and what was known of the records before "
-    "holds no longer",
-    "broker_restart": "the broker was started again, and what it knew of the records before is not known",
-    "compaction": "compaction may have taken the records, and no message shows whether it did",
-    "end_not_seen": "whether the other connection was still open is not known",
+    "hidden_traffic": "requests that are not in the capture (another connection, listener or TLS) could explain it",
+    "unanswered": "a request has no answer, or an error that does not show whether it was counted",
+    "disorder": "packets are not in the order in which they were sent: an answer may come before its request",
+    "race": "requests were open at the same time on several connections, and their order in the broker is unknown",
+    "release_unknown": "broker releases differ here, and no ApiVersions answer shows the release of this broker",
+    "assignment_unknown": "the assignment of the member is unknown",
+    "lock_unknown": "it is unknown whether the lock of these records had expired, or how long it lasted (ShareFetch 0 "
+    "does not contain the duration)",
+    "leader_moved": "the partition's leader moved or read its state again, so the earlier state of the records is "
+    "uncertain",
+    "broker_restart": "the broker was restarted, so its earlier state of the records is unknown",
+    "compaction": "compaction may have removed the records, and no message shows whether it did",
+    "end_not_seen": "it is unknown whether the other connection was still open",
 }
 
 

@@ -114,7 +114,7 @@ class StateStep(Struct, eq=False):
     def story(self) -> str:
         """Return the step as text.
 
-        Example: `exchange 17 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 100 was
+        Example: `WriteShareGroupState #17 with state epoch 2, leader epoch 0 and start offset 100 was
         accepted (packets 88, 89)`.
         """
         asked = f"{self.call.here} with {self.numbers}" if self.numbers else self.call.here

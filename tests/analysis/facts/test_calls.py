@@ -184,8 +184,8 @@ def test_what_is_said_of_them() -> None:
     on = connection(3)
     asked = step(4, 88, on=on)
     open_ = step(5, 90, None, fetch=False, on=on)
-    assert asked.story == "exchange 4 (ShareFetch) used epoch 4 and was accepted (packets 88, 89)"
-    assert open_.story == "exchange 5 (ShareAcknowledge) used epoch 5 and was not answered (packet 90)"
+    assert asked.story == "ShareFetch #4 (epoch 4) was accepted (packets 88, 89)"
+    assert open_.story == "ShareAcknowledge #5 (epoch 5) was not answered (packet 90)"
     assert (asked.witness, open_.witness) == (Witness(3, 4, 88, 89), Witness(3, 5, 90, None))
     assert (asked.on(open_), asked.on(step(1))) == ("", " on 10.0.0.1:50000")
 

@@ -58,7 +58,7 @@ def _connections(session: SessionState, state: State, alive: Step, step: Step) -
     dies = agreed(session.releases, "dies_with_older_connection")
     for connection in state.replaced if dies is not False else ():
         if (cause := _end(connection, opening, alive, step, dies)) is not None:
-            text = f"an older connection, which had opened a session of the member, {cause.description}"
+            text = f"an older connection that had opened a session of the member {cause.description}"
             yield (
                 (cause.packet <= alive.packet, True, cause.packet),
                 cause._replace(cause="old_connection_closed", description=text),
@@ -78,5 +78,5 @@ def _idle(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed]:
     allowed = idle_ns.pop() if len(idle_ns) == 1 else None
     if allowed is not None and step.time_ns - alive.time_ns > allowed:
         seconds = (step.time_ns - alive.time_ns) // 1_000_000_000
-        text = f"unused for {seconds} s, the session may have given way to another"
+        text = f"the session was unused for {seconds} s and may have been evicted"
         yield (True, True, step.end), EndCause("evicted", step.end, step.end_ns, text)

@@ -107,7 +107,7 @@ def test_an_older_connection_ended() -> None:
     (cause,) = met.ends(met.old, 20).causes()
     assert (
         cause.description
-        == "an older connection, which had opened a session of the member, (10.0.0.1:50001) ended (packet 20)"
+        == "an older connection that had opened a session of the member (10.0.0.1:50001) ended (packet 20)"
     )
     assert (cause.time_ns, cause.end) == (20_000_000, end(20, flow=1))
 
@@ -191,7 +191,7 @@ def test_how_long_it_was_idle() -> None:
     asked = step(1, 50, error=122)
     asked.time_ns = 130_510_000_000
     (cause,) = met.causes(asked)
-    assert cause == EndCause("evicted", 51, 51_000_000, "unused for 130 s, the session may have given way to another")
+    assert cause == EndCause("evicted", 51, 51_000_000, "the session was unused for 130 s and may have been evicted")
 
 
 def test_giving_way_is_the_last_that_is_thought_of() -> None:
