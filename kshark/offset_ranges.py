@@ -56,8 +56,8 @@ class OffsetRanges(Generic[Value]):
 
     def at(self, offset: int) -> Value | None:
         """Return the value of an offset, or None."""
-        found = bisect_left(self._lasts, offset)
-        return self._values[found] if found < len(self._firsts) and self._firsts[found] <= offset else None
+        index = bisect_left(self._lasts, offset)
+        return self._values[index] if index < len(self._firsts) and self._firsts[index] <= offset else None
 
     def is_whole(self, first: int, last: int, value: Value) -> bool:
         """True if one range with this identical value contains all offsets between two."""
@@ -80,9 +80,9 @@ class OffsetRanges(Generic[Value]):
 
     def range_from(self, offset: int) -> Ranged[Value] | None:
         """Return the whole range that contains an offset, or else the next one."""
-        found = bisect_left(self._lasts, offset)
+        index = bisect_left(self._lasts, offset)
         return (
-            Ranged(self._firsts[found], self._lasts[found], self._values[found]) if found < len(self._firsts) else None
+            Ranged(self._firsts[index], self._lasts[index], self._values[index]) if index < len(self._firsts) else None
         )
 
     def ranges_from(self, offset: int, most: int) -> list[Ranged[Value]]:
@@ -102,12 +102,12 @@ class OffsetRanges(Generic[Value]):
         at, count = bisect_left(lasts, first), len(lasts)
         if firsts[at] <= first <= last <= lasts[at]:
             return [_ranged((first, last, values[at]))]  # usual: all in one range
-        found: list[Ranged[Value]] = []
+        ranges: list[Ranged[Value]] = []
         while at < count and (begin := firsts[at]) <= last and first <= last:
             end = lasts[at]
-            found.append(_ranged((first if begin < first else begin, last if end > last else end, values[at])))
+            ranges.append(_ranged((first if begin < first else begin, last if end > last else end, values[at])))
             at += 1
-        return found
+        return ranges
 
     def gaps(self, first: int, last: int) -> list[tuple[int, int]]:
         """Return the ranges between two offsets that have no value."""
@@ -162,11 +162,11 @@ class OffsetRanges(Generic[Value]):
         low, high = self._cut(first, last)
         least, begin = rank(value), first
         pieces: list[tuple[int, int, Value]] = []
-        for known in zip(self._firsts[low:high], self._lasts[low:high], self._values[low:high], strict=True):
-            if begin < known[0]:
-                pieces.append((begin, known[0] - 1, value))
-            pieces.append((known[0], known[1], value) if rank(known[2]) < least else known)
-            begin = known[1] + 1
+        for piece in zip(self._firsts[low:high], self._lasts[low:high], self._values[low:high], strict=True):
+            if begin < piece[0]:
+                pieces.append((begin, piece[0] - 1, value))
+            pieces.append((piece[0], piece[1], value) if rank(piece[2]) < least else piece)
+            begin = piece[1] + 1
         if begin <= last:
             pieces.append((begin, last, value))
         if pieces:

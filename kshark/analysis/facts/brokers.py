@@ -107,7 +107,7 @@ class Broker:
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
-        highest = {one.api_key: one.max_version for one in offered}
+        highest = {api.api_key: api.max_version for api in offered}
         releases = releases_offering(*map(highest.get, RELEASE_APIS))
         if releases != ANY_RELEASE:
             self._fit({answer.broker: releases})
@@ -128,7 +128,7 @@ class Broker:
             end.by == "broker"
             and not self.open
             and self not in self.down
-            and sum(one.by == "broker" for one in self.closed) > 1
+            and sum(closed.by == "broker" for closed in self.closed) > 1
         ):
             self._went_down(end, "all its connections closed together")
 
@@ -139,7 +139,9 @@ class Broker:
 
     def _went_down(self, end: End, seen: str) -> None:
         together = (
-            one.packet for one in self.closed if one.by == "broker" and end.time_ns - one.time_ns <= _TOGETHER_NS
+            closed.packet
+            for closed in self.closed
+            if closed.by == "broker" and end.time_ns - closed.time_ns <= _TOGETHER_NS
         )
         self.restarts.append(Restart(min(together, default=end.packet), seen, end))
         del self.restarts[: -limits.RESTARTS_PER_BROKER]
@@ -174,12 +176,12 @@ class Brokers:
 
     def at(self, address: str) -> Broker:
         """Return the broker at an address, and create it if there is none."""
-        found = self._by_address.get(address)
-        if found is None:
-            found = Broker([address], self.down)
+        broker = self._by_address.get(address)
+        if broker is None:
+            broker = Broker([address], self.down)
             if len(self._by_address) < limits.BROKERS:
-                self._by_address[address] = found
-        return found
+                self._by_address[address] = broker
+        return broker
 
     def at_address(self, address: str) -> Broker | None:
         return self._by_address.get(address)
@@ -211,13 +213,13 @@ class Brokers:
             self.at(address).cluster = self._clusters.number(address)
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
-        known = self._by_node.get(node, broker)
+        kept = self._by_node.get(node, broker)
         if len(self._by_node) < limits.BROKERS:
-            self._by_node[node] = known
-        if known is broker or (broker.node is not None and broker.node != node):
+            self._by_node[node] = kept
+        if kept is broker or (broker.node is not None and broker.node != node):
             broker.node = broker.node or node
             return None
-        known.absorb(broker)
+        kept.absorb(broker)
         for address in broker.addresses:
-            self._by_address[address] = known
-        return known, broker
+            self._by_address[address] = kept
+        return kept, broker

@@ -357,7 +357,11 @@ class Step(Call, eq=False):
     @property
     def asked_for(self) -> list[Partition]:
         """Partitions listed for a fetch: without acknowledgements, and not in the forgotten partitions."""
-        return [one.partition for one in self.listed if not one.acknowledged and one.partition not in self.forgotten]
+        return [
+            listed.partition
+            for listed in self.listed
+            if not listed.acknowledged and listed.partition not in self.forgotten
+        ]
 
     @property
     def duplicates(self) -> list[Partition]:

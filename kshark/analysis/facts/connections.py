@@ -21,9 +21,9 @@ class Clock:
 
     disorder_ns: int = 0
 
-    def is_before(self, one_ns: int, two_ns: int) -> bool:
+    def is_before(self, first_ns: int, second_ns: int) -> bool:
         """True if a packet of one connection was certainly sent before a packet of another connection."""
-        return two_ns - one_ns > self.disorder_ns if self.disorder_ns else two_ns >= one_ns
+        return second_ns - first_ns > self.disorder_ns if self.disorder_ns else second_ns >= first_ns
 
 
 _REASONS: Final = {"snapped": "cut"}
@@ -174,17 +174,17 @@ class Connections:
         self._clock = clock
 
     def of(self, flow: Flow) -> Connection:
-        found = self.by_flow.get(flow.id)
-        if found is None:
-            found = self.by_flow[flow.id] = Connection(flow, clock=self._clock)
-        return found
+        connection = self.by_flow.get(flow.id)
+        if connection is None:
+            connection = self.by_flow[flow.id] = Connection(flow, clock=self._clock)
+        return connection
 
     def begin(self, connection: Connection) -> None:
         """Note the first request: it shows which end is the broker."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
         connection.host = host_of(connection.flow.client)
-        known = broker.holes.get(connection.host, ())
-        for hole in [hole for hole in connection.holes if hole not in known]:
+        noted = broker.holes.get(connection.host, ())
+        for hole in [hole for hole in connection.holes if hole not in noted]:
             broker.lose(connection.host, hole)
         if connection.end is None:
             broker.open.add(connection.flow.id)

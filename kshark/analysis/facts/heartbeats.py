@@ -87,8 +87,8 @@ class Beat(Call, eq=False):
     @property
     def fenced_as(self) -> str | None:
         """`greater` or `smaller`: the sent epoch compared with the broker's, from the error message."""
-        found = _FENCED_AS.search(self.message)
-        return None if found is None else found[1]
+        match = _FENCED_AS.search(self.message)
+        return None if match is None else match[1]
 
     @property
     def story(self) -> str:
@@ -124,9 +124,9 @@ def beat_of(request: Message, response: Message | None, connection: Connection) 
         beat.rack_id, beat.topics = asked.rack_id, None if topics is None else tuple(topics)
     if response is None or beat.answer is None or beat.answer.error is None or beat.answer.doubt == "cut":
         return beat
-    said = response.body
-    beat.given, beat.message = said.member_epoch, said.error_message or ""
-    beat.interval_ns = said.heartbeat_interval_ms * 1_000_000
-    if said.assignment is not None:
-        beat.assigned = frozenset(partitions_of(said.assignment.topic_partitions or ()))
+    answered = response.body
+    beat.given, beat.message = answered.member_epoch, answered.error_message or ""
+    beat.interval_ns = answered.heartbeat_interval_ms * 1_000_000
+    if answered.assignment is not None:
+        beat.assigned = frozenset(partitions_of(answered.assignment.topic_partitions or ()))
     return beat

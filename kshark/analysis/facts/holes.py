@@ -37,7 +37,7 @@ class Holes(list[Hole]):
         if len(self) > limits.HOLES:
             old = self[: limits.HOLES // 2 + 1]  # many at once: to merge two each time would move all others each time
             self[: len(old)] = [
-                Hole(min(each.first_packet for each in old), max(each.last_packet for each in old), "gap")
+                Hole(min(hole.first_packet for hole in old), max(hole.last_packet for hole in old), "gap")
             ]
 
     def between(self, first: int, last: int) -> str | None:

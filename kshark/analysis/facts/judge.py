@@ -101,10 +101,12 @@ def _order(argument: Argument) -> str | None:
 
     One of the two ends before the other begins or ends.
     """
-    for one, two in combinations(argument.witness, 2):
-        if one.connection is two.connection or one.end > two.end:
+    for first, second in combinations(argument.witness, 2):
+        if first.connection is second.connection or first.end > second.end:
             continue
-        if not two.connection.clock.is_before(one.end_ns, two.time_ns if one.end <= two.packet else two.end_ns):
+        if not second.connection.clock.is_before(
+            first.end_ns, second.time_ns if first.end <= second.packet else second.end_ns
+        ):
             return "disorder"
     return None
 
@@ -131,8 +133,10 @@ def _hole(argument: Argument) -> str | None:
         last = max(last, argument.position.packet)
     connections = {id(call.connection): call.connection for call in argument.witness}
     if argument.needs.whole:
-        return next((reason for one in connections.values() if (reason := _incomplete(one, last))), None)
-    return next((reason for one in connections.values() if (reason := one.holes.between(first, last))), None)
+        return next((reason for connection in connections.values() if (reason := _incomplete(connection, last))), None)
+    return next(
+        (reason for connection in connections.values() if (reason := connection.holes.between(first, last))), None
+    )
 
 
 def _incomplete(connection: Connection, last: int) -> str | None:

@@ -185,15 +185,15 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
             if ranges := partition.acquired_records:
                 for held in ranges:
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
-                if known := record_spans(partition.records):
-                    spans[key] = known
+                if record_offsets := record_spans(partition.records):
+                    spans[key] = record_offsets
 
 
 def record_spans(records: Any) -> Any:
     """Return the offsets that have a record in a records field, also in one from tables; None if they are unknown."""
-    known = getattr(records, "spans", None)
-    if known:
-        return known
+    spans = getattr(records, "spans", None)
+    if spans:
+        return spans
     if type(records) is RecordsField:
         return spans_of(records)
     return records.get("spans") if type(records) is dict else None
@@ -203,7 +203,10 @@ def _leaders(body: Any) -> Iterator[tuple[Partition, Leader]]:
     """Yield the partitions that another broker leads, where the answer has the leader and its address."""
     nodes = {node.node_id: node for node in body.node_endpoints or () if node.host is not None}
     for topic in body.responses:
-        for one in topic.partitions or ():
-            if one.error_code in _LED_ELSEWHERE and (node := nodes.get(one.current_leader.leader_id)) is not None:
-                leader = Leader(node.node_id, endpoint(node.host, node.port), one.current_leader.leader_epoch)
-                yield (topic.topic_id, one.partition_index), leader
+        for partition in topic.partitions or ():
+            if (
+                partition.error_code in _LED_ELSEWHERE
+                and (node := nodes.get(partition.current_leader.leader_id)) is not None
+            ):
+                leader = Leader(node.node_id, endpoint(node.host, node.port), partition.current_leader.leader_epoch)
+                yield (topic.topic_id, partition.partition_index), leader

@@ -86,9 +86,9 @@ def releases_answering(share_fetch: int) -> frozenset[Release]:
 
 
 @lru_cache(maxsize=64)
-def both(one: frozenset[Release], other: frozenset[Release]) -> frozenset[Release]:
+def both(first: frozenset[Release], second: frozenset[Release]) -> frozenset[Release]:
     """Return the releases that are in both sets. The cache shares one set between sessions."""
-    return one & other
+    return first & second
 
 
 @lru_cache(maxsize=64)

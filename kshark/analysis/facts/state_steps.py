@@ -20,7 +20,7 @@ from kshark.model import Message
 
 _NAMES: Final[dict[int, str]] = {code: code.name for code in ErrorCode}
 #: Fields of a request, and of a Read's answer, that a step's story contains.
-_TOLD: Final = ("state_epoch", "leader_epoch", "start_offset")
+_STORY_FIELDS: Final = ("state_epoch", "leader_epoch", "start_offset")
 
 
 class StateReply(StrEnum):
@@ -107,8 +107,10 @@ class StateStep(Struct, eq=False):
     @property
     def numbers(self) -> str:
         """Return `state epoch 2, leader epoch 0 and start offset 100`."""
-        told = [f"{name.replace('_', ' ')} {value}" for name in _TOLD if (value := getattr(self, name)) is not None]
-        return " and ".join(part for part in (", ".join(told[:-1]), *told[-1:]) if part)
+        parts = [
+            f"{name.replace('_', ' ')} {value}" for name in _STORY_FIELDS if (value := getattr(self, name)) is not None
+        ]
+        return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
     @property
     def story(self) -> str:
@@ -160,10 +162,10 @@ def state_steps(request: Message, response: Message | None, connection: Connecti
     return steps
 
 
-def _read(call: Call, partition: Partition, told: Any, error: int | None) -> StateStep:
+def _read(call: Call, partition: Partition, body: Any, error: int | None) -> StateStep:
     """Read a partition's fields. Some bodies or versions lack some of them."""
-    state_epoch, leader_epoch = getattr(told, "state_epoch", None), getattr(told, "leader_epoch", None)
-    start_offset, complete_count = getattr(told, "start_offset", None), getattr(told, "delivery_complete_count", None)
+    state_epoch, leader_epoch = getattr(body, "state_epoch", None), getattr(body, "leader_epoch", None)
+    start_offset, complete_count = getattr(body, "start_offset", None), getattr(body, "delivery_complete_count", None)
     return StateStep(
         call,
         partition,
@@ -172,7 +174,7 @@ def _read(call: Call, partition: Partition, told: Any, error: int | None) -> Sta
         None if leader_epoch is UNSET else leader_epoch,
         None if start_offset is UNSET else start_offset,
         None if complete_count is UNSET else complete_count,
-        [*map(_state_batch, map(_in_batch, batches))] if (batches := getattr(told, "state_batches", None)) else (),
+        [*map(_state_batch, map(_in_batch, batches))] if (batches := getattr(body, "state_batches", None)) else (),
     )
 
 

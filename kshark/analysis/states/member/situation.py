@@ -50,13 +50,13 @@ class MemberSituation:
         self.met = None if member.states is None else tuple(_with_ends(member.states, expires=late))
         self.doubt = member.doubt if self.met is None else None
         ways = [
-            (one, how, after)
-            for one in self.met or ()
-            for how in relations(beat.epoch, one)
-            if (after := states_after(beat, one, how))
+            (state, relation, after)
+            for state in self.met or ()
+            for relation in relations(beat.epoch, state)
+            if (after := states_after(beat, state, relation))
         ]
-        self.agreeing = tuple(dict.fromkeys(one for one, _, _ in ways))
-        self.relations: frozenset[Relation] = frozenset(how for _, how, _ in ways)
+        self.agreeing = tuple(dict.fromkeys(state for state, _, _ in ways))
+        self.relations: frozenset[Relation] = frozenset(relation for _, relation, _ in ways)
         self.after = tuple(dict.fromkeys(state for _, _, after in ways for state in after))
 
     def last_acquisition(self, partition: Partition) -> Acquisition | None:
@@ -87,7 +87,9 @@ class MemberSituation:
     def gone(self) -> str | None:
         """Why the coordinator does not have the member: `left`, `expired`; None if this is unknown."""
         causes = {state.gone for state in self.agreeing if state.epoch == ABSENT}
-        return causes.pop() or None if len(causes) == 1 and all(one.epoch == ABSENT for one in self.agreeing) else None
+        return (
+            causes.pop() or None if len(causes) == 1 and all(state.epoch == ABSENT for state in self.agreeing) else None
+        )
 
     @property
     def was_down(self) -> bool:
@@ -109,18 +111,18 @@ def _with_ends(states: tuple[MemberState, ...], *, expires: bool) -> tuple[Membe
     return (*states, MemberState(ABSENT, None, "expired")) if expires and present else states
 
 
-def conclude(now: MemberSituation) -> None:
+def conclude(situation: MemberSituation) -> None:
     """Compute the states that are possible after the heartbeat, and add it to the member's past."""
-    member, beat = now.member, now.step
+    member, beat = situation.member, situation.step
     proved = proved_alone(beat)
     if beat.any_doubt is not None:
         member.lose_sight(beat.any_doubt)
-    elif now.after:
-        member.states = now.after
-        if len(now.after) > _STATES:
+    elif situation.after:
+        member.states = situation.after
+        if len(situation.after) > _STATES:
             member.lose_sight("unanswered")
     elif proved is not None:
         member.states = (proved,)
-    elif now.met is not None or beat.reply is FENCED:
+    elif situation.met is not None or beat.reply is FENCED:
         member.lose_sight("hidden_traffic")
     member.remember(beat)

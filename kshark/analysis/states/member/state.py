@@ -108,8 +108,8 @@ class Member:
         """Note the partitions that a share request lists."""
         if self.listed is not None:
             listed = self.listed if isinstance(self.listed, set) else set()
-            for one in step.listed:
-                listed.add(one.partition)
+            for entry in step.listed:
+                listed.add(entry.partition)
             self.listed = None if step.doubt is not None or len(listed) > limits.SESSION_PARTITIONS else listed
 
     def hears(self, step: Step) -> None:
@@ -176,12 +176,12 @@ class Member:
 
     def assignment_at(self, packet: int) -> Assignment | None:
         """Return the last assignment before that packet."""
-        return next((one for one in reversed(self.assignments) if one.packet <= packet), None)
+        return next((assignment for assignment in reversed(self.assignments) if assignment.packet <= packet), None)
 
     def is_assigned(self, partition: Partition, packet: int) -> bool | None:
         """True if the partition was assigned to the member at that packet; None if this is unknown."""
-        told = self.assignment_at(packet)
-        return None if told is None or told.partitions is None else partition in told.partitions
+        assignment = self.assignment_at(packet)
+        return None if assignment is None or assignment.partitions is None else partition in assignment.partitions
 
     def lacks(self, partitions: AbstractSet[Partition] | None) -> bool:
         """True if the last assignment is known and lacks some of these partitions."""
@@ -193,15 +193,15 @@ class Member:
         since = self.complete_since
         if since is None or packet < since:
             return False
-        told = [one for one in self.assignments if one.packet >= since]
-        return len(told) < _ASSIGNMENTS and all(
-            one.partitions is not None and partition not in one.partitions for one in told
+        assignments = [assignment for assignment in self.assignments if assignment.packet >= since]
+        return len(assignments) < _ASSIGNMENTS and all(
+            assignment.partitions is not None and partition not in assignment.partitions for assignment in assignments
         )
 
 
-def may_have_crossed(said_ns: int, step: Step) -> bool:
+def may_have_crossed(answered_ns: int, step: Step) -> bool:
     """True if the member may have sent a request before the coordinator's message of that time reached it."""
-    return step.time_ns < said_ns + _ON_ITS_WAY_NS
+    return step.time_ns < answered_ns + _ON_ITS_WAY_NS
 
 
 class NotAssigned(NamedTuple):
@@ -217,18 +217,18 @@ class NotAssigned(NamedTuple):
 
     def holds(self) -> bool | None:
         """None until a later heartbeat is seen."""
-        told = self.member.assignment_at(self.packet)
-        if told is None or told.partitions is None or self.partition in told.partitions:
+        assignment = self.member.assignment_at(self.packet)
+        if assignment is None or assignment.partitions is None or self.partition in assignment.partitions:
             return False
-        if told.confirmed > self.packet:
-            broker = None if told.on is None else told.on.broker
+        if assignment.confirmed > self.packet:
+            broker = None if assignment.on is None else assignment.on.broker
             return (
-                told.on is None
+                assignment.on is None
                 or broker is None
-                or broker.missing_between((told.on.host,), told.packet, told.confirmed) is None
+                or broker.missing_between((assignment.on.host,), assignment.packet, assignment.confirmed) is None
             )
         return (
-            None if told is self.member.assignments[-1] else False
+            None if assignment is self.member.assignments[-1] else False
         )  # a member that joined again may have had more partitions before
 
 
@@ -273,15 +273,15 @@ class Members:
 
     def of(self, broker: Broker | None, group_id: str | None, member_id: str | None) -> Member:
         key = 0 if broker is None else broker.cluster, group_id, member_id
-        found = self._members.get(key)
-        if found is None:
-            found = self._members[key] = Member()
+        member = self._members.get(key)
+        if member is None:
+            member = self._members[key] = Member()
             if len(self._members) > limits.SESSIONS:
                 self._members.popitem(last=False)
                 self.forgetful = True
         else:
             self._members.move_to_end(key)
-        return found
+        return member
 
     def get(self, broker: Broker | None, group_id: str | None, member_id: str | None) -> Member | None:
         return self._members.get((0 if broker is None else broker.cluster, group_id, member_id))

@@ -43,7 +43,7 @@ _ON_THE_WAY: Final[dict[OperationKind, int]] = {
     "delete_group": DELETE_SHARE_GROUP_STATE,
 }
 #: Operations whose success shows that the group is a share group.
-_KNOWN_BY: Final = frozenset[OperationKind]({"list", "describe", "alter_offsets", "delete_offsets"})
+_PROVES_SHARE_GROUP: Final = frozenset[OperationKind]({"list", "describe", "alter_offsets", "delete_offsets"})
 _STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
 #: APIs whose bodies this stage reads.
 ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
@@ -67,15 +67,15 @@ class _Sight:
 class _Asked:
     """A request to a share coordinator for one share partition; `is_used`: it is part of an operation."""
 
-    told: StateRequest
+    request: StateRequest
     time_ns: int
     sight: _Sight
-    taken: bool = False
+    is_used: bool = False
 
     def fits(self, operation: Operation) -> bool:
         """True if it lies between the client's request and its answer."""
         since, until = operation.time_ns - _APART_NS, operation.time_ns + (operation.latency_ns or 0) + _APART_NS
-        return not self.taken and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
+        return not self.is_used and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
 
 
 @dataclass(slots=True)
@@ -96,8 +96,8 @@ class _SharePartition:
             return True
         return (
             made is not None
-            and made.told.error_code == 0
-            and (deleted is None or deleted.told.packet < made.told.packet)
+            and made.request.error_code == 0
+            and (deleted is None or deleted.request.packet < made.request.packet)
         )
 
 
@@ -197,7 +197,7 @@ class Administration:
             if (
                 asked.subscribed_topic_names
                 and group.joined is None
-                and not any(one.assigned for one in group.partitions.values())
+                and not any(partition.assigned for partition in group.partitions.values())
             ):
                 group.joined = operation_of(event, "assign", group_id, 0)
         if group.joined is not None:
@@ -207,10 +207,10 @@ class Administration:
         for key in (
             sorted(partitions_of(answer.assignment.topic_partitions or ())) if answer.assignment is not None else ()
         ):
-            one = self._in(group, key)
-            if not one.assigned:
-                one.assigned = True
-                rows.append(_initialized(key, one, error=0))
+            partition = self._in(group, key)
+            if not partition.assigned:
+                partition.assigned = True
+                rows.append(_initialized(key, partition, error=0))
         if rows:
             group.joined, group.heard = None, []
             operation = operation_of(event, "assign", group_id, 0, rows)
@@ -226,26 +226,34 @@ class Administration:
         assert isinstance(request.api_key, int)
         results = getattr(answer, "results", None) or ()
         errors = {
-            (topic.topic_id, one.partition): one.error_code for topic in results for one in topic.partitions or ()
+            (topic.topic_id, asked_partition.partition): asked_partition.error_code
+            for topic in results
+            for asked_partition in topic.partitions or ()
         }
         group = self._of(asked.group_id)
         for topic in asked.topics or ():
-            for one in topic.partitions or ():
-                key, packet = (topic.topic_id, one.partition), None if response is None else response.packet
-                told = StateRequest(str(request.api), request.packet, packet, event.flow.broker, errors.get(key))
+            for asked_partition in topic.partitions or ():
+                key, packet = (topic.topic_id, asked_partition.partition), None if response is None else response.packet
+                state_request = StateRequest(
+                    str(request.api), request.packet, packet, event.flow.broker, errors.get(key)
+                )
                 last = self._in(group, key).asked
-                if request.api_key not in last or last[request.api_key].told.packet < told.packet:
-                    last[request.api_key] = _Asked(told, request.time_ns, sight)
+                if request.api_key not in last or last[request.api_key].request.packet < state_request.packet:
+                    last[request.api_key] = _Asked(state_request, request.time_ns, sight)
         for operation, lacking in self._late:
             if operation.group_id == asked.group_id:
-                lacking[:] = [(row, sights) for row, sights in lacking if not _found(group, operation, row)]
+                lacking[:] = [(row, sights) for row, sights in lacking if not _find_request(group, operation, row)]
 
     # -- administrators
 
     def _answered(self, operation: Operation) -> Iterator[Operation]:
         """Yield the operation if it is over. Called for answered and unanswered requests."""
         kind, is_done = operation.operation, operation.outcome == "done"
-        group = self._of(operation.group_id) if is_done and kind in _KNOWN_BY else self._groups.get(operation.group_id)
+        group = (
+            self._of(operation.group_id)
+            if is_done and kind in _PROVES_SHARE_GROUP
+            else self._groups.get(operation.group_id)
+        )
         if group is None:
             if kind != "delete_group":  # a group of unknown type
                 yield operation
@@ -270,11 +278,11 @@ class Administration:
         return group
 
     def _in(self, group: _Group, partition: Partition) -> _SharePartition:
-        found = group.partitions.get(partition)
-        if found is None:
-            found = group.partitions[partition] = _SharePartition()
+        share_partition = group.partitions.get(partition)
+        if share_partition is None:
+            share_partition = group.partitions[partition] = _SharePartition()
             self._count += 1
-        return found
+        return share_partition
 
     def _forget(self) -> None:
         while len(self._groups) > 1 and max(len(self._groups), self._count) > limits.SHARE_PARTITIONS:
@@ -291,12 +299,12 @@ def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationParti
     """
     if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
         operation.partitions = [*_spread(group, operation)]
-    operation.in_sight = any(one.asked for one in group.partitions.values())
+    operation.in_sight = any(partition.asked for partition in group.partitions.values())
     for row in operation.partitions:
-        if row.error_code or row.lacking or _found(group, operation, row):
+        if row.error_code or row.lacking or _find_request(group, operation, row):
             continue
-        one = group.partitions.get(_key(row))
-        sights = [] if one is None else [asked.sight for asked in one.asked.values()]
+        partition = group.partitions.get(_key(row))
+        sights = [] if partition is None else [asked.sight for asked in partition.asked.values()]
         operation.in_sight = operation.in_sight and bool(sights)
         if sights and operation.operation != "describe_offsets":
             yield row, sights
@@ -306,22 +314,22 @@ def _spread(group: _Group, operation: Operation) -> Iterator[OperationPartition]
     """Yield the share partitions of a deletion, which names topics or a group."""
     topics = {row.topic_id: row for row in operation.partitions}
     whole = OperationPartition(None, None, None, error_code=operation.error_code)
-    for (topic_id, partition), one in sorted(group.partitions.items()):
+    for (topic_id, partition), share_partition in sorted(group.partitions.items()):
         row = topics.get(topic_id) if topics else whole
-        if row is not None and one.is_deleted_by(operation):
-            one.assigned = False
+        if row is not None and share_partition.is_deleted_by(operation):
+            share_partition.assigned = False
             yield OperationPartition(topic_id, row.topic, partition, error_code=row.error_code)
     spread = {topic_id for topic_id, _ in group.partitions}
     yield from (row for topic_id, row in topics.items() if topic_id not in spread)
 
 
-def _found(group: _Group, operation: Operation, row: OperationPartition) -> bool:
+def _find_request(group: _Group, operation: Operation, row: OperationPartition) -> bool:
     """True if a share coordinator was asked for that partition of the operation."""
-    one = group.partitions.get(_key(row))
-    asked = None if one is None else one.asked.get(_ON_THE_WAY[operation.operation])
+    partition = group.partitions.get(_key(row))
+    asked = None if partition is None else partition.asked.get(_ON_THE_WAY[operation.operation])
     if asked is None or not asked.fits(operation):
         return False
-    row.share_coordinator, asked.taken = asked.told, True
+    row.share_coordinator, asked.is_used = asked.request, True
     return True
 
 
@@ -329,11 +337,11 @@ def _key(row: OperationPartition) -> Partition:
     return row.topic_id or "", -1 if row.partition is None else row.partition
 
 
-def _initialized(key: Partition, one: _SharePartition, error: int | None = None) -> OperationPartition:
+def _initialized(key: Partition, partition: _SharePartition, error: int | None = None) -> OperationPartition:
     """Return a partition with its initialize request, unless another operation has this request."""
-    row, made = OperationPartition(key[0], None, key[1], error_code=error), one.initialized
-    if made is not None and not made.taken:
-        row.share_coordinator, made.taken = made.told, True
+    row, made = OperationPartition(key[0], None, key[1], error_code=error), partition.initialized
+    if made is not None and not made.is_used:
+        row.share_coordinator, made.is_used = made.request, True
     return row
 
 
@@ -342,7 +350,11 @@ def _concluded(late: _Late) -> Operation:
     operation, lacking = late
     if operation.outcome == "done" and operation.operation != "describe_offsets":
         asked = ((row, row.share_coordinator) for row in operation.partitions)
-        _lack(operation, "not_accepted", (row for row, told in asked if told is not None and told.error_code))
+        _lack(
+            operation,
+            "not_accepted",
+            (row for row, state_request in asked if state_request is not None and state_request.error_code),
+        )
         _lack(
             operation, "not_asked", (row for row, sights in lacking if any(sight.shows(operation) for sight in sights))
         )
@@ -358,10 +370,15 @@ def _unassigned(group: _Group) -> Operation | None:
     if operation is None or any(sight.holes.between(operation.packet, sight.last) for sight in group.heard):
         return None
     if group.beat <= max(
-        [operation.packet, *(made.told.packet for one in group.partitions.values() if (made := one.initialized))]
+        [
+            operation.packet,
+            *(made.request.packet for partition in group.partitions.values() if (made := partition.initialized)),
+        ]
     ):
         return None
-    operation.partitions = [_initialized(key, one) for key, one in sorted(group.partitions.items()) if one.asked]
+    operation.partitions = [
+        _initialized(key, partition) for key, partition in sorted(group.partitions.items()) if partition.asked
+    ]
     operation.in_sight = bool(operation.partitions)
     operation.outcome, operation.because = "unfinished", "not_assigned"
     _lack(operation, "not_assigned", operation.partitions)

@@ -60,7 +60,7 @@ def operation_of(
         exchange.flow.client,
         exchange.flow.broker,
         outcome,
-        error or next((one.error_code for one in rows if one.error_code), error),
+        error or next((row.error_code for row in rows if row.error_code), error),
         because,
         None,
         rows,
@@ -76,11 +76,11 @@ def _outcome(
         return "unknown", None
     if error:
         return "refused", None
-    for one in rows:
-        one.lacking = one.error_code is None
-    if error is None or any(one.lacking for one in rows):
+    for row in rows:
+        row.lacking = row.error_code is None
+    if error is None or any(row.lacking for row in rows):
         return "unfinished", "not_told"
-    wrong = sum(one.error_code != 0 for one in rows)
+    wrong = sum(row.error_code != 0 for row in rows)
     return ("done" if not wrong else "refused" if wrong == len(rows) else "partly"), None
 
 
@@ -88,38 +88,42 @@ def _outcome(
 
 
 def _listed(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    for one in getattr(answer, "groups", None) or ():
-        if "share" in (one.protocol_type, getattr(one, "group_type", None)):
-            yield operation_of(exchange, "list", one.group_id, answer.error_code)
+    for group in getattr(answer, "groups", None) or ():
+        if "share" in (group.protocol_type, getattr(group, "group_type", None)):
+            yield operation_of(exchange, "list", group.group_id, answer.error_code)
 
 
 def _described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    errors = {one.group_id: one.error_code for one in getattr(answer, "groups", None) or ()}
+    errors = {group.group_id: group.error_code for group in getattr(answer, "groups", None) or ()}
     for group_id in asked.group_ids or ():
         yield operation_of(exchange, "describe", group_id, errors.get(group_id))
 
 
 def _offsets_described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    told = {one.group_id: one for one in getattr(answer, "groups", None) or ()}
+    answers = {group.group_id: group for group in getattr(answer, "groups", None) or ()}
     for group in asked.groups or ():
-        said = told.get(group.group_id)
-        rows = _rows(group.topics, lambda one: (one, None))
-        for topic in said.topics or () if said is not None else ():
-            for one in topic.partitions or ():
-                rows[topic.topic_name, one.partition_index] = OperationPartition(
-                    topic.topic_id, topic.topic_name, one.partition_index, one.start_offset, one.error_code
+        answered = answers.get(group.group_id)
+        rows = _rows(group.topics, lambda number: (number, None))
+        for topic in answered.topics or () if answered is not None else ():
+            for partition in topic.partitions or ():
+                rows[topic.topic_name, partition.partition_index] = OperationPartition(
+                    topic.topic_id,
+                    topic.topic_name,
+                    partition.partition_index,
+                    partition.start_offset,
+                    partition.error_code,
                 )
-        error = None if said is None else said.error_code
+        error = None if answered is None else answered.error_code
         yield operation_of(exchange, "describe_offsets", group.group_id, error, rows.values())
 
 
 def _offsets_altered(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    rows = _rows(asked.topics, lambda one: (one.partition_index, one.start_offset))
+    rows = _rows(asked.topics, lambda partition: (partition.partition_index, partition.start_offset))
     for topic in getattr(answer, "responses", None) or ():
-        for one in topic.partitions or ():
-            row = rows.get((topic.topic_name, one.partition_index))
+        for partition in topic.partitions or ():
+            row = rows.get((topic.topic_name, partition.partition_index))
             if row is not None:
-                row.topic_id, row.error_code = topic.topic_id, one.error_code
+                row.topic_id, row.error_code = topic.topic_id, partition.error_code
     yield operation_of(exchange, "alter_offsets", asked.group_id, getattr(answer, "error_code", None), rows.values())
 
 
@@ -133,15 +137,15 @@ def _offsets_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Op
 
 
 def _group_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    errors = {one.group_id: one.error_code for one in getattr(answer, "results", None) or ()}
+    errors = {result.group_id: result.error_code for result in getattr(answer, "results", None) or ()}
     for group_id in asked.groups_names or ():
         yield operation_of(exchange, "delete_group", group_id, errors.get(group_id))
 
 
 def _rows(topics: Any, read: Callable[[Any], tuple[int, int | None]]) -> dict[tuple[str, int], OperationPartition]:
     """Return the partitions of a request; `read` returns the number and start offset of a partition."""
-    numbers = ((topic.topic_name, *read(one)) for topic in topics or () for one in topic.partitions or ())
-    return {(name, partition): OperationPartition(None, name, partition, start) for name, partition, start in numbers}
+    numbers = ((topic.topic_name, *read(partition)) for topic in topics or () for partition in topic.partitions or ())
+    return {(name, number): OperationPartition(None, name, number, start) for name, number, start in numbers}
 
 
 ADMIN_REQUESTS: Final[Mapping[int, Callable[[Exchange, Any, Any], Iterator[Operation]]]] = {

@@ -22,13 +22,13 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
       offsets first. If members outside the capture fetched from the partition, offsets would be missing here.
     """
     pieces: list[Piece] = []
-    found, waiting, looked = [], [], -1
-    for one in sorted(partition.last_attempts.ranges, key=itemgetter(0)):
-        if _still_waits(partition, one, first, since_ns):
-            waiting.append(one)
+    certain, waiting, looked = [], [], -1
+    for attempt in sorted(partition.last_attempts.ranges, key=itemgetter(0)):
+        if _still_waits(partition, attempt, first, since_ns):
+            waiting.append(attempt)
         else:
-            pieces += partition.over(max(one.first, looked + 1), one.last, since_ns, since_ns)
-            looked = max(looked, one.last)
+            pieces += partition.over(max(attempt.first, looked + 1), attempt.last, since_ns, since_ns)
+            looked = max(looked, attempt.last)
     for piece in pieces:
         archived = [record for record in piece.value if _is_given_up(record, partition.highest)]
         if not archived or any(record.stage is ACQUIRED for record in piece.value):
@@ -36,21 +36,23 @@ def given_up(partition: SharePartition, first: int, since_ns: int) -> list[Piece
         is_done = partition.start is not None and piece.last < partition.start
         free_ns = _free_since_ns(archived[0])
         if is_done or len(archived) == len(piece.value):
-            found.append(piece._replace(value=tuple(archived)))
+            certain.append(piece._replace(value=tuple(archived)))
         elif piece.last >= first or free_ns >= since_ns:
             waiting.append(_looked_at(partition, piece, free_ns))
         elif partition.records.is_gapless():
-            found.append(piece._replace(value=tuple(archived)))
+            certain.append(piece._replace(value=tuple(archived)))
     if looked >= 0:
         partition.last_attempts.keep(sorted(waiting, key=itemgetter(0)))
-    return found
+    return certain
 
 
-def _still_waits(partition: SharePartition, one: LastAttempt, first: int, since_ns: int) -> bool:
+def _still_waits(partition: SharePartition, attempt: LastAttempt, first: int, since_ns: int) -> bool:
     """True if nothing changed since the last check."""
-    if one.may is None or (partition.start is not None and one.last < partition.start):
+    if attempt.may is None or (partition.start is not None and attempt.last < partition.start):
         return False
-    return (one.last >= first or one.free_ns >= since_ns) and partition.records.is_whole(one.first, one.last, one.may)
+    return (attempt.last >= first or attempt.free_ns >= since_ns) and partition.records.is_whole(
+        attempt.first, attempt.last, attempt.may
+    )
 
 
 def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> LastAttempt:

@@ -28,28 +28,30 @@ class LockTimes:
         It is the last one of the partition, or else of another partition in its cluster.
 
         """
-        mine = partition.locked
-        if lock_ns is None or (mine is not None and mine.lock_ns == lock_ns):
+        own = partition.locked
+        if lock_ns is None or (own is not None and own.lock_ns == lock_ns):
             return None
-        if mine is not None:
-            return mine
+        if own is not None:
+            return own
         cluster = partition.leader.cluster
-        others = (one for lasts_ns, found in self._partitions.items() if lasts_ns != lock_ns for one in found)
-        return next((one.locked for one in others if one.leader.cluster == cluster), None)
+        others = (
+            other for lasts_ns, partitions in self._partitions.items() if lasts_ns != lock_ns for other in partitions
+        )
+        return next((other.locked for other in others if other.leader.cluster == cluster), None)
 
     def acquired(self, partition: SharePartition, before: Locked | None) -> None:
         """Note that the lock duration of the partition changed."""
-        now = partition.locked
-        if now is not None and now is not before:
+        last = partition.locked
+        if last is not None and last is not before:
             self.drop(partition, before)
-            self._partitions.setdefault(now.lock_ns, {})[partition] = None
+            self._partitions.setdefault(last.lock_ns, {})[partition] = None
 
     def drop(self, partition: SharePartition, last: Locked | None) -> None:
         """Remove the partition."""
         if last is not None:
-            found = self._partitions[last.lock_ns]
-            del found[partition]
-            if not found:
+            partitions = self._partitions[last.lock_ns]
+            del partitions[partition]
+            if not partitions:
                 del self._partitions[last.lock_ns]
 
 
@@ -72,11 +74,17 @@ class WidePartitions:
 
     def starving(self, step: Step, session: SessionState) -> Iterator[Starving]:
         """Yield the situations of a fetch without records that could have received some."""
-        mine, answer = session.in_flight.partitions, step.answer
-        if not mine or answer is None or answer.throttled or step.reply is not ACCEPTED or step.is_renewal:
+        session_partitions, answer = session.in_flight.partitions, step.answer
+        if (
+            not session_partitions
+            or answer is None
+            or answer.throttled
+            or step.reply is not ACCEPTED
+            or step.is_renewal
+        ):
             return
         for partition in [*self.groups[step.group_id].values()]:
-            if partition.partition not in mine or partition.leader is not session.broker:
+            if partition.partition not in session_partitions or partition.leader is not session.broker:
                 continue
             partition.meets(step, session.broker)
             first_left = partition.window.first_left(partition.records)

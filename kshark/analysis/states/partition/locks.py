@@ -55,11 +55,11 @@ class GroupLocks:
         those in which a lock of any member has expired by that time.
         """
         held = self._of.get((member_id, leader), {})
-        fewer, more = (over, held) if len(over) < len(held) else (held, over)
-        found = {partition: held[partition] for partition in fewer if partition in more}
-        found |= self._news.get((member_id, leader), {})
-        found |= self._out(now_ns)
-        return sorted(found, key=found.__getitem__)
+        smaller, larger = (over, held) if len(over) < len(held) else (held, over)
+        numbers = {partition: held[partition] for partition in smaller if partition in larger}
+        numbers |= self._news.get((member_id, leader), {})
+        numbers |= self._out(now_ns)
+        return sorted(numbers, key=numbers.__getitem__)
 
     def _out(self, now_ns: int) -> dict[Partition, int]:
         due, expired, checked = self._due, {}, []
@@ -136,12 +136,12 @@ class Locks:
 
     def _list(self, entry: _Entry) -> None:
         member_id = entry[4].step.member_id
-        mine = self._members.get(member_id)
-        if mine is None:
-            mine = self._members[member_id] = []
-        if not mine or mine[-1][1] <= self._old.get(member_id, 0):
+        entries = self._members.get(member_id)
+        if entries is None:
+            entries = self._members[member_id] = []
+        if not entries or entries[-1][1] <= self._old.get(member_id, 0):
             self._group.join(member_id, self)
-        mine.append(entry)
+        entries.append(entry)
         self._listed += 1
 
     def trim(self, records: OffsetRanges[May], count: int) -> None:
@@ -151,7 +151,7 @@ class Locks:
         """
         entries = self._entries
         if len(entries) > 2 * count + _STALE:
-            live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
+            live = {id(record.hold) for piece in records for record in piece.value if record.stage is ACQUIRED}
             self._entries = entries = [entry for entry in entries if id(entry[4]) in live]
             heapify(entries)
             self.first_ns = entries[0][0] if entries else _NEVER
@@ -168,32 +168,32 @@ class Locks:
         Return their first and last offset and acquisition, if some of the records may still be locked.
         """
         entries = self._entries
-        found: list[tuple[int, int, Hold]] = []
+        expired: list[tuple[int, int, Hold]] = []
         while entries and entries[0][0] < now_ns:
             *_, first, last, hold = heappop(entries)
             if hold.left > 0:
-                found.append((first, last, hold))
+                expired.append((first, last, hold))
                 hold.left = 0
         self.first_ns = entries[0][0] if entries else _NEVER
-        return found
+        return expired
 
     def of(self, member_id: str | None, *, new: bool = False) -> list[tuple[int, int]]:
         """Return first and last offsets, in order, of the member's locks, including stale ones.
 
         `new`: only the locks added since the last call.
         """
-        mine = self._members.get(member_id)
-        if mine is None:
+        entries = self._members.get(member_id)
+        if entries is None:
             return []
-        at = bisect_right(mine, self._old.get(member_id, 0), key=_number) if new else 0
-        found = [entry for entry in mine[at:] if entry[4].left > 0]
-        self._listed -= len(mine) - at - len(found)
-        mine[at:] = found
+        at = bisect_right(entries, self._old.get(member_id, 0), key=_number) if new else 0
+        live = [entry for entry in entries[at:] if entry[4].left > 0]
+        self._listed -= len(entries) - at - len(live)
+        entries[at:] = live
         self._old[member_id] = self._number
-        self._group.leave((member_id,), self, old=len(mine) > 0)
-        if not mine:
+        self._group.leave((member_id,), self, old=len(entries) > 0)
+        if not entries:
             del self._members[member_id], self._old[member_id]
-        return sorted({entry[2:4] for entry in found})
+        return sorted({entry[2:4] for entry in live})
 
     def clear(self, until_ns: int = 0) -> None:
         """Remove all locks. Unseen locks may last until `until_ns`."""

@@ -52,15 +52,15 @@ def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None
 
 def are_compacted(lacks: Lacks | None) -> bool:
     """True if compaction has removed some records. Otherwise the offsets of a log have no gaps."""
-    return any(one.kind in (MISSING, HOLED) for one in lacks or ())
+    return any(lack.kind in (MISSING, HOLED) for lack in lacks or ())
 
 
 def between(lacks: Lacks, first: int, last: int) -> list[Lack]:
     """Return the missing offsets between two offsets, cut at these offsets."""
     return [
-        Lack(max(one.first, first), min(one.last, last), one.kind)
-        for one in lacks
-        if one.first <= last and one.last >= first
+        Lack(max(lack.first, first), min(lack.last, last), lack.kind)
+        for lack in lacks
+        if lack.first <= last and lack.last >= first
     ]
 
 

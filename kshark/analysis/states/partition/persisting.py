@@ -63,43 +63,43 @@ class Persistence:
         if is_awaited:
             self.writes.append((write, stored))
         if self._unstored:
-            for one in self._unstored:
-                one.meets(write, stored)
-            self._unstored = deque((one for one in self._unstored if len(one.left) > 0), _UNSTORED)
+            for persisting in self._unstored:
+                persisting.meets(write, stored)
+            self._unstored = deque((persisting for persisting in self._unstored if len(persisting.left) > 0), _UNSTORED)
 
     def rest(self) -> None:
         self.writes.clear()
 
     def since(self, step: Step) -> Iterator[Stored]:
         """Yield the batches that were written after the request, while acknowledgements waited for their answer."""
-        return (one for write, stored in self.writes if write.packet >= step.packet for one in stored)
+        return (batch for write, stored in self.writes if write.packet >= step.packet for batch in stored)
 
     def is_as_acknowledged(self, step: Step, runs: Sequence[Run]) -> bool:
         """True if one Write after the request stores all its acknowledgements, and no Write took long.
 
         No rule needs it then.
         """
-        found = False
+        is_stored = False
         for write, stored in self.writes:
             if write.packet < step.packet:
                 continue
             if write.call.end_ns - write.call.time_ns >= HALF * SLOW_NS:
                 return False
-            found = found or _says(stored, runs)
-        self._orderly += found
-        return found
+            is_stored = is_stored or _stores(stored, runs)
+        self._orderly += is_stored
+        return is_stored
 
     def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, accepted: bool) -> Persisting:
         """Compare answered acknowledgements with the Writes before the answer. `accepted`: all must be stored."""
         some_forgotten = len(self.writes) == _WRITES and self.writes[0][0].packet > step.packet
-        found = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
+        persisting = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
         for write, stored in self.writes:
-            found.meets(write, stored)
-        if accepted and found.changes:
-            if len(found.left) > 0 and found.is_due:
-                self._unstored.append(found)
-            self._orderly = 0 if len(found.left) > 0 else self._orderly + 1
-        return found
+            persisting.meets(write, stored)
+        if accepted and persisting.changes:
+            if len(persisting.left) > 0 and persisting.is_due:
+                self._unstored.append(persisting)
+            self._orderly = 0 if len(persisting.left) > 0 else self._orderly + 1
+        return persisting
 
 
 class Persisting:
@@ -140,12 +140,12 @@ class Persisting:
             self.later = self.later or write
         if self.later is None:
             self.writes += [
-                (write, one)
-                for one, is_concerned in zip(stored, concern(stored, self.runs), strict=True)
+                (write, batch)
+                for batch, is_concerned in zip(stored, concern(stored, self.runs), strict=True)
                 if is_concerned
             ]
-        for one in stored:
-            self.left.drop(one.first, one.last)
+        for batch in stored:
+            self.left.drop(batch.first, batch.last)
         if write.start_offset is not None:
             self.left.drop(0, write.start_offset - 1)
 
@@ -170,7 +170,7 @@ def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]
     return concerned
 
 
-def _says(stored: Iterable[Stored], runs: Sequence[Run]) -> bool:
+def _stores(stored: Iterable[Stored], runs: Sequence[Run]) -> bool:
     """True if batches store the acknowledgements; both are in the order of their offsets."""
     if not runs:
         return False

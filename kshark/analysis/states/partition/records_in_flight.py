@@ -143,19 +143,22 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
     if len(may) == 1 and not may[0].may_run_out(until_ns):
         return piece
     if len(may) > 1:
-        may = tuple([one for one in may if one.stage is not ARCHIVED or not _lives_on(one, most)]) or may
-    told: list[Record] = []
-    for one in may:
-        if not one.may_run_out(until_ns):
-            told.append(one)
+        may = (
+            tuple([record for record in may if record.stage is not ARCHIVED or not _is_not_archived(record, most)])
+            or may
+        )
+    states: list[Record] = []
+    for record in may:
+        if not record.may_run_out(until_ns):
+            states.append(record)
             continue
-        if one.hold is None or since_ns <= one.hold.late_ns:
-            told.append(one)
-        told += one.given_back("lock_timeout", None, most)
-    return Ranged(piece.first, piece.last, tuple(told))
+        if record.hold is None or since_ns <= record.hold.late_ns:
+            states.append(record)
+        states += record.given_back("lock_timeout", None, most)
+    return Ranged(piece.first, piece.last, tuple(states))
 
 
-def _lives_on(record: Record, most: int) -> bool:
+def _is_not_archived(record: Record, most: int) -> bool:
     """True if the record was not archived, because other records were delivered more often."""
     return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < most
 
@@ -168,7 +171,7 @@ def came_later(may: May, step: Step, count: int) -> bool:
     hold = may[0].hold
     if hold is None or hold.step.end < step.packet:
         return False
-    return all(one.hold is hold and one.count is not None and one.count > count for one in may)
+    return all(record.hold is hold and record.count is not None and record.count > count for record in may)
 
 
 def insert_before(may: May, before: Hold) -> May:
@@ -195,7 +198,7 @@ class AcquiredRange(NamedTuple):
 
 def is_done(may: May) -> bool:
     """True if all possible states of the records are terminal."""
-    return TERMINAL.issuperset([one.stage for one in may])
+    return TERMINAL.issuperset([record.stage for record in may])
 
 
 class Run(NamedTuple):
@@ -247,8 +250,8 @@ def held_before(pieces: Sequence[Piece]) -> Hold | None:
     """Return the previous acquisition if it is the same for all records and its member did not release them."""
     hold = pieces[0].value[0].hold
     for piece in pieces:
-        for one in piece.value:
-            if one.hold is not hold or one.how == "released":
+        for record in piece.value:
+            if record.hold is not hold or record.how == "released":
                 return None
     if hold is None:
         return None
@@ -282,14 +285,18 @@ def settled(
     may concern acquisitions from before the leader read its state again.
     """
     agreeing = tuple(
-        [one for one in may if one.stage is stored.stage and (one.count is None or one.count == stored.deliveries)]
+        [
+            state
+            for state in may
+            if state.stage is stored.stage and (state.count is None or state.count == stored.deliveries)
+        ]
     )
     if len(agreeing) == len(may) or (not agreeing and is_done(may)):
         return may, None, None  # a broker that read the state again may still write its earlier state
     if agreeing:
-        told = agreeing[0].by is None or agreeing[0].how == "session_released"
-        return agreeing, agreeing[0].how if told else None, may[0].by
-    is_old = stored.stage is AVAILABLE and all(_is_later(one, stored) for one in may)
+        is_news = agreeing[0].by is None or agreeing[0].how == "session_released"
+        return agreeing, agreeing[0].how if is_news else None, may[0].by
+    is_old = stored.stage is AVAILABLE and all(_is_later(state, stored) for state in may)
     if is_old and agreed(releases, "release_uncounts") is False:
         return may, None, None  # no ended session took its delivery off the count: an earlier one was stored late
     held = may[0]
@@ -303,10 +310,10 @@ def settled(
     how = UNEXPLAINED  # another member acquired them, and the capture lacks that
     if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
         how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
-    now = Record(stored.stage, stored.deliveries, held.hold, None, how)
-    if is_late or is_old or any(one.by is not None and one.by.end_ns > sent_ns - TIMER_NS for one in may):
-        return (*may, now), None, None  # the stored state may be older than the possible states
-    return (now,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
+    record = Record(stored.stage, stored.deliveries, held.hold, None, how)
+    if is_late or is_old or any(state.by is not None and state.by.end_ns > sent_ns - TIMER_NS for state in may):
+        return (*may, record), None, None  # the stored state may be older than the possible states
+    return (record,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
 
 
 def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[Stored]) -> None:
@@ -314,12 +321,12 @@ def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[Stored]
 
     A record that was released after its last delivery, or rejected, may be on its way to a dead-letter queue.
     """
-    for one in stored:
-        for first, last, may in records.over(one.first, one.last) if one.stage is not ACKNOWLEDGED else ():
+    for batch in stored:
+        for first, last, may in records.over(batch.first, batch.last) if batch.stage is not ACKNOWLEDGED else ():
             held = may[0]
-            is_known = len(may) == 1 and held.stage in (one.stage, ACQUIRED, ACKNOWLEDGED)
-            if not is_known and all(record.by is step and record.count in (None, one.deliveries) for record in may):
-                records.put(first, last, (Record(one.stage, one.deliveries, held.hold, step, held.how),))
+            is_known = len(may) == 1 and held.stage in (batch.stage, ACQUIRED, ACKNOWLEDGED)
+            if not is_known and all(record.by is step and record.count in (None, batch.deliveries) for record in may):
+                records.put(first, last, (Record(batch.stage, batch.deliveries, held.hold, step, held.how),))
 
 
 def _is_later(record: Record, stored: Stored) -> bool:

@@ -165,7 +165,7 @@ class SharePartition:
 
     def over(self, first: int, last: int, since_ns: int, until_ns: int) -> list[Piece]:
         """Return the possible states of these offsets between two times."""
-        return [self.between(one, since_ns, until_ns) for one in self.records.over(first, last)]
+        return [self.between(piece, since_ns, until_ns) for piece in self.records.over(first, last)]
 
     def between(self, piece: Piece, since_ns: int, until_ns: int) -> Piece:
         """Return the possible states of a piece between two times."""
@@ -173,16 +173,10 @@ class SharePartition:
 
     # -- events
 
-    def acquire(self, step: Step, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:
+    def acquire(self, step: Step, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:  # noqa: C901 - hot loop
         """Note the records that an answer delivers."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
-            left = (
-                [one for one in self.earlier[0].over(0, self.reached) if not is_done(one.value)]
-                if self.earlier is not None
-                else []
-            )
-            first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
-            self._notify(answer.packet, answer.time_ns, "leader_changed", None, first, last)
+            self._note_new_leader(answer)
         self.earlier, self.last_delivery_packet = None, answer.packet
         records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
         if locks.first_ns < answer.time_ns:
@@ -216,6 +210,16 @@ class SharePartition:
         if count > self.room:
             self._forget(count)
 
+    def _note_new_leader(self, answer: Answer) -> None:
+        """Report a new leader, with the extent of the records in flight at the earlier one."""
+        left = (
+            [piece for piece in self.earlier[0].over(0, self.reached) if not is_done(piece.value)]
+            if self.earlier is not None
+            else []
+        )
+        first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
+        self._notify(answer.packet, answer.time_ns, "leader_changed", None, first, last)
+
     def miss(self, fetch: Step) -> None:
         """Note a fetch that may have acquired records without delivering them.
 
@@ -229,23 +233,23 @@ class SharePartition:
         """Note acknowledgements. They were accepted if `certain`, else they may have been."""
         if self.locks.first_ns < step.end_ns:
             self.time(step.end, step.end_ns)
-        taken: list[Run] = []
+        applied: list[Run] = []
         for run in runs:
             first, last, kind = run
             if kind not in AFTER:
                 continue
-            known_of, changed = self.records.change(first, last, partial(self._after, kind, step, certain))
-            if (certain and known_of <= last - first and self._fill(run, step)) or changed:
-                taken.append(run)
-        if not taken:
+            known_offsets, changed = self.records.change(first, last, partial(self._after, kind, step, certain))
+            if (certain and known_offsets <= last - first and self._fill(run, step)) or changed:
+                applied.append(run)
+        if not applied:
             return
-        if self.persistence.writes and not _GIVES_BACK.isdisjoint(run.type for run in taken):
+        if self.persistence.writes and not _GIVES_BACK.isdisjoint(run.type for run in applied):
             keep_stored(self.records, step, self.persistence.since(step))
         self._advance()
         if (count := len(self.records)) > self.room:
             self._forget(count)
         if certain and self._report is not None:
-            for run in taken:
+            for run in applied:
                 self._notify(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
     def _fill(self, run: Run, step: Step) -> bool:
@@ -262,37 +266,39 @@ class SharePartition:
     def _after(self, kind: int, step: Step, certain: bool, may: May, first: int, last: int) -> May:
         """Return the possible states of these records after an acknowledgement."""
         if certain and len(may) == 1 and kind in _ENDS:
-            (one,) = may
-            hold = one.hold
-            if one.stage is ACQUIRED and hold is not None and hold.is_of(step):  # usual
+            (record,) = may
+            hold = record.hold
+            if record.stage is ACQUIRED and hold is not None and hold.is_of(step):  # usual
                 hold.left -= last - first + 1
-                return (Record(AFTER[kind], one.count, hold, step, EVENT[kind]),)
+                return (Record(AFTER[kind], record.count, hold, step, EVENT[kind]),)
         becomes: list[Record] = []
-        for one in may:
-            hold = one.hold
-            if one.stage is not ACQUIRED or hold is None or not hold.is_of(step):
+        for record in may:
+            hold = record.hold
+            if record.stage is not ACQUIRED or hold is None or not hold.is_of(step):
                 if certain and hold is not None and hold.step.member_id == step.member_id:
-                    self.unreliable_until = (
-                        step.end
-                    )  # its member acknowledged them before their delivery was seen: packets are out of order
+                    # Its member acknowledged them before their delivery was seen: packets are out of order.
+                    self.unreliable_until = step.end
                 continue
-            if kind == RELEASE:
-                becomes += one.given_back(EVENT[RELEASE], step, self.highest)
-            else:
-                lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
-                becomes.append(Record(AFTER[kind], one.count, lock, step, EVENT[kind]))
-                if lock is not hold:
-                    self.locks.add(lock, first, last)
+            becomes += self._become(record, hold, kind, step, first, last)
             if certain and len(may) == 1:
                 hold.left -= last - first + 1
         if becomes:
             if kind == RELEASE:
                 self.last_attempts.give_back(first, last, becomes)
             return tuple(becomes) if certain else (*may, *becomes)
-        newer = any(one.by is not None and one.by.end > step.packet for one in may)
-        if newer or not certain or all(one.stage in TERMINAL for one in may):
+        newer = any(record.by is not None and record.by.end > step.packet for record in may)
+        if newer or not certain or all(record.stage in TERMINAL for record in may):
             return may
         return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
+
+    def _become(self, record: Record, hold: Hold, kind: int, step: Step, first: int, last: int) -> list[Record]:
+        """Return the possible states of acquired records after their member acknowledges them."""
+        if kind == RELEASE:
+            return record.given_back(EVENT[RELEASE], step, self.highest)
+        lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
+        if lock is not hold:
+            self.locks.add(lock, first, last)
+        return [Record(AFTER[kind], record.count, lock, step, EVENT[kind])]
 
     def let_go(
         self,
@@ -311,28 +317,30 @@ class SharePartition:
         unknown.
         """
         self.time(packet, time_ns)
-        for one in self._locked(member_id, new=not certain):
-            mine = [record for record in one.value if record.is_held_by(member_id)]
-            if not mine or (
+        for piece in self._locked(member_id, new=not certain):
+            own = [record for record in piece.value if record.is_held_by(member_id)]
+            if not own or (
                 not certain
-                and any(record.hold is mine[0].hold and record.how == "session_released" for record in one.value)
+                and any(record.hold is own[0].hold and record.how == "session_released" for record in piece.value)
             ):
                 continue
-            taken_back = None if uncounted and mine[0].may_run_out(time_ns) else uncounted
+            taken_back = None if uncounted and own[0].may_run_out(time_ns) else uncounted
             back = [
                 after
-                for record in mine
+                for record in own
                 for after in record.given_back("session_released", by, self.highest, uncounted=taken_back)
             ]
             others = [
-                record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"
+                record
+                for record in piece.value
+                if not record.is_held_by(member_id) and record.how != "session_released"
             ]
-            self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
-            self.last_attempts.give_back(one.first, one.last, back)
+            self.records.put(piece.first, piece.last, (*(others if certain else piece.value), *back))
+            self.last_attempts.give_back(piece.first, piece.last, back)
             if certain:
-                for hold in {record.hold for record in mine if record.hold is not None}:
-                    hold.left -= one.last - one.first + 1
-                self._notify(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
+                for hold in {record.hold for record in own if record.hold is not None}:
+                    hold.left -= piece.last - piece.first + 1
+                self._notify(packet, time_ns, "session_released", own[0].by, piece.first, piece.last)
 
     # -- stored state of the share coordinator
 
@@ -349,12 +357,12 @@ class SharePartition:
                 self.records.put(*piece)
         self._is_fresh, self._begun_at = start < 0, 0
         self.start = self.end = None if start < 0 else start
-        for one in stored:
-            self.records.put(one.first, one.last, (Record(one.stage, one.deliveries, None, None, "read"),))
-            for piece in earlier.over(one.first, one.last) if one.stage in TERMINAL else ():
-                if {known.stage for known in piece.value} == {one.stage}:  # keeps the known cause
+        for batch in stored:
+            self.records.put(batch.first, batch.last, (Record(batch.stage, batch.deliveries, None, None, "read"),))
+            for piece in earlier.over(batch.first, batch.last) if batch.stage in TERMINAL else ():
+                if {record.stage for record in piece.value} == {batch.stage}:  # keeps the known cause
                     self.records.put(*piece)
-            self.end = one.last + 1 if self.end is None else max(self.end, one.last + 1)
+            self.end = batch.last + 1 if self.end is None else max(self.end, batch.last + 1)
         self._advance()
 
     def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[Stored]) -> None:
@@ -374,15 +382,15 @@ class SharePartition:
         asked = [*chain(*self.open)]
         # a batch that begins like an acknowledgement is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
-        told = [
-            it
-            for one, is_asked in zip(stored, news, strict=False)
+        events = [
+            event
+            for batch, is_asked in zip(stored, news, strict=False)
             if not is_asked
-            for it in self._settle(sent_ns, time_ns, one)
+            for event in self._settle(sent_ns, time_ns, batch)
         ]
         if news or self.start != before:
             self._advance()
-        for event, step, first, last in told:
+        for event, step, first, last in events:
             self._notify(packet, time_ns, event, step, first, last)
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
@@ -392,17 +400,17 @@ class SharePartition:
 
     def _settle(self, sent_ns: int, time_ns: int, stored: Stored) -> Iterator[tuple[str, Step | None, int, int]]:
         """Apply a stored batch. Yield the events that it shows: word, request, first and last offset."""
-        known_of, is_late = 0, time_ns <= self.locks.forgotten_ns
+        known_offsets, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
-            known_of += piece.last - piece.first + 1
-            now, event, step = settled(piece.value, stored, sent_ns, time_ns, self.leader.releases, is_late=is_late)
-            if now is not piece.value:
-                self.records.put(piece.first, piece.last, now)
+            known_offsets += piece.last - piece.first + 1
+            states, event, step = settled(piece.value, stored, sent_ns, time_ns, self.leader.releases, is_late=is_late)
+            if states is not piece.value:
+                self.records.put(piece.first, piece.last, states)
             if event is not None:
-                if now[0] not in piece.value:
-                    self.last_attempts.give_back(piece.first, piece.last, now)
+                if states[0] not in piece.value:
+                    self.last_attempts.give_back(piece.first, piece.last, states)
                 yield event, step, piece.first, piece.last
-        if known_of > stored.last - stored.first or is_late:
+        if known_offsets > stored.last - stored.first or is_late:
             return  # nothing is new, or the new leader may not know the acquisition
         for first, last in self.records.gaps(stored.first, stored.last):
             if self.start is None or last >= self.start:
@@ -420,7 +428,7 @@ class SharePartition:
 
         `count`: the number of ranges, which is too high.
         """
-        done = takewhile(is_done, (one.value for one in islice(self.records, count - self.room)))
+        done = takewhile(is_done, (piece.value for piece in islice(self.records, count - self.room)))
         many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
         self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
 
@@ -435,14 +443,16 @@ class SharePartition:
     def time(self, packet: int, now_ns: int) -> None:
         """Expire the locks that have certainly expired by that time."""
         for first, last, hold in self.locks.out(now_ns):
-            for one in self.records.over(first, last):
-                held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
+            for piece in self.records.over(first, last):
+                held = [record for record in piece.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
                     continue
                 back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
-                self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
-                self.last_attempts.give_back(one.first, one.last, back)
-                self._notify(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
+                self.records.put(
+                    piece.first, piece.last, (*(record for record in piece.value if record not in held), *back)
+                )
+                self.last_attempts.give_back(piece.first, piece.last, back)
+                self._notify(packet, hold.late_ns, "lock_timeout", hold.step, piece.first, piece.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
         """Yield the records that the member may hold, or may hold since the last call (`new`), each once."""

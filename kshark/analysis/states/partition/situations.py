@@ -87,8 +87,8 @@ class Acknowledging(RecordSituation, eq=False):
     @property
     def session(self) -> SessionState | None:
         """The member's session with the broker."""
-        found: SessionState | None = self.step.connection.state_of(self.step.group_id, self.step.member_id)
-        return found
+        session: SessionState | None = self.step.connection.state_of(self.step.group_id, self.step.member_id)
+        return session
 
     @property
     def is_all_seen(self) -> bool:
@@ -118,7 +118,7 @@ class Acknowledging(RecordSituation, eq=False):
                 return "no_types", batch
             if len(batch.types) not in (1, size):
                 return "types_count", batch
-            if not all(0 <= one <= highest for one in batch.types):
+            if not all(0 <= kind <= highest for kind in batch.types):
                 return "type_unknown", batch
             if RENEW in batch.types and not self.step.is_renewal:
                 return "renew_without_flag", batch
@@ -133,7 +133,7 @@ class Acknowledging(RecordSituation, eq=False):
             left.put(run.first, run.last, True)
         for piece in self.pieces:
             left.drop(piece.first, piece.last)
-        return [(one.first, one.last) for one in left]
+        return [(piece.first, piece.last) for piece in left]
 
 
 class Persisted(RecordSituation, eq=False):

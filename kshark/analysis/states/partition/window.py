@@ -46,11 +46,11 @@ class Window:
 
     def first_left(self, records: OffsetRanges[May]) -> Piece | None:
         """Return the first records that are not ended. The start offset cannot pass them."""
-        found = records.range_from(self.low)
-        while found is not None and all(one.stage in TERMINAL for one in found.value):
-            self.low = found.last + 1
-            found = records.range_from(self.low)
-        return found
+        piece = records.range_from(self.low)
+        while piece is not None and all(record.stage in TERMINAL for record in piece.value):
+            self.low = piece.last + 1
+            piece = records.range_from(self.low)
+        return piece
 
 
 def usual_size(releases: frozenset[Release]) -> int:

@@ -89,38 +89,38 @@ class Acquisitions:
         return None
 
 
-def may_be_one(one: Step, other: Step) -> bool:
+def may_be_one(first: Step, second: Step) -> bool:
     """True if two requests may be the same one, seen at two places, as far as their epochs show."""
     return (
-        one.connection is not other.connection
-        and one.epoch == other.epoch
-        and one.api_key == other.api_key
-        and one.version == other.version
-        and one.client_id == other.client_id
+        first.connection is not second.connection
+        and first.epoch == second.epoch
+        and first.api_key == second.api_key
+        and first.version == second.version
+        and first.client_id == second.client_id
     )
 
 
-def is_again(one: Step, other: Step) -> bool:
+def is_again(first: Step, second: Step) -> bool:
     """True if they also have the same correlation id."""
-    return one.correlation_id == other.correlation_id and may_be_one(one, other)
+    return first.correlation_id == second.correlation_id and may_be_one(first, second)
 
 
-def may_be_copy(one: Step, other: Step) -> bool:
+def may_be_copy(first: Step, second: Step) -> bool:
     """True if they also have the same age since the beginning of their connections, where both were seen."""
-    flows = one.connection.flow, other.connection.flow
-    if not is_again(one, other):
+    flows = first.connection.flow, second.connection.flow
+    if not is_again(first, second):
         return False
     if any(flow.opened_by is None for flow in flows):
         return True
-    return abs((one.time_ns - flows[0].first_time_ns) - (other.time_ns - flows[1].first_time_ns)) < _JITTER_NS
+    return abs((first.time_ns - flows[0].first_time_ns) - (second.time_ns - flows[1].first_time_ns)) < _JITTER_NS
 
 
 def _asks(step: Step) -> tuple[object, ...]:
-    listed = [
-        (one.partition, [(batch.first, batch.last, [*batch.types]) for batch in one.acknowledged])
-        for one in step.listed
+    partitions = [
+        (listed.partition, [(batch.first, batch.last, [*batch.types]) for batch in listed.acknowledged])
+        for listed in step.listed
     ]
-    return listed, [*step.forgotten]
+    return partitions, [*step.forgotten]
 
 
 def _gets(step: Step) -> tuple[object, ...]:

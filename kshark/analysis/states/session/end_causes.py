@@ -27,8 +27,8 @@ def end_causes(session: SessionState, state: State, step: Step) -> tuple[EndCaus
         return ()
     if state.opening is not None and state.opening.packet > alive.packet:
         alive = state.opening
-    found = [*_restart(session, alive, step), *_connections(session, state, alive, step), *_idle(session, alive, step)]
-    causes = [cause for _, cause in sorted(found, key=lambda pair: pair[0])]
+    placed = [*_restart(session, alive, step), *_connections(session, state, alive, step), *_idle(session, alive, step)]
+    causes = [cause for _, cause in sorted(placed, key=lambda pair: pair[0])]
     certain = next((index for index, cause in enumerate(causes) if cause.because is None), len(causes))
     return tuple(causes[: certain + 1])
 

@@ -22,6 +22,7 @@ from kshark.analysis.facts.calls import (
     NOTHING,
     UNANSWERED,
     UNCLEAR,
+    Answer,
     Partition,
     Reply,
     Step,
@@ -84,20 +85,27 @@ class InFlight:
         if step.kind is INITIAL:
             self._begin(_NONE)
         if step.listed or step.forgotten:
-            for listed in step.listed:
-                for batch in listed.acknowledged:
-                    if not batch.renews:
-                        self._end(listed.partition, batch.first, batch.last)
-            if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
-                self.partitions = partitions = self.partitions if isinstance(self.partitions, set) else set()
-                self._update(step, partitions)
-        if step.answer is not None:
-            for partition, first, last, _ in step.answer.acquired:
-                if self.partitions is not None and partition not in self.partitions:
-                    self._begin(None)  # reopened by an unseen request, or a late delivery
-                if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
-                    self.acknowledged_only.pop(partition, None)  # report once
-                self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)
+            self._take_listed(step)
+        if step.answer is not None and step.answer.acquired:
+            self._take_acquired(step, step.answer)
+
+    def _take_listed(self, step: Step) -> None:
+        for listed in step.listed:
+            for batch in listed.acknowledged:
+                if not batch.renews:
+                    self._end(listed.partition, batch.first, batch.last)
+        if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
+            self.partitions = partitions = self.partitions if isinstance(self.partitions, set) else set()
+            self._update(step, partitions)
+
+    def _take_acquired(self, step: Step, answer: Answer) -> None:
+        for partition, first, last, _ in answer.acquired:
+            if self.partitions is not None and partition not in self.partitions:
+                # An unseen request opened the session again, or the partition was forgotten before a late delivery.
+                self._begin(None)
+            if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
+                self.acknowledged_only.pop(partition, None)  # report once
+            self._acquire(partition, first, last, answer.time_ns, answer.lock_ns or _LOCK_NS)
 
     def _begin(self, partitions: frozenset[Partition] | None) -> None:
         self.partitions = partitions
@@ -124,56 +132,56 @@ class InFlight:
 
     def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
         """Add a range. Records that are acquired again have the new lock only."""
-        found = self.held.get(partition)
-        if found and found[-1].last >= first:
+        held = self.held.get(partition)
+        if held and held[-1].last >= first:
             self._end(partition, first, last)
         if self.ranges >= limits.HELD_RANGES:
             if self.full % (limits.HELD_RANGES // _PART or 1) == 0:
                 self._forget_unlocked(now_ns)
-                found = self.held.get(partition)
+                held = self.held.get(partition)
             self.full += 1
         if first <= last and self.ranges < limits.HELD_RANGES:
-            if found is None:
+            if held is None:
                 self.held = self.held or {}
-                found = self.held[partition] = []
-            one = HeldRange(first, last, now_ns + lock_ns)
-            if not found or found[-1].last < first:
-                found.append(one)
+                held = self.held[partition] = []
+            added = HeldRange(first, last, now_ns + lock_ns)
+            if not held or held[-1].last < first:
+                held.append(added)
             else:
-                insort(found, one, key=_first)
+                insort(held, added, key=_first)
             self.ranges += 1
 
     def _end(self, partition: Partition, first: int, last: int) -> None:
         """Remove offsets; the rest on both sides stays held."""
-        found = self.held.get(partition)
-        if not found or first > last or found[-1].last < first:
+        held = self.held.get(partition)
+        if not held or first > last or held[-1].last < first:
             return
-        if found[0].first == first and found[0].last == last:
-            del found[0]  # usual: the first acquisition, as a whole
+        if held[0].first == first and held[0].last == last:
+            del held[0]  # usual: the first acquisition, as a whole
             self.ranges -= 1
             return
-        low = bisect_left(found, first, key=_last)
-        high = bisect_right(found, last, lo=low, key=_first)
-        rest = _without(found[low:high], first, last)
+        low = bisect_left(held, first, key=_last)
+        high = bisect_right(held, last, lo=low, key=_first)
+        rest = _without(held[low:high], first, last)
         if self.ranges + len(rest) > limits.HELD_RANGES + high - low:
             rest = rest[-1:]  # no room for both sides
-        found[low:high] = rest
+        held[low:high] = rest
         self.ranges += low - high + len(rest)
 
     def _forget_unlocked(self, now_ns: int) -> None:
         unlocked = {
-            partition: [one for one in found if one.until_ns > now_ns] for partition, found in self.held.items()
+            partition: [held for held in ranges if held.until_ns > now_ns] for partition, ranges in self.held.items()
         }
-        self.held = {partition: found for partition, found in unlocked.items() if found}
+        self.held = {partition: ranges for partition, ranges in unlocked.items() if ranges}
         self.ranges = sum(map(len, self.held.values()))
 
     def unacknowledged(self, partition: Partition, step: Step) -> int:
         """Return the number of records of the partition that are still acquired after this step."""
-        left = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
+        left = [held for held in self.held.get(partition, ()) if held.until_ns > step.time_ns]
         for listed in step.listed:
             for batch in listed.acknowledged if listed.partition == partition else ():
                 left = _without(left, batch.first, batch.last)
-        return sum(one.last - one.first + 1 for one in left)
+        return sum(held.last - held.first + 1 for held in left)
 
     def close(self) -> None:
         """Note that the session ended with its final epoch."""
@@ -196,12 +204,12 @@ _last: Final = attrgetter("last")
 def _without(ranges: list[HeldRange], first: int, last: int) -> list[HeldRange]:
     """Return the ranges without the offsets from `first` to `last`."""
     rest = []
-    for one in ranges:
-        if one.last < first or one.first > last:
-            rest.append(one)
+    for held in ranges:
+        if held.last < first or held.first > last:
+            rest.append(held)
             continue
-        if one.first < first:
-            rest.append(HeldRange(one.first, first - 1, one.until_ns))
-        if one.last > last:
-            rest.append(HeldRange(last + 1, one.last, one.until_ns))
+        if held.first < first:
+            rest.append(HeldRange(held.first, first - 1, held.until_ns))
+        if held.last > last:
+            rest.append(HeldRange(last + 1, held.last, held.until_ns))
     return rest

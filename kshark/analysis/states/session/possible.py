@@ -60,9 +60,9 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
                 met.append(state)
                 following = _following(session, step, state, _reply(step, state, overtaker))
                 if following:
-                    ways.append((state, tuple(Branch(one, ahead.early) for one in following)))
+                    ways.append((state, tuple(Branch(after, ahead.early) for after in following)))
     if rivals and len(ways) > 1:
-        ways = _borne_out(session, ways, step, later) or ways
+        ways = _agreeing_ways(session, ways, step, later) or ways
     agreeing = _distinct(state for state, _ in ways)
     met_its_due = {state.due == step.epoch for state in agreeing} if overtaker is not None else set()
     overtaken = overtaker if met_its_due == {True} else None
@@ -74,35 +74,41 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
     )
 
 
-def conclude(now: Situation) -> None:
+def conclude(situation: Situation) -> None:
     """Set the states that are possible after the step, and add it to the session's past."""
-    session, step = now.session, now.step
-    if step.refused and now.continues:
+    session, step = situation.session, situation.step
+    if step.refused and situation.continues:
         session.refused_in_sequence = step
-    proved = proved_alone(step, now.reply)
-    if step.any_doubt is not None:
-        session.lose_sight(step.any_doubt)
-    elif now.after:
-        session.branches = now.after
-        if len(session.branches) > _BRANCHES:
-            session.lose_sight("unanswered")
-    elif proved is not None:
-        session.unbroken = None
-        if now.met is not None:
-            session.in_flight.forget()
-            session.count, session.contradicted_at = 0, step.packet
-        state = _state_after(session, proved, step, State(ABSENT), now.reply)
-        if state.ended is not None and state.ended.cause == UNSEEN:
-            state.ended = state.ended._replace(because=now.doubt or "hidden_traffic")
-        session.branches = (Branch(state),)
-    elif now.met is not None:
-        session.contradicted_at = step.packet
-        session.lose_sight("hidden_traffic")
+    _set_branches(situation)
     if step.is_counted or proved_alone(step, step.reply) is not None:
         session.anchor = step
     if step.is_counted and (step.opens or session.unbroken is None):
         session.unbroken = step
-    session.remember(step, now.reply)
+    session.remember(step, situation.reply)
+
+
+def _set_branches(situation: Situation) -> None:
+    """Set the branches after the step: those that agree with its answer, or else the state that it proves alone."""
+    session, step = situation.session, situation.step
+    proved = proved_alone(step, situation.reply)
+    if step.any_doubt is not None:
+        session.lose_sight(step.any_doubt)
+    elif situation.after:
+        session.branches = situation.after
+        if len(session.branches) > _BRANCHES:
+            session.lose_sight("unanswered")
+    elif proved is not None:
+        session.unbroken = None
+        if situation.met is not None:
+            session.in_flight.forget()
+            session.count, session.contradicted_at = 0, step.packet
+        state = _state_after(session, proved, step, State(ABSENT), situation.reply)
+        if state.ended is not None and state.ended.cause == UNSEEN:
+            state.ended = state.ended._replace(because=situation.doubt or "hidden_traffic")
+        session.branches = (Branch(state),)
+    elif situation.met is not None:
+        session.contradicted_at = step.packet
+        session.lose_sight("hidden_traffic")
 
 
 # -- one step in one state
@@ -120,10 +126,15 @@ def _state_after(session: SessionState, then: SessionEffect, step: Step, state: 
     if then is SessionEffect.NEXT:
         return State(due, state.opening, None, state.replaced)
     if then is SessionEffect.FIRST:
-        return State(due, step, None, tuple(one for one in _openers(state, step) if one is not step.connection))
+        return State(
+            due,
+            step,
+            None,
+            tuple(connection for connection in _openers(state, step) if connection is not step.connection),
+        )
     if state.due == ABSENT and state.ended is not None and not step.opens:
         return state
-    ended = EndCause(_taken_by(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
+    ended = EndCause(_end_cause_of(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
     return State(due, None, ended, _openers(state, step))
 
 
@@ -133,10 +144,14 @@ def _openers(state: State, step: Step) -> tuple[Connection, ...]:
     Release 4.1 ends sessions with them, even if their own sessions were replaced.
     """
     opened = (*state.replaced, state.opening.connection) if state.opening is not None else state.replaced
-    return tuple(one for one in dict.fromkeys(opened) if one.over_at is None or one.over_at > step.packet)[-REPLACED:]
+    return tuple(
+        connection
+        for connection in dict.fromkeys(opened)
+        if connection.over_at is None or connection.over_at > step.packet
+    )[-REPLACED:]
 
 
-def _taken_by(step: Step, reply: Reply) -> str:
+def _end_cause_of(step: Step, reply: Reply) -> str:
     """Return the cause of an end by a request; UNSEEN for a refusal that shows an end without a known cause."""
     if not step.opens:
         return "final_epoch" if reply is ACCEPTED or reply is UNANSWERED or reply is UNCLEAR else UNSEEN
@@ -216,20 +231,20 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
     )
 
 
-def _borne_out(
+def _agreeing_ways(
     session: SessionState, ways: Iterable[tuple[State, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
 ) -> list[tuple[State, tuple[Branch, ...]]]:
     """Keep the possibilities that agree with the answers to later requests."""
 
-    def goes_on(branch: Branch) -> bool:
+    def is_possible(branch: Branch) -> bool:
         left = [other for other in later if other is not step and all(early is not other for early, _ in branch.early)]
-        return len(left) > _RIVALS_AFTER or _some_order(session, (branch.state,), left, step.end)
+        return len(left) > _RIVALS_AFTER or _has_order(session, (branch.state,), left, step.end)
 
-    left = ((state, tuple(filter(goes_on, branches))) for state, branches in ways)
+    left = ((state, tuple(filter(is_possible, branches))) for state, branches in ways)
     return [(state, branches) for state, branches in left if branches]
 
 
-def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
+def _has_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
     """True if an order of these requests agrees with all answers until packet `by`. Unanswered ones may come later."""
     if all(step.reply is UNANSWERED or step.end > by for step in left):
         return True
@@ -238,26 +253,27 @@ def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence
         if any(_comes_first(other, step) for other in others):
             continue
         after = _after(session, states, step, others)
-        if after and _some_order(session, after, others, by):
+        if after and _has_order(session, after, others, by):
             return True
     return False
 
 
-def _comes_first(one: Step, other: Step) -> bool:
+def _comes_first(first: Step, second: Step) -> bool:
     """True if the broker processed the first request before the other one.
 
     On one connection the requests are in order. Otherwise the first was answered before the other was sent.
     """
-    return one.arrival < other.arrival if one.connection is other.connection else one.end < other.packet
+    return first.arrival < second.arrival if first.connection is second.connection else first.end < second.packet
 
 
 def _after(session: SessionState, states: Iterable[State], step: Step, others: Iterable[Step]) -> tuple[State, ...]:
     """Return the possible states after a request. It may also have been counted before its answer was changed."""
-    met = [state for one in states for state in _with_ends(session, one, step)]
+    met = [possible for state in states for possible in _with_ends(session, state, step)]
     after = [following for state in met for following in _following(session, step, state, step.reply)]
     follows = any(other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch) for other in others)
     if follows and step.is_fetch and step.kind is SUBSEQUENT and step.reply is INVALID_EPOCH:
-        after += [one for state in met if state.due == step.epoch for one in _following(session, step, state, ACCEPTED)]
+        due = [state for state in met if state.due == step.epoch]
+        after += [following for state in due for following in _following(session, step, state, ACCEPTED)]
     return _distinct(after)
 
 
@@ -272,7 +288,9 @@ def _distinct(states: Iterable[State]) -> tuple[State, ...]:
 def _distinct_branches(branches: Sequence[Branch]) -> tuple[Branch, ...]:
     if len(branches) < 2:
         return tuple(branches)
-    return tuple({(one.state.identity, *(id(step) for step, _ in one.early)): one for one in branches}.values())
+    return tuple(
+        {(branch.state.identity, *(id(step) for step, _ in branch.early)): branch for branch in branches}.values()
+    )
 
 
 def _look_for_holes(session: SessionState, step: Step) -> None:

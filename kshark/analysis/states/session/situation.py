@@ -157,7 +157,7 @@ class Situation:
         due = self.due_epochs
         if self.was_due or self.is_seen_twice or not due:
             return False
-        return all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
+        return all(relation_to(self.step.epoch, epoch, self.session.last) == relation for epoch in due)
 
 
 class SessionEnd(NamedTuple):

@@ -255,10 +255,8 @@ class SessionState:
             self.spoken = both(self.spoken, releases_answering(step.version))
         elif reply is UNANSWERED:
             self.unanswered = step
-        gone = self.departure(step) if step.reply is ACCEPTED else None
-        if gone is not None:
-            here = gone.connection is step.connection
-            self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
+        if step.reply is ACCEPTED:
+            self._note_departure(step)
         if step.is_trouble:
             self._troubled(step)
         if step.kind is SUBSEQUENT:
@@ -269,20 +267,30 @@ class SessionState:
         elif step.kind is FINAL and reply is ACCEPTED:
             self.in_flight.close()
         if counted and step.is_counted:
-            if self.last is not None and self.last.connection is not step.connection and not step.opens:
-                self.moved = step.packet
-            self.last = step
-            if step.kind is not FINAL:
-                self.count = step.epoch
-            if step.is_fetch:
-                self.last_fetch = step
-            else:
-                self.last_acknowledge = step
+            self._count(step)
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
+
+    def _note_departure(self, step: Step) -> None:
+        gone = self.departure(step)
+        if gone is not None:
+            here = gone.connection is step.connection
+            self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
+
+    def _count(self, step: Step) -> None:
+        """Note a step whose epoch the broker counted."""
+        if self.last is not None and self.last.connection is not step.connection and not step.opens:
+            self.moved = step.packet
+        self.last = step
+        if step.kind is not FINAL:
+            self.count = step.epoch
+        if step.is_fetch:
+            self.last_fetch = step
+        else:
+            self.last_acknowledge = step
 
     def _leave_trace(self, step: Step) -> None:
         flow = step.connection.flow.id

@@ -82,7 +82,7 @@ class StoredState:
     def take(self, step: StateStep) -> None:
         """Apply a step and its answer."""
         if step.reply is UNANSWERED or step.call.any_doubt:
-            self._may_have_taken(step)
+            self._may_have_changed(step)
             return
         self._remember(step)
         if step.accepted and step.is_write:
@@ -93,7 +93,7 @@ class StoredState:
             self._clear(exists=False)
             self.refused = step if step.is_write else None
 
-    def _may_have_taken(self, step: StateStep) -> None:
+    def _may_have_changed(self, step: StateStep) -> None:
         if step.leader_epoch is not None and step.is_read:
             self.read_epoch = max(self.read_epoch, step.leader_epoch)
         self.doubt = self.doubt or "unanswered"
@@ -105,14 +105,14 @@ class StoredState:
             self.begun = self.begun or self.doubt != "beginning_not_seen" or self.exists is None
             self._clear(exists=True)
             self.reset = step
-            self._know(step)
+            self._copy(step)
         elif api_key == READ_SHARE_GROUP_STATE and step.given is not None:
             self._replace(step, step.given)
         elif api_key == DELETE_SHARE_GROUP_STATE:
             self._clear(exists=False)
             self.reset = step
         elif step.given is not None and self.exists:
-            self._know(step.given, by=step)
+            self._copy(step.given, by=step)
 
     def _clear(self, *, exists: bool) -> None:
         self.exists, self.doubt, self.write, self.refused = exists, None, None, None
@@ -120,22 +120,22 @@ class StoredState:
         self.state_epoch_by = self.leader_epoch_by = self.start_offset_by = None
         self.batches.clear()
 
-    def _know(self, told: StateStep, *, by: StateStep | None = None) -> None:
+    def _copy(self, numbers: StateStep, *, by: StateStep | None = None) -> None:
         """Copy the numbers of a step."""
-        if told.state_epoch is not None:
-            self.state_epoch, self.state_epoch_by = told.state_epoch, by or told
-        if told.leader_epoch is not None:
-            self.leader_epoch, self.leader_epoch_by = told.leader_epoch, by or told
-        if told.start_offset is not None:
-            self.start_offset, self.start_offset_by = told.start_offset, by or told
-        self.complete_count = told.complete_count if told.complete_count is not None else self.complete_count
+        if numbers.state_epoch is not None:
+            self.state_epoch, self.state_epoch_by = numbers.state_epoch, by or numbers
+        if numbers.leader_epoch is not None:
+            self.leader_epoch, self.leader_epoch_by = numbers.leader_epoch, by or numbers
+        if numbers.start_offset is not None:
+            self.start_offset, self.start_offset_by = numbers.start_offset, by or numbers
+        self.complete_count = numbers.complete_count if numbers.complete_count is not None else self.complete_count
 
     def _replace(self, step: StateStep, given: StateStep) -> None:
         """Replace the state by the answer to a Read, which is complete."""
         write, leader_epoch, by = self.write, self.leader_epoch, self.leader_epoch_by
         self._clear(exists=True)
         self.doubt = "race" if write is not None and write.call.end > step.packet else None
-        self._know(given, by=step)
+        self._copy(given, by=step)
         asked = step.leader_epoch if step.leader_epoch is not None else NO_EPOCH
         if leader_epoch is None or asked >= leader_epoch:
             leader_epoch, by = asked, step
@@ -154,11 +154,11 @@ class StoredState:
             self.leader_epoch, self.leader_epoch_by = step.leader_epoch, step
         self.complete_count = step.complete_count
         self.batches.add(step.batches, step, step.start_offset)
-        start, known = step.start_offset, self.start_offset
+        start, stored_start = step.start_offset, self.start_offset
         if (
             start is None
             or start < 0
-            or (known is not None and start < known and step.coordinator_behaviour("keeps_highest_start"))
+            or (stored_start is not None and start < stored_start and step.coordinator_behaviour("keeps_highest_start"))
         ):
             return
         self.start_offset, self.start_offset_by = start, step
@@ -206,5 +206,7 @@ class StoredSituation(NamedTuple):
         if before is None or before.call.api_key != step.call.api_key:
             return None
         read = sender.read if step.is_write and sender.read is not None and sender.read.accepted else None
-        since = max((one.packet for one in (reset, read) if one is not None and one is not before), default=0)
+        since = max(
+            (earlier.packet for earlier in (reset, read) if earlier is not None and earlier is not before), default=0
+        )
         return before if before.packet >= since else None

@@ -116,19 +116,19 @@ ALONE: Final = {
     (FINAL, NO_GROUP): _GONE,
 }
 #: Words of brokers about an epoch that they fence.
-_SAID: Final = {"greater": GREATER, "smaller": SMALLER}
+_FENCED_RELATIONS: Final = {"greater": GREATER, "smaller": SMALLER}
 
 
 def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
     """Return the possible relations of an epoch to a state."""
-    known, previous, _ = state
-    if known == ABSENT:
+    current, previous, _ = state
+    if current == ABSENT:
         return (NO_MEMBER,)
-    if known is not None and epoch >= known:
-        return (ITS_OWN,) if epoch == known else (GREATER,)
+    if current is not None and epoch >= current:
+        return (ITS_OWN,) if epoch == current else (GREATER,)
     if previous is not None and epoch <= previous:
         return (PREVIOUS,) if epoch == previous else (SMALLER,)
-    if known is not None:
+    if current is not None:
         return (PREVIOUS, SMALLER) if previous is None else (SMALLER,)
     return (ITS_OWN, GREATER, SMALLER) if previous is not None else (ITS_OWN, PREVIOUS, GREATER, SMALLER)
 
@@ -140,12 +140,12 @@ def outcome_of(beat: Beat, relation: Relation) -> MemberOutcome:
 
 def states_after(beat: Beat, state: MemberState, relation: Relation) -> tuple[MemberState, ...]:
     """Return the possible states after a heartbeat; none if the answer contradicts the state."""
-    said = None if beat.fenced_as is None else _SAID[beat.fenced_as]
-    if beat.reply is FENCED and said not in (None, relation):
+    reported = None if beat.fenced_as is None else _FENCED_RELATIONS[beat.fenced_as]
+    if beat.reply is FENCED and reported not in (None, relation):
         return ()
     thens = AFTER[outcome_of(beat, relation)].get(beat.reply, ())
-    found = (_after(then, beat, state, relation) for then in thens)
-    return tuple(one for one in found if one is not None)
+    states = (_after(then, beat, state, relation) for then in thens)
+    return tuple(after for after in states if after is not None)
 
 
 def proved_alone(beat: Beat) -> MemberState | None:
@@ -162,10 +162,10 @@ def _after(then: MemberEffect, beat: Beat, state: MemberState, relation: Relatio
     given = beat.given if beat.reply is ACCEPTED else None
     if then is _NEW:
         return MemberState(given)
-    known = beat.epoch if relation is ITS_OWN else state.epoch
-    if given is not None and known is not None and given <= known:
-        return MemberState(known, state.previous) if given == known else None
-    return MemberState(given, known)
+    current = beat.epoch if relation is ITS_OWN else state.epoch
+    if given is not None and current is not None and given <= current:
+        return MemberState(current, state.previous) if given == current else None
+    return MemberState(given, current)
 
 
 MEMBER: Final = Machine(
