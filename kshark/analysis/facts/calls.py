@@ -39,7 +39,7 @@ class _Nothing(dict[Any, Any]):
     """A dictionary that stays empty."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError("it is not one's own")
+        raise TypeError("the shared dictionary stays empty")
 
     def __reduce__(self) -> str:
         return "NOTHING"

@@ -227,17 +227,16 @@ class NotAssigned(NamedTuple):
                 or broker is None
                 or broker.missing_between((assignment.on.host,), assignment.packet, assignment.confirmed) is None
             )
-        return (
-            None if assignment is self.member.assignments[-1] else False
-        )  # a member that joined again may have had more partitions before
+        # A member that joined again may have had more partitions before.
+        return None if assignment is self.member.assignments[-1] else False
 
 
 class NotBack(NamedTuple):
     """Proof that a member had not joined again after its departure when it sent a request.
 
     Its next heartbeat asks to join, or is answered again with UNKNOWN_MEMBER_ID. It is sent on the connection of the
-    departure, which has no missing bytes. A join must come before the request timeout: a later one may follow a join
-    that was delayed.
+    departure, which has no missing bytes. A join is a proof only
+    if it comes REQUEST_TIMEOUT_NS after the request: an earlier one may have been sent before the request and delayed.
     """
 
     member: Member

@@ -355,16 +355,16 @@ class Unbroken(NamedTuple):
 class BothUnbroken(NamedTuple):
     """Proof that no request of two sessions is missing; it waits for the session without a later request."""
 
-    one: Unbroken
-    other: Unbroken
+    first: Unbroken
+    second: Unbroken
 
     @property
     def session(self) -> SessionState:
-        return self.one.session if self.one.holds() is None else self.other.session
+        return self.first.session if self.first.holds() is None else self.second.session
 
     def holds(self) -> bool | None:
         """None until a later request of both is seen."""
-        both = self.one.holds(), self.other.holds()
+        both = self.first.holds(), self.second.holds()
         return False if False in both else None if None in both else True
 
 

@@ -22,9 +22,7 @@ NO_EPOCH: Final = -1
 
 
 class Sender(Struct, eq=False):
-    """The steps of a share partition on one connection: the last answered Read, and the last accepted Initialize and
-    Write.
-    """
+    """The last steps of a share partition on one connection: answered Read, accepted Initialize, accepted Write."""
 
     read: StateStep | None = None
     initialize: StateStep | None = None

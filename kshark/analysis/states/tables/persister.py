@@ -1,7 +1,7 @@
 """The persister machine: the stored state of a share partition and its effect on requests (KIP-932).
 
 Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; the behaviour of 4.0 to 4.4 on the wire. Read
-raises the stored leader epoch, and only Initialize sets the state epoch. Before 4.2 a Write may set both: see
+raises the stored leader epoch, and only Initialize sets the state epoch. Before 4.2 a Write sets both: see
 kshark.analysis.facts.releases.
 """
 
