@@ -46,7 +46,7 @@ class StillOpen(NamedTuple):
         return self.connection.is_used_after(self.packet)
 
 
-class Needs(Struct, frozen=True):
+class ProofNeeds(Struct, frozen=True):
     """The conditions that must be certain before a finding is proved.
 
     The exchanges of the argument must always be certain: every byte of them, and every byte of their connections
@@ -65,18 +65,18 @@ class Needs(Struct, frozen=True):
     proof: Proof | None = None
     unproved: str | None = "end_not_seen"
 
-    def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> Needs:
+    def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> ProofNeeds:
         return replace(self, proof=proof, unproved=unproved)
 
 
 #: The exchange alone is enough.
-EXCHANGE = Needs()
+EXCHANGE = ProofNeeds()
 #: Also needs all earlier bytes of its connection.
-CONNECTION = Needs(whole=True)
+CONNECTION = ProofNeeds(whole=True)
 #: Also needs the state of the session.
-STATE = Needs(state=True)
+STATE = ProofNeeds(state=True)
 #: Also needs that the session was used nowhere else.
-ABSENCE = Needs(state=True, absence="session")
+ABSENCE = ProofNeeds(state=True, absence="session")
 
 
 class Position(NamedTuple):
@@ -99,7 +99,7 @@ class Argument(Struct, frozen=True):
 
     text: str | Callable[[], str]
     witness: Sequence[Call]
-    needs: Needs = STATE
+    needs: ProofNeeds = STATE
     cause: str | None = None
     blame: Blame | None = None
     noted: bool = False

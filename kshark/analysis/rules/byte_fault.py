@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Position
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.brokers import By, End
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Connection
@@ -47,7 +47,7 @@ class ByteFault(Struct, eq=False):
             return "unknown"
         return "client" if self.connection.flow.ends[self.end.side] == self.connection.client else "broker"
 
-    def at_end(self, needs: Needs = EXCHANGE, because: str | None = None) -> Argument:
+    def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
         """The same, where the connection ended."""
         argument = self.argument(needs)
         if self.end is None:
@@ -59,7 +59,7 @@ class ByteFault(Struct, eq=False):
         )
         return replace(argument, position=place, ends=ends, because=argument.because or because)
 
-    def argument(self, needs: Needs = EXCHANGE) -> Argument:
+    def argument(self, needs: ProofNeeds = EXCHANGE) -> Argument:
         """The sender sent what the rule's row tells. Whom the row does not name as a culprit hands on what somebody
         unseen sent."""
         because = None if not self.rule.accuses or self.sender in self.rule.blame else "hidden_traffic"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Proof
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds
 from kshark.analysis.facts.calls import Call, Step
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
@@ -181,7 +181,7 @@ def say(
     text: str,
     before: tuple[Call, ...] = (),
     *,
-    needs: Needs = EXCHANGE,
+    needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Needs, Position, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, ProofNeeds, StillOpen
 from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
@@ -41,7 +41,7 @@ def _ended_by(now: Situation, *causes: str) -> EndCause | None:
 
 
 def _argument(
-    now: Situation, ended: EndCause, needs: Needs = STATE, *, noted: bool = False, more: str = ""
+    now: Situation, ended: EndCause, needs: ProofNeeds = STATE, *, noted: bool = False, more: str = ""
 ) -> Argument:
     alive = now.session.alive
     witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]

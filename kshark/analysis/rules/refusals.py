@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, refused_with
+from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, refused_with
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
@@ -22,7 +22,7 @@ def refusal(
     offsets: tuple[int, int],
     before: tuple[Step, ...] = (),
     *,
-    needs: Needs = EXCHANGE,
+    needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:

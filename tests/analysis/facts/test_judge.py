@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kshark.analysis import REASONS
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Position
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Clock, Connection
 from kshark.analysis.facts.holes import Hole
@@ -38,7 +38,7 @@ class Shown:
 
 
 def argued(
-    needs: Needs = EXCHANGE,
+    needs: ProofNeeds = EXCHANGE,
     witness: Sequence[Call] = (),
     *,
     position: Position | None = None,
