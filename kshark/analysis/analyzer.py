@@ -28,7 +28,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import Step, reply_of
-from kshark.analysis.facts.connections import Clock, Connection, Connections
+from kshark.analysis.facts.connections import Connection, Connections, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -89,7 +89,7 @@ class Analyzer:
         self._listing = partial(
             Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None
         )
-        self._clock = Clock()
+        self._clock = PacketOrder()
         self._brokers = Brokers()
         self._connections = Connections(self._brokers, self._clock)
         self._members = Members()

@@ -13,7 +13,7 @@ from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
 
 
 @dataclass(slots=True)
-class Clock:
+class PacketOrder:
     """The reliability of packet times.
 
     `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
@@ -90,7 +90,7 @@ class Connection:
     last_unread: int = 0
     to_notify: dict[Owner, User] | None = None
     #: The order of its packets relative to other connections.
-    clock: Clock = field(default_factory=Clock)
+    clock: PacketOrder = field(default_factory=PacketOrder)
     #: The client's address without its port. The first request shows which end is the client.
     host: str = field(init=False)
 
@@ -168,7 +168,7 @@ class Connection:
 class Connections:
     """All connections that are not over, by flow id."""
 
-    def __init__(self, brokers: Brokers, clock: Clock) -> None:
+    def __init__(self, brokers: Brokers, clock: PacketOrder) -> None:
         self.by_flow: dict[int, Connection] = {}
         self._brokers = brokers
         self._clock = clock

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Call, Sighting
-from kshark.analysis.facts.connections import Clock, Connection
+from kshark.analysis.facts.connections import Connection, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
@@ -35,7 +35,7 @@ _WHY: Final = {
 class ByteFaultRunner:
     """Looks at what carries one of `codes`. What only the end of a connection tells waits for that."""
 
-    def __init__(self, book: RuleBook, clock: Clock) -> None:
+    def __init__(self, book: RuleBook, clock: PacketOrder) -> None:
         self._book, self._clock = book, clock
         self.codes: Final = book.weirds.keys()
 

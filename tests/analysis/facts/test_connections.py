@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
-from kshark.analysis.facts.connections import Clock, Connection, Connections
+from kshark.analysis.facts.connections import Connection, Connections, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed
 from tests.analysis.plain import BROKER, MS, connection, end, flow
@@ -38,7 +38,7 @@ def used(known: Connections, *numbers: int) -> list[Connection]:
 
 @pytest.fixture
 def known() -> Connections:
-    return Connections(Brokers(), Clock())
+    return Connections(Brokers(), PacketOrder())
 
 
 def test_whose_it_is() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kshark.analysis import REASONS
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.connections import Clock, Connection
+from kshark.analysis.facts.connections import Connection, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.states.session.situation import Situation
@@ -77,7 +77,7 @@ def test_of_witnesses_on_two_connections_the_order_has_to_be_certain(
     disorder_ns: int, begins: int, ends: int, is_ordered: bool
 ) -> None:
     one, other = connection(), connection(1)
-    one.clock = other.clock = Clock(disorder_ns)
+    one.clock = other.clock = PacketOrder(disorder_ns)
     first = step(1, 10, on=one, answered=11)
     expected = VIOLATION if is_ordered else Judgement("unknown", "disorder")
     assert judge(argued(witness=(first, step(2, begins, on=other, answered=ends))), None) == expected
