@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.calls import LAST_EPOCH, Kind, Reply, next_epoch, reply_of
+from kshark.analysis.facts.calls import LAST_EPOCH, EpochKind, Reply, next_epoch, reply_of
 from kshark.analysis.facts.releases import BEHAVIOUR, Release
 from kshark.analysis.states.tables.session import ABSENT, AFTER, SESSION_OUTCOME, SessionEffect, SessionOutcome
 
@@ -40,7 +40,7 @@ def cells() -> frozenset[Cell]:
         (api_key, kind.name, state)
         for api_key, kind in SESSION_OUTCOME
         for state in STATES
-        if kind is Kind.SUBSEQUENT or state != STATES[1]
+        if kind is EpochKind.SUBSEQUENT or state != STATES[1]
     )
 
 
@@ -50,8 +50,8 @@ def outcome_of(api_key: int, epoch: int, due: int) -> SessionOutcome:
     return SESSION_OUTCOME[api_key, _kind(epoch)][STATES.index(state)]
 
 
-def _kind(epoch: int) -> Kind:
-    return Kind.SUBSEQUENT if epoch > 0 else Kind(max(epoch, -2))
+def _kind(epoch: int) -> EpochKind:
+    return EpochKind.SUBSEQUENT if epoch > 0 else EpochKind(max(epoch, -2))
 
 
 def due_after(outcome: SessionOutcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:

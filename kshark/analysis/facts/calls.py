@@ -59,7 +59,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == LAST_EPOCH else epoch + 1
 
 
-class Kind(IntEnum):
+class EpochKind(IntEnum):
     """Kinds of epochs (KIP-932).
 
     A share session is opened, used or closed; a member joins, stays or leaves.
@@ -75,7 +75,7 @@ class Kind(IntEnum):
 
 
 # Names for the members, here and below: the lookup of an enumeration's member takes ten times as long.
-INITIAL, SUBSEQUENT, FINAL, NEGATIVE = Kind
+INITIAL, SUBSEQUENT, FINAL, NEGATIVE = EpochKind
 
 
 class Reply(StrEnum):
@@ -277,14 +277,14 @@ class Step(Call, eq=False):
     #: The packet at which the broker could process it: its own packet, or a later one if earlier requests of its
     #: connection were still open.
     arrival: int = 0
-    kind: Kind = SUBSEQUENT
+    kind: EpochKind = SUBSEQUENT
     reply: Reply = UNANSWERED
     is_fetch: bool = False
 
     def __post_init__(self) -> None:
         if self.end:
             return
-        self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.kind = SUBSEQUENT if self.epoch > 0 else EpochKind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
         self.arrival, self.any_doubt = self.packet, self.doubt
         self.end, self.end_ns = self.packet, self.time_ns

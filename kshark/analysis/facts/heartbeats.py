@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import UNSET
 
 from dissectors.enums import ErrorCode
-from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT, Call, Kind, Partition
+from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT, Call, EpochKind, Partition
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.reading import partitions_of, read_as
 from kshark.model import Message
@@ -66,7 +66,7 @@ class Beat(Call, eq=False):
     interval_ns: int = 0
     assigned: frozenset[Partition] | None = None
     message: str = ""
-    kind: Kind = SUBSEQUENT
+    kind: EpochKind = SUBSEQUENT
     reply: HeartbeatReply = UNANSWERED
     #: It was sent more than twice the interval after the last accepted one.
     late: bool = False
@@ -75,7 +75,7 @@ class Beat(Call, eq=False):
         if self.end:
             return
         Call.__post_init__(self)
-        self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.kind = SUBSEQUENT if self.epoch > 0 else EpochKind(max(self.epoch, -2))
         error = None if self.answer is None else self.answer.error
         self.reply = _REPLIES.get(error, UNCLEAR)
 

@@ -20,7 +20,7 @@ from kshark.analysis.facts.calls import (
     SESSION_NOT_FOUND,
     SUBSEQUENT,
     UNCLEAR,
-    Kind,
+    EpochKind,
     Reply,
     Step,
 )
@@ -331,9 +331,9 @@ def _outcome(now: Situation) -> str:
             return "not found"
         case Reply.INVALID_EPOCH:
             return "wrong epoch"
-        case Reply.ACCEPTED | Reply.FAILED_LATER if step.kind is Kind.INITIAL:
+        case Reply.ACCEPTED | Reply.FAILED_LATER if step.kind is EpochKind.INITIAL:
             return "opened" if not now.session.is_open else "reopened"
         case Reply.ACCEPTED | Reply.FAILED_LATER:
-            return "closed" if step.kind is Kind.FINAL else "advanced"
+            return "closed" if step.kind is EpochKind.FINAL else "advanced"
         case _:
             return "refused"

@@ -13,7 +13,7 @@ from kshark.analysis.facts.calls import (
     NEED_A_NEW_SESSION,
     REFUSALS,
     SUBSEQUENT,
-    Kind,
+    EpochKind,
 )
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
@@ -111,7 +111,7 @@ ROWS: Final = (
         machine=SESSION,
         checks=(
             Check(flapping, (INITIAL,), trigger=TROUBLES),
-            Check(flapping, tuple(kind for kind in Kind if kind is not INITIAL), tuple(REFUSALS), TROUBLES),
+            Check(flapping, tuple(kind for kind in EpochKind if kind is not INITIAL), tuple(REFUSALS), TROUBLES),
         ),
     ),
     Rule(

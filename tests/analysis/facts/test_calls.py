@@ -11,7 +11,7 @@ from kshark.analysis.facts.calls import (
     Answer,
     Batch,
     Call,
-    Kind,
+    EpochKind,
     Listed,
     Reply,
     has_uuid,
@@ -50,15 +50,15 @@ def test_names_of_members(member: str | None, is_uuid: bool, is_named: bool) -> 
 @pytest.mark.parametrize(
     ("epoch", "kind"),
     [
-        (0, Kind.INITIAL),
-        (1, Kind.SUBSEQUENT),
-        (LAST_EPOCH, Kind.SUBSEQUENT),
-        (-1, Kind.FINAL),
-        (-2, Kind.NEGATIVE),
-        (-9, Kind.NEGATIVE),
+        (0, EpochKind.INITIAL),
+        (1, EpochKind.SUBSEQUENT),
+        (LAST_EPOCH, EpochKind.SUBSEQUENT),
+        (-1, EpochKind.FINAL),
+        (-2, EpochKind.NEGATIVE),
+        (-9, EpochKind.NEGATIVE),
     ],
 )
-def test_kinds_of_epochs(epoch: int, kind: Kind) -> None:
+def test_kinds_of_epochs(epoch: int, kind: EpochKind) -> None:
     assert step(epoch).kind is kind
 
 

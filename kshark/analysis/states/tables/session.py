@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from kshark.analysis.facts.calls import Kind, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import EpochKind, Reply, Step, next_epoch
 from kshark.analysis.facts.machine import Machine
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
@@ -40,14 +40,14 @@ class SessionEffect(Enum):
 _OPEN, _REOPEN, _ADVANCE, _CLOSE, _NOT_FOUND, _WRONG_EPOCH = SessionOutcome
 #: request, epoch                      no session     epoch as expected  another epoch
 SESSION_OUTCOME: Final = {
-    (SHARE_FETCH, Kind.INITIAL): (_OPEN, _REOPEN, _REOPEN),
-    (SHARE_FETCH, Kind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
-    (SHARE_FETCH, Kind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
-    (SHARE_FETCH, Kind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
-    (SHARE_ACKNOWLEDGE, Kind.INITIAL): (_WRONG_EPOCH, _WRONG_EPOCH, _WRONG_EPOCH),
-    (SHARE_ACKNOWLEDGE, Kind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
-    (SHARE_ACKNOWLEDGE, Kind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
-    (SHARE_ACKNOWLEDGE, Kind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
+    (SHARE_FETCH, EpochKind.INITIAL): (_OPEN, _REOPEN, _REOPEN),
+    (SHARE_FETCH, EpochKind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
+    (SHARE_FETCH, EpochKind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
+    (SHARE_FETCH, EpochKind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
+    (SHARE_ACKNOWLEDGE, EpochKind.INITIAL): (_WRONG_EPOCH, _WRONG_EPOCH, _WRONG_EPOCH),
+    (SHARE_ACKNOWLEDGE, EpochKind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
+    (SHARE_ACKNOWLEDGE, EpochKind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
+    (SHARE_ACKNOWLEDGE, EpochKind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
 }
 
 _GONE, _STAYS, _FIRST, _NEXT = SessionEffect
@@ -84,17 +84,17 @@ AFTER: Final[dict[SessionOutcome, dict[Reply, tuple[SessionEffect, ...]]]] = {
 }
 #: The state that an answer alone proves, with any state before: request's epoch, answer -> state.
 ALONE: Final = {
-    (Kind.INITIAL, Reply.ACCEPTED): _FIRST,
-    (Kind.INITIAL, Reply.FAILED_LATER): _FIRST,
-    (Kind.INITIAL, Reply.LIMIT_REACHED): _GONE,
-    (Kind.INITIAL, Reply.FAILED_REOPEN): _GONE,
-    (Kind.INITIAL, Reply.SESSION_NOT_FOUND): _GONE,
-    (Kind.SUBSEQUENT, Reply.ACCEPTED): _NEXT,
-    (Kind.SUBSEQUENT, Reply.FAILED_LATER): _NEXT,
-    (Kind.SUBSEQUENT, Reply.SESSION_NOT_FOUND): _GONE,
-    (Kind.FINAL, Reply.ACCEPTED): _GONE,
-    (Kind.FINAL, Reply.SESSION_NOT_FOUND): _GONE,
-    (Kind.NEGATIVE, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.INITIAL, Reply.ACCEPTED): _FIRST,
+    (EpochKind.INITIAL, Reply.FAILED_LATER): _FIRST,
+    (EpochKind.INITIAL, Reply.LIMIT_REACHED): _GONE,
+    (EpochKind.INITIAL, Reply.FAILED_REOPEN): _GONE,
+    (EpochKind.INITIAL, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.SUBSEQUENT, Reply.ACCEPTED): _NEXT,
+    (EpochKind.SUBSEQUENT, Reply.FAILED_LATER): _NEXT,
+    (EpochKind.SUBSEQUENT, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.FINAL, Reply.ACCEPTED): _GONE,
+    (EpochKind.FINAL, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.NEGATIVE, Reply.SESSION_NOT_FOUND): _GONE,
 }
 
 
