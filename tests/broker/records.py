@@ -15,7 +15,7 @@ from msgspec import structs
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Batch, Partition, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Partition, Step
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
@@ -255,7 +255,9 @@ def _known(now: Acknowledging) -> list[Piece]:
     return now.share_partition.over(first, last, now.step.time_ns, now.step.end_ns)
 
 
-def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hold: bool) -> set[int] | None:
+def _of_batch(
+    now: Acknowledging, batch: AcknowledgementBatch, pieces: Sequence[Piece], may_hold: bool
+) -> set[int] | None:
     """What a broker may say of one batch; all of them are taken, or none."""
     start, end = now.share_partition.start, now.share_partition.end
     if start is None or end is None:
@@ -279,7 +281,7 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
     return {TAKEN} if must else {TAKEN, *refused} if may else refused
 
 
-def _may_be_passed(now: Acknowledging, batch: Batch) -> bool:
+def _may_be_passed(now: Acknowledging, batch: AcknowledgementBatch) -> bool:
     """Whether all up to its end may be done with: then the start offset may be behind it."""
     start = now.share_partition.start
     if start is None:

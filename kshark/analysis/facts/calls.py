@@ -134,7 +134,7 @@ def reply_of(error: int | None) -> Reply:
     return _REPLIES.get(error, UNCLEAR)
 
 
-class Batch(Struct, eq=False, gc=False):
+class AcknowledgementBatch(Struct, eq=False, gc=False):
     """Offsets that a request acknowledges.
 
     `types`: one type for all offsets, or one for each (kshark.analysis.states.tables.in_flight.Type).
@@ -154,7 +154,7 @@ class Listed(Struct, eq=False, gc=False):
     """A partition in a request, with the batches that it acknowledges."""
 
     partition: Partition
-    acknowledged: Sequence[Batch]
+    acknowledged: Sequence[AcknowledgementBatch]
 
 
 class Leader(NamedTuple):

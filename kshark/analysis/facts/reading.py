@@ -8,7 +8,17 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from dissectors.enums import ShareAcquireMode
-from kshark.analysis.facts.calls import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Span, Step
+from kshark.analysis.facts.calls import (
+    AcknowledgementBatch,
+    Acquired,
+    Answer,
+    Call,
+    Leader,
+    Listed,
+    Partition,
+    Span,
+    Step,
+)
 from kshark.analysis.facts.connections import Connection
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
@@ -59,7 +69,7 @@ def _listed(topics: Sequence[Any]) -> list[Listed]:
         Listed(
             (topic.topic_id, partition.partition_index),
             [
-                Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types or ())
+                AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types or ())
                 for batch in partition.acknowledgement_batches or ()
             ],
         )

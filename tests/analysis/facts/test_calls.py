@@ -8,8 +8,8 @@ import pytest
 
 from kshark.analysis.facts.calls import (
     LAST_EPOCH,
+    AcknowledgementBatch,
     Answer,
-    Batch,
     Call,
     EpochKind,
     Listed,
@@ -80,7 +80,7 @@ def test_answers(error: int | None, reply: Reply) -> None:
 
 
 def listed(*partitions: int, acks: int = 0) -> list[Listed]:
-    return [Listed(("t", partition), [Batch(0, 9, False)] * acks) for partition in partitions]
+    return [Listed(("t", partition), [AcknowledgementBatch(0, 9, False)] * acks) for partition in partitions]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.facts.calls import Batch, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Step
 from kshark.analysis.facts.releases import Release, agreed
 from kshark.analysis.facts.state_steps import StateBatch
 from kshark.analysis.states.partition.missing_offsets import Lacks
@@ -218,7 +218,7 @@ class Stored(NamedTuple):
     deliveries: int
 
 
-def runs_of(batches: Iterable[Batch]) -> list[Run]:
+def runs_of(batches: Iterable[AcknowledgementBatch]) -> list[Run]:
     """Split acknowledgement batches by type.
 
     A batch with a wrong number of types is left out: brokers refuse its partition.

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kshark.analysis.facts.calls import Answer, Batch, Partition, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, Step
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
@@ -63,7 +63,7 @@ class Acknowledging(RecordSituation, eq=False):
     """
 
     share_partition: SharePartition
-    batches: Sequence[Batch]
+    batches: Sequence[AcknowledgementBatch]
     runs: Sequence[Run]
     pieces: Sequence[Piece]
     seen_since: int | None = None
@@ -102,7 +102,7 @@ class Acknowledging(RecordSituation, eq=False):
         return partition.doubt[0] <= since and partition.forgotten < self.extent[0]
 
     @property
-    def fault(self) -> tuple[Fault, Batch] | None:
+    def fault(self) -> tuple[Fault, AcknowledgementBatch] | None:
         """The first error in the batches, in the order of the broker's checks.
 
         Kafka: KafkaApis.validateAcknowledgementBatches.

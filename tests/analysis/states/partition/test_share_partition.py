@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Batch, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Step
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Run, Stored, runs_of
@@ -339,7 +339,7 @@ def test_another_leader_may_know_it_otherwise() -> None:
 
 def test_batches_by_type() -> None:
     def runs(*batches: tuple[int, int, list[int]]) -> list[Any]:
-        return [tuple(run) for run in runs_of(Batch(*one) for one in batches)]
+        return [tuple(run) for run in runs_of(AcknowledgementBatch(*one) for one in batches)]
 
     assert runs((0, 3, [1])) == [(0, 3, 1)]
     assert runs((0, 4, [1, 1, 2, 3, 3])) == [(0, 1, 1), (2, 2, 2), (3, 4, 3)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.analysis.facts.calls import Batch, Listed, Reply, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Listed, Reply, Step
 from kshark.analysis.states.session.held_records import HeldRange, InFlight
 from tests.analysis.plain import step
 from tests.analysis.talks import handed
@@ -21,7 +21,7 @@ RENEW = 4
 
 
 def listing(partition: tuple[str, int], *acknowledged: tuple[int, int], renews: bool = False) -> Listed:
-    return Listed(partition, [Batch(first, last, [4 if renews else 1]) for first, last in acknowledged])
+    return Listed(partition, [AcknowledgementBatch(first, last, [4 if renews else 1]) for first, last in acknowledged])
 
 
 def took(held: InFlight, *steps: Step) -> InFlight:
