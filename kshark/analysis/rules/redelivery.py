@@ -14,7 +14,7 @@ from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record, Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, Record
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
 from kshark.analysis.states.session.state import Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -247,7 +247,7 @@ def processed_before(now: Acknowledging) -> Argument | None:
     return None
 
 
-def _accepts(runs: Sequence[Run], piece: Piece) -> bool:
+def _accepts(runs: Sequence[AcknowledgedRange], piece: Piece) -> bool:
     return any(run.type == ACCEPT and run.first <= piece.last and run.last >= piece.first for run in runs)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.states.partition.records_in_flight import Piece, Run, Stored
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Piece, Stored
 from kshark.analysis.states.tables.in_flight import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -74,7 +74,7 @@ class Persistence:
         """Yield the batches that were written after the request, while acknowledgements waited for their answer."""
         return (batch for write, stored in self.writes if write.packet >= step.packet for batch in stored)
 
-    def is_as_acknowledged(self, step: Step, runs: Sequence[Run]) -> bool:
+    def is_as_acknowledged(self, step: Step, runs: Sequence[AcknowledgedRange]) -> bool:
         """True if one Write after the request stores all its acknowledgements, and no Write took long.
 
         No rule needs it then.
@@ -89,7 +89,9 @@ class Persistence:
         self._orderly += is_stored
         return is_stored
 
-    def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, accepted: bool) -> Persisting:
+    def answered(
+        self, step: Step, runs: Sequence[AcknowledgedRange], before: StateStep, *, accepted: bool
+    ) -> Persisting:
         """Compare answered acknowledgements with the Writes before the answer. `accepted`: all must be stored."""
         some_forgotten = len(self.writes) == _WRITES and self.writes[0][0].packet > step.packet
         persisting = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
@@ -114,7 +116,7 @@ class Persisting:
 
     __slots__ = ("before", "is_due", "later", "left", "runs", "step", "writes")
 
-    def __init__(self, step: Step, runs: Sequence[Run], before: StateStep, *, is_due: bool) -> None:
+    def __init__(self, step: Step, runs: Sequence[AcknowledgedRange], before: StateStep, *, is_due: bool) -> None:
         self.step = step
         self.runs = runs
         self.before = before
@@ -150,7 +152,7 @@ class Persisting:
             self.left.drop(0, write.start_offset - 1)
 
 
-def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]:
+def concern(ranges: Iterable[Stored | Piece], runs: Iterable[AcknowledgedRange]) -> list[bool]:
     """Return for each range whether some of its offsets are acknowledged.
 
     Ranges are mostly in order, so one pass is enough.
@@ -170,7 +172,7 @@ def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]
     return concerned
 
 
-def _stores(stored: Iterable[Stored], runs: Sequence[Run]) -> bool:
+def _stores(stored: Iterable[Stored], runs: Sequence[AcknowledgedRange]) -> bool:
     """True if batches store the acknowledgements; both are in the order of their offsets."""
     if not runs:
         return False

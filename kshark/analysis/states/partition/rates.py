@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.calls import Step
-from kshark.analysis.states.partition.records_in_flight import Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange
 from kshark.analysis.states.tables.in_flight import ACCEPT, REJECT, RELEASE
 
 #: After this number of records the count starts again, because old records do not show the present rate.
@@ -55,7 +55,7 @@ class Rates:
     def __init__(self) -> None:
         self._rates: OrderedDict[tuple[str | None, str | None, str], Rate] = OrderedDict()
 
-    def count(self, step: Step, topic_id: str, runs: Sequence[Run]) -> Rate | None:
+    def count(self, step: Step, topic_id: str, runs: Sequence[AcknowledgedRange]) -> Rate | None:
         """Count the accepted acknowledgements of a request; None as long as the member accepts all records."""
         key = step.group_id, step.member_id, topic_id
         rate = self._rates.get(key)

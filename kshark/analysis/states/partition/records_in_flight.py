@@ -201,7 +201,7 @@ def is_done(may: May) -> bool:
     return TERMINAL.issuperset([record.stage for record in may])
 
 
-class Run(NamedTuple):
+class AcknowledgedRange(NamedTuple):
     """Offsets that are acknowledged with one type."""
 
     first: int
@@ -218,12 +218,12 @@ class Stored(NamedTuple):
     deliveries: int
 
 
-def runs_of(batches: Iterable[AcknowledgementBatch]) -> list[Run]:
+def runs_of(batches: Iterable[AcknowledgementBatch]) -> list[AcknowledgedRange]:
     """Split acknowledgement batches by type.
 
     A batch with a wrong number of types is left out: brokers refuse its partition.
     """
-    runs: list[Run] = []
+    runs: list[AcknowledgedRange] = []
     for batch in batches:
         types, size = batch.types, batch.last - batch.first + 1
         if len(types) == 1 and size > 0:
@@ -265,7 +265,7 @@ def held_before(pieces: Sequence[Piece]) -> Hold | None:
 
 
 #: Create the NamedTuples in C; see offset_ranges.
-_run: Final[Callable[[tuple[int, int, int]], Run]] = partial(tuple.__new__, Run)
+_run: Final[Callable[[tuple[int, int, int]], AcknowledgedRange]] = partial(tuple.__new__, AcknowledgedRange)
 _stored: Final[Callable[[tuple[int, int, Stage, int]], Stored]] = partial(tuple.__new__, Stored)
 
 

@@ -23,13 +23,13 @@ from kshark.analysis.states.partition.persisting import Persistence, concern
 from kshark.analysis.states.partition.records_in_flight import (
     TIMER_NS,
     UNEXPLAINED,
+    AcknowledgedRange,
     AcquiredRange,
     Hold,
     Locked,
     May,
     Piece,
     Record,
-    Run,
     Stored,
     between_times,
     held_before,
@@ -121,8 +121,8 @@ class SharePartition:
         self.room = limits.IN_FLIGHT_RANGES
         self.forgotten = -1
         #: Acknowledgements without an answer yet, and the last requests whose acknowledgements were refused.
-        self.open: list[Sequence[Run]] = []
-        self.refused: deque[tuple[Step, Sequence[Run]]] = deque(maxlen=_REFUSED)
+        self.open: list[Sequence[AcknowledgedRange]] = []
+        self.refused: deque[tuple[Step, Sequence[AcknowledgedRange]]] = deque(maxlen=_REFUSED)
         #: The last packet that delivered records, and the last acquisition with a lock duration in its answer.
         self.last_delivery_packet = 0
         self.locked: Locked | None = None
@@ -229,11 +229,11 @@ class SharePartition:
             self._is_fresh = False
             self.start = None
 
-    def acknowledge(self, step: Step, runs: Iterable[Run], *, certain: bool) -> None:
+    def acknowledge(self, step: Step, runs: Iterable[AcknowledgedRange], *, certain: bool) -> None:
         """Note acknowledgements. They were accepted if `certain`, else they may have been."""
         if self.locks.first_ns < step.end_ns:
             self.time(step.end, step.end_ns)
-        applied: list[Run] = []
+        applied: list[AcknowledgedRange] = []
         for run in runs:
             first, last, kind = run
             if kind not in AFTER:
@@ -252,7 +252,7 @@ class SharePartition:
             for run in applied:
                 self._notify(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
-    def _fill(self, run: Run, step: Step) -> bool:
+    def _fill(self, run: AcknowledgedRange, step: Step) -> bool:
         """Set the unknown offsets of an acknowledgement. Return True if there were some."""
         missing = [
             (first, last)

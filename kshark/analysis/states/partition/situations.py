@@ -12,7 +12,7 @@ from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Locked, Piece, Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, Locked, Piece
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables.in_flight import RENEW
@@ -64,7 +64,7 @@ class Acknowledging(RecordSituation, eq=False):
 
     share_partition: SharePartition
     batches: Sequence[AcknowledgementBatch]
-    runs: Sequence[Run]
+    runs: Sequence[AcknowledgedRange]
     pieces: Sequence[Piece]
     seen_since: int | None = None
     error: int | None = None

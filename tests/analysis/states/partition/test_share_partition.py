@@ -11,7 +11,7 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import AcknowledgementBatch, Step
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Run, Stored, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, Stored, runs_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from tests.analysis.plain import MS, connection, step
@@ -42,7 +42,7 @@ class Told:
 
     def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:
         self.partition.acknowledge(
-            step(2, packet, fetch=False, member=member), [Run(*run) for run in runs], certain=certain
+            step(2, packet, fetch=False, member=member), [AcknowledgedRange(*run) for run in runs], certain=certain
         )
 
     def at(self, packet: int) -> list[tuple[int, int, str]]:
@@ -149,7 +149,7 @@ def test_who_acquired_records_again_meanwhile_keeps_them() -> None:
     told.acquires(10, 0, 4)
     released = step(2, 20, answered=40)
     told.acquires(30, 0, 4, 2, member="b")
-    told.partition.acknowledge(released, [Run(0, 4, RELEASE)], certain=True)
+    told.partition.acknowledge(released, [AcknowledgedRange(0, 4, RELEASE)], certain=True)
     assert told.at(41) == [(0, 4, "acquired 2")]
 
 
@@ -227,7 +227,7 @@ def test_what_a_leader_reads_and_writes() -> None:
 def test_what_is_being_acknowledged_waits_for_the_answer() -> None:
     told = Told()
     told.acquires(10, 0, 4)
-    told.partition.open.append([Run(0, 4, ACCEPT)])
+    told.partition.open.append([AcknowledgedRange(0, 4, ACCEPT)])
     told.partition.write(20, 19 * MS, 20 * MS, 0, [Stored(0, 4, ACKNOWLEDGED, 1)])
     assert told.at(21) == [(0, 4, "acquired 1")]
 
