@@ -43,7 +43,7 @@ from kshark.analysis.states.partition.given_up import given_up
 from kshark.analysis.states.partition.group_records import LockTimes, LostFetches, WidePartitions, may_have_acquired
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.rates import Rates
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, Stored, runs_of, stored_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, StoredRange, runs_of, stored_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.partition.situations import (
     EXPLAINED,
@@ -101,7 +101,7 @@ class PartitionRunner:
         self._room = limits.IN_FLIGHT_RANGES
         #: What was read of share partitions before anybody asked for their records: start offset, records, and the
         #: exchange.
-        self._begun: OrderedDict[_Key, tuple[int, list[Stored], StateStep]] = OrderedDict()
+        self._begun: OrderedDict[_Key, tuple[int, list[StoredRange], StateStep]] = OrderedDict()
 
     def _signs_of_all(self, about: type) -> int:
         """Return the signs that every such situation has: all, where a check's trigger has no sign of its own."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Piece, Stored
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Piece, StoredRange
 from kshark.analysis.states.tables.in_flight import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -53,12 +53,12 @@ class Persistence:
     __slots__ = ("_orderly", "_unstored", "writes")
 
     def __init__(self) -> None:
-        self.writes: deque[tuple[StateStep, Sequence[Stored]]] = deque(maxlen=_WRITES)
+        self.writes: deque[tuple[StateStep, Sequence[StoredRange]]] = deque(maxlen=_WRITES)
         self._unstored: deque[Persisting] = deque(maxlen=_UNSTORED)
         #: Number of acknowledgements in a row that were fully stored before their answer.
         self._orderly = 0
 
-    def write(self, write: StateStep, stored: Sequence[Stored], *, is_awaited: bool) -> None:
+    def write(self, write: StateStep, stored: Sequence[StoredRange], *, is_awaited: bool) -> None:
         """Add an accepted Write; `is_awaited`: acknowledgements wait for their answer."""
         if is_awaited:
             self.writes.append((write, stored))
@@ -70,7 +70,7 @@ class Persistence:
     def rest(self) -> None:
         self.writes.clear()
 
-    def since(self, step: Step) -> Iterator[Stored]:
+    def since(self, step: Step) -> Iterator[StoredRange]:
         """Yield the batches that were written after the request, while acknowledgements waited for their answer."""
         return (batch for write, stored in self.writes if write.packet >= step.packet for batch in stored)
 
@@ -121,7 +121,7 @@ class Persisting:
         self.runs = runs
         self.before = before
         self.is_due = is_due
-        self.writes: list[tuple[StateStep, Stored]] = []
+        self.writes: list[tuple[StateStep, StoredRange]] = []
         self.left: OffsetRanges[bool] = OffsetRanges()
         self.later: StateStep | None = None
         for run in runs:
@@ -133,7 +133,7 @@ class Persisting:
         """True if there is something to store."""
         return any(run.type != RENEW for run in self.runs)
 
-    def meets(self, write: StateStep, stored: Sequence[Stored]) -> None:
+    def meets(self, write: StateStep, stored: Sequence[StoredRange]) -> None:
         """Add an accepted Write. It also stores everything below its start offset."""
         answer = self.step.answer
         if write.packet < self.step.packet:
@@ -152,7 +152,7 @@ class Persisting:
             self.left.drop(0, write.start_offset - 1)
 
 
-def concern(ranges: Iterable[Stored | Piece], runs: Iterable[AcknowledgedRange]) -> list[bool]:
+def concern(ranges: Iterable[StoredRange | Piece], runs: Iterable[AcknowledgedRange]) -> list[bool]:
     """Return for each range whether some of its offsets are acknowledged.
 
     Ranges are mostly in order, so one pass is enough.
@@ -172,7 +172,7 @@ def concern(ranges: Iterable[Stored | Piece], runs: Iterable[AcknowledgedRange])
     return concerned
 
 
-def _stores(stored: Iterable[Stored], runs: Sequence[AcknowledgedRange]) -> bool:
+def _stores(stored: Iterable[StoredRange], runs: Sequence[AcknowledgedRange]) -> bool:
     """True if batches store the acknowledgements; both are in the order of their offsets."""
     if not runs:
         return False

@@ -209,7 +209,7 @@ class AcknowledgedRange(NamedTuple):
     type: int
 
 
-class Stored(NamedTuple):
+class StoredRange(NamedTuple):
     """Records in a state of the share coordinator."""
 
     first: int
@@ -237,7 +237,7 @@ def runs_of(batches: Iterable[AcknowledgementBatch]) -> list[AcknowledgedRange]:
     return runs
 
 
-def stored_of(batches: Iterable[StateBatch]) -> list[Stored]:
+def stored_of(batches: Iterable[StateBatch]) -> list[StoredRange]:
     """Read the valid batches of a share coordinator."""
     return [
         _stored((first, last, STORED[state], count))
@@ -266,7 +266,7 @@ def held_before(pieces: Sequence[Piece]) -> Hold | None:
 
 #: Create the NamedTuples in C; see offset_ranges.
 _run: Final[Callable[[tuple[int, int, int]], AcknowledgedRange]] = partial(tuple.__new__, AcknowledgedRange)
-_stored: Final[Callable[[tuple[int, int, Stage, int]], Stored]] = partial(tuple.__new__, Stored)
+_stored: Final[Callable[[tuple[int, int, Stage, int]], StoredRange]] = partial(tuple.__new__, StoredRange)
 
 
 #: The word for records in a stored state that the capture does not explain.
@@ -276,7 +276,7 @@ _ARCHIVED: Final = "archived"
 
 
 def settled(
-    may: May, stored: Stored, sent_ns: int, time_ns: int, releases: frozenset[Release], *, is_late: bool
+    may: May, stored: StoredRange, sent_ns: int, time_ns: int, releases: frozenset[Release], *, is_late: bool
 ) -> tuple[May, str | None, Step | None]:
     """Reduce the possible states of records to those that agree with the stored state.
 
@@ -316,7 +316,7 @@ def settled(
     return (record,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
 
 
-def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[Stored]) -> None:
+def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[StoredRange]) -> None:
     """Set records that a request has just given back or ended to the state that their leader stored before the answer.
 
     A record that was released after its last delivery, or rejected, may be on its way to a dead-letter queue.
@@ -329,6 +329,6 @@ def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[Stored]
                 records.put(first, last, (Record(batch.stage, batch.deliveries, held.hold, step, held.how),))
 
 
-def _is_later(record: Record, stored: Stored) -> bool:
+def _is_later(record: Record, stored: StoredRange) -> bool:
     """True if the record was delivered again after the stored delivery."""
     return record.count is not None and record.count > stored.deliveries

@@ -30,7 +30,7 @@ from kshark.analysis.states.partition.records_in_flight import (
     May,
     Piece,
     Record,
-    Stored,
+    StoredRange,
     between_times,
     held_before,
     insert_before,
@@ -344,7 +344,7 @@ class SharePartition:
 
     # -- stored state of the share coordinator
 
-    def begin(self, start: int, stored: Iterable[Stored], time_ns: int) -> None:
+    def begin(self, start: int, stored: Iterable[StoredRange], time_ns: int) -> None:
         """Set the state that a new leader reads. -1: the start offset is set by the first acquisition.
 
         Unseen earlier acquisitions may still be given back and stored until their locks expire. They are new to the
@@ -365,7 +365,7 @@ class SharePartition:
             self.end = batch.last + 1 if self.end is None else max(self.end, batch.last + 1)
         self._advance()
 
-    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[Stored]) -> None:
+    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[StoredRange]) -> None:
         """Note a stored state: uncertain states become certain. Acknowledgements without an answer yet are left out."""
         if self.locks.first_ns < time_ns:
             self.time(packet, time_ns)
@@ -398,7 +398,7 @@ class SharePartition:
         self.begin(start, (), time_ns)
         self._notify(packet, time_ns, "offset_reset", None, start, start - 1)
 
-    def _settle(self, sent_ns: int, time_ns: int, stored: Stored) -> Iterator[tuple[str, Step | None, int, int]]:
+    def _settle(self, sent_ns: int, time_ns: int, stored: StoredRange) -> Iterator[tuple[str, Step | None, int, int]]:
         """Apply a stored batch. Yield the events that it shows: word, request, first and last offset."""
         known_offsets, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
