@@ -20,7 +20,7 @@ from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
 from kshark.analysis.states.partition.group_records import may_have_acquired
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece, Record, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece, RecordState, runs_of
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
 from kshark.analysis.states.stored.state import StoredSituation
@@ -297,7 +297,7 @@ def _stored_start(partition: SharePartition) -> int | None:
     return None if partition.stored is None else partition.stored[0]
 
 
-def _is_held_by(record: Record, member_id: str | None) -> bool:
+def _is_held_by(record: RecordState, member_id: str | None) -> bool:
     """Whether that member has it acquired, were it only known because it renewed the lock."""
     renewed = (
         record.stage is ACQUIRED and record.hold is None and record.by is not None and record.by.member_id == member_id

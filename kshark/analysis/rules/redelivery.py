@@ -14,7 +14,7 @@ from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, Record
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, RecordState
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
 from kshark.analysis.states.session.state import Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -116,7 +116,7 @@ def lost(now: Acquiring) -> Argument | None:
     return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
 
 
-def _is_lost(record: Record, step: Step) -> bool:
+def _is_lost(record: RecordState, step: Step) -> bool:
     by = record.by
     return (
         record.stage in TERMINAL

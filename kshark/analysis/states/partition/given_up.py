@@ -8,7 +8,7 @@ from __future__ import annotations
 from operator import itemgetter
 
 from kshark.analysis.states.partition.last_attempts import LastAttempt
-from kshark.analysis.states.partition.records_in_flight import Piece, Record
+from kshark.analysis.states.partition.records_in_flight import Piece, RecordState
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.tables.in_flight import ACQUIRED, ARCHIVED, GIVEN_BACK, LEAST_LIMIT
 
@@ -63,14 +63,14 @@ def _looked_at(partition: SharePartition, piece: Piece, free_ns: int) -> LastAtt
     return LastAttempt(piece.first, piece.last, may, free_ns)
 
 
-def _is_given_up(record: Record, most: int) -> bool:
+def _is_given_up(record: RecordState, most: int) -> bool:
     """True if the record was archived after the highest number of deliveries."""
     if record.stage is not ARCHIVED or record.hold is None or record.how not in GIVEN_BACK:
         return False
     return record.count is not None and record.count >= max(most, LEAST_LIMIT)
 
 
-def _free_since_ns(record: Record) -> int:
+def _free_since_ns(record: RecordState) -> int:
     """Return the time since which the record is certainly free: an unseen later lock would have expired by then."""
     hold = record.hold
     assert hold is not None

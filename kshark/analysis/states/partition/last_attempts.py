@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kshark.analysis.states.partition.records_in_flight import May, Record
+from kshark.analysis.states.partition.records_in_flight import May, RecordState
 from kshark.analysis.states.tables.in_flight import ARCHIVED, GIVEN_BACK
 
 #: Highest number of ranges that are kept; the oldest ones are forgotten first.
@@ -31,7 +31,7 @@ class LastAttempts:
     def __init__(self) -> None:
         self.ranges: deque[LastAttempt] = deque(maxlen=_MOST)
 
-    def give_back(self, first: int, last: int, back: Sequence[Record]) -> None:
+    def give_back(self, first: int, last: int, back: Sequence[RecordState]) -> None:
         """Note given-back records, by their possible states; the last of these is archived."""
         if (
             not back

@@ -90,7 +90,7 @@ class Locked(NamedTuple):
     lock_ns: int
 
 
-class Record(Struct, eq=False):
+class RecordState(Struct, eq=False):
     """A possible state of records. `count`: the delivery count; None if it is unknown.
 
     `hold`: the last acquisition.
@@ -108,20 +108,20 @@ class Record(Struct, eq=False):
         """True if a member holds the records with a lock that may expire by that time."""
         return self.stage is ACQUIRED and self.hold is not None and by_ns >= self.hold.early_ns
 
-    def given_back(self, how: str, by: Step | None, most: int, *, uncounted: bool | None = False) -> list[Record]:
+    def given_back(self, how: str, by: Step | None, most: int, *, uncounted: bool | None = False) -> list[RecordState]:
         """Return the possible states after a release or an expired lock.
 
         The record is available again, or archived if it was delivered `most` times.
         `uncounted`: the broker takes the delivery off the count, so the record is never archived; None: it may do so.
         """
         count, hold = self.count, self.hold
-        back: list[Record] = []
+        back: list[RecordState] = []
         if uncounted is not False:
-            back.append(Record(AVAILABLE, None if count is None else count - 1, hold, by, how))
+            back.append(RecordState(AVAILABLE, None if count is None else count - 1, hold, by, how))
         if not uncounted:
-            back.append(Record(AVAILABLE, count, hold, by, how))
+            back.append(RecordState(AVAILABLE, count, hold, by, how))
             if count is None or count >= most:
-                back.append(Record(ARCHIVED, count, hold, by, how))
+                back.append(RecordState(ARCHIVED, count, hold, by, how))
         return back
 
     def is_held_by(self, member_id: str | None) -> bool:
@@ -130,7 +130,7 @@ class Record(Struct, eq=False):
 
 
 #: The possible states of records; one of them is true.
-May = tuple[Record, ...]
+May = tuple[RecordState, ...]
 Piece = Ranged[May]
 
 
@@ -147,7 +147,7 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
             tuple([record for record in may if record.stage is not ARCHIVED or not _is_not_archived(record, most)])
             or may
         )
-    states: list[Record] = []
+    states: list[RecordState] = []
     for record in may:
         if not record.may_run_out(until_ns):
             states.append(record)
@@ -158,7 +158,7 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
     return Ranged(piece.first, piece.last, tuple(states))
 
 
-def _is_not_archived(record: Record, most: int) -> bool:
+def _is_not_archived(record: RecordState, most: int) -> bool:
     """True if the record was not archived, because other records were delivered more often."""
     return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < most
 
@@ -306,11 +306,11 @@ def settled(
         and stored.stage is ARCHIVED
         and held.count in (None, stored.deliveries)
     ):
-        return (Record(ARCHIVED, stored.deliveries, held.hold, held.by, held.how),), _ARCHIVED, None
+        return (RecordState(ARCHIVED, stored.deliveries, held.hold, held.by, held.how),), _ARCHIVED, None
     how = UNEXPLAINED  # another member acquired them, and the capture lacks that
     if held.stage is ACQUIRED and held.hold is not None and stored.deliveries <= (held.count or 0):
         how = "lock_timeout" if time_ns >= held.hold.early_ns else "session_released"
-    record = Record(stored.stage, stored.deliveries, held.hold, None, how)
+    record = RecordState(stored.stage, stored.deliveries, held.hold, None, how)
     if is_late or is_old or any(state.by is not None and state.by.end_ns > sent_ns - TIMER_NS for state in may):
         return (*may, record), None, None  # the stored state may be older than the possible states
     return (record,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
@@ -326,9 +326,9 @@ def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[StoredR
             held = may[0]
             is_known = len(may) == 1 and held.stage in (batch.stage, ACQUIRED, ACKNOWLEDGED)
             if not is_known and all(record.by is step and record.count in (None, batch.deliveries) for record in may):
-                records.put(first, last, (Record(batch.stage, batch.deliveries, held.hold, step, held.how),))
+                records.put(first, last, (RecordState(batch.stage, batch.deliveries, held.hold, step, held.how),))
 
 
-def _is_later(record: Record, stored: StoredRange) -> bool:
+def _is_later(record: RecordState, stored: StoredRange) -> bool:
     """True if the record was delivered again after the stored delivery."""
     return record.count is not None and record.count > stored.deliveries

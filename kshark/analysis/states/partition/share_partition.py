@@ -29,7 +29,7 @@ from kshark.analysis.states.partition.records_in_flight import (
     Locked,
     May,
     Piece,
-    Record,
+    RecordState,
     StoredRange,
     between_times,
     held_before,
@@ -191,7 +191,7 @@ class SharePartition:
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
             if count > self.highest:
                 self.highest = count
-            records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
+            records.put(first, last, (RecordState(ACQUIRED, count, hold, step, "acquired"),))
             locks.add(hold, first, last)
             for piece in later:  # these records were delivered again since
                 records.put(piece.first, piece.last, insert_before(piece.value, hold))
@@ -260,7 +260,7 @@ class SharePartition:
             if self.start is None or first >= self.start
         ]
         for first, last in missing:
-            self.records.put(first, last, (Record(AFTER[run.type], None, None, step, EVENT[run.type]),))
+            self.records.put(first, last, (RecordState(AFTER[run.type], None, None, step, EVENT[run.type]),))
         return bool(missing)
 
     def _after(self, kind: int, step: Step, certain: bool, may: May, first: int, last: int) -> May:
@@ -270,8 +270,8 @@ class SharePartition:
             hold = record.hold
             if record.stage is ACQUIRED and hold is not None and hold.is_of(step):  # usual
                 hold.left -= last - first + 1
-                return (Record(AFTER[kind], record.count, hold, step, EVENT[kind]),)
-        becomes: list[Record] = []
+                return (RecordState(AFTER[kind], record.count, hold, step, EVENT[kind]),)
+        becomes: list[RecordState] = []
         for record in may:
             hold = record.hold
             if record.stage is not ACQUIRED or hold is None or not hold.is_of(step):
@@ -289,16 +289,18 @@ class SharePartition:
         newer = any(record.by is not None and record.by.end > step.packet for record in may)
         if newer or not certain or all(record.stage in TERMINAL for record in may):
             return may
-        return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
+        return (RecordState(AFTER[kind], None, None, step, EVENT[kind]),)
 
-    def _become(self, record: Record, hold: Hold, kind: int, step: Step, first: int, last: int) -> list[Record]:
+    def _become(
+        self, record: RecordState, hold: Hold, kind: int, step: Step, first: int, last: int
+    ) -> list[RecordState]:
         """Return the possible states of acquired records after their member acknowledges them."""
         if kind == RELEASE:
             return record.given_back(EVENT[RELEASE], step, self.highest)
         lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
         if lock is not hold:
             self.locks.add(lock, first, last)
-        return [Record(AFTER[kind], record.count, lock, step, EVENT[kind])]
+        return [RecordState(AFTER[kind], record.count, lock, step, EVENT[kind])]
 
     def let_go(
         self,
@@ -358,7 +360,7 @@ class SharePartition:
         self._is_fresh, self._begun_at = start < 0, 0
         self.start = self.end = None if start < 0 else start
         for batch in stored:
-            self.records.put(batch.first, batch.last, (Record(batch.stage, batch.deliveries, None, None, "read"),))
+            self.records.put(batch.first, batch.last, (RecordState(batch.stage, batch.deliveries, None, None, "read"),))
             for piece in earlier.over(batch.first, batch.last) if batch.stage in TERMINAL else ():
                 if {record.stage for record in piece.value} == {batch.stage}:  # keeps the known cause
                     self.records.put(*piece)
@@ -414,7 +416,7 @@ class SharePartition:
             return  # nothing is new, or the new leader may not know the acquisition
         for first, last in self.records.gaps(stored.first, stored.last):
             if self.start is None or last >= self.start:
-                self.records.put(first, last, (Record(stored.stage, stored.deliveries, None, None, UNEXPLAINED),))
+                self.records.put(first, last, (RecordState(stored.stage, stored.deliveries, None, None, UNEXPLAINED),))
 
     def lose_sight(self, packet: int, why: str) -> None:
         """Forget the state before that packet."""
