@@ -42,7 +42,7 @@ TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
 STORED: Final = {0: AVAILABLE, 2: ACKNOWLEDGED, 3: ARCHIVING, 4: ARCHIVED}
 
 
-class Type(IntEnum):
+class AcknowledgementType(IntEnum):
     """Acknowledgement types. GAP: there is no record. RENEW only renews the lock (KIP-1222)."""
 
     GAP = 0
@@ -54,7 +54,7 @@ class Type(IntEnum):
     __hash__ = int.__hash__
 
 
-GAP, ACCEPT, RELEASE, REJECT, RENEW = Type
+GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgementType
 #: The state of an acquired record after an acknowledgement. A release after the last delivery archives it instead.
 AFTER: Final[dict[int, Stage]] = {
     GAP: ARCHIVED,
