@@ -27,7 +27,7 @@ from kshark.analysis.facts.calls import (
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.results.packed import Packed
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import SessionState
 from kshark.model import Finding, Witness
 
@@ -177,7 +177,7 @@ class Listing:
         #: The opening connection's end: the session's too, unless it is used again.
         self._ending: Closing | None = None
 
-    def step(self, now: Situation, cause: str | None) -> None:
+    def step(self, now: SessionSituation, cause: str | None) -> None:
         """Takes a request; `cause`: why it was refused."""
         step = now.step
         opens = step.opens and _may_open(step)
@@ -299,7 +299,7 @@ def _may_open(step: Step) -> bool:
     return step.is_counted or (step.reply is UNCLEAR and step.is_named)
 
 
-def _found_by(now: Situation) -> Closing | None:
+def _found_by(now: SessionSituation) -> Closing | None:
     """What ended the session that a request did not find."""
     cause = now.end_cause
     return None if cause is None or cause.cause not in _HOW else Closing(cause.packet, cause.time_ns, _HOW[cause.cause])
@@ -312,14 +312,14 @@ def _listed(step: Step, session: ShareSession | None, row: SessionStep) -> Liste
     )
 
 
-def _row(now: Situation, cause: str | None) -> SessionStep:
+def _row(now: SessionSituation, cause: str | None) -> SessionStep:
     step, expected = now.step, sorted({state.due for state in now.met}) if now.met is not None else None
     error = step.answer.error if step.answer is not None else None
     shown = None if expected is None else expected[0] if len(expected) == 1 else expected
     return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(now), cause)
 
 
-def _outcome(now: Situation) -> str:
+def _outcome(now: SessionSituation) -> str:
     """opened, reopened, advanced, closed; overtaken; not found, wrong epoch; refused; unanswered."""
     step = now.step
     if now.overtaker is not None and step.reply is INVALID_EPOCH:

@@ -9,14 +9,14 @@ from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Ste
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
 from kshark.analysis.states.session.copies import is_again, may_be_copy, may_be_one
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import WentOn
 from kshark.analysis.states.tables import SESSION
 
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def overtaken(now: Situation) -> Argument | None:
+def overtaken(now: SessionSituation) -> Argument | None:
     """Right when it arrived; another request moved the session on before it was answered."""
     step = now.step
     if now.overtaker is not None:
@@ -46,7 +46,7 @@ def overtaken(now: Situation) -> Argument | None:
     return Argument(text, (*now.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
 
 
-def overtaken_and_served(now: Situation) -> Argument | None:
+def overtaken_and_served(now: SessionSituation) -> Argument | None:
     """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later
     epoch only."""
     step, ahead = now.step, now.overtaker
@@ -59,7 +59,7 @@ def overtaken_and_served(now: Situation) -> Argument | None:
     return Argument(text, (*now.epoch_witness, ahead, step), because="unanswered" if ahead.answer is None else None)
 
 
-def two_writers(now: Situation) -> Argument | None:
+def two_writers(now: SessionSituation) -> Argument | None:
     """Another connection used the session since this one did last: two writers with one member id."""
     step, session = now.step, now.session
     last, here = session.last, now.before_here
@@ -81,7 +81,7 @@ def _same(one: Step, two: Step) -> str:
     return ", another connection of that client" if same else ", another client"
 
 
-def crossed(now: Situation) -> Argument | None:
+def crossed(now: SessionSituation) -> Argument | None:
     """The session is used on a connection that did not open it, and ends with the one that did (4.1 and later)."""
     step, opening = now.step, now.session.opening
     if opening is None or opening.connection is step.connection:
@@ -92,7 +92,7 @@ def crossed(now: Situation) -> Argument | None:
     return Argument(text, (opening, step), noted=True)
 
 
-def concurrent(now: Situation) -> Argument | None:
+def concurrent(now: SessionSituation) -> Argument | None:
     """Sent while another request of the session was open on another connection; on one connection they are handled in
     order."""
     step, session = now.step, now.session

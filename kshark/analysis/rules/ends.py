@@ -21,7 +21,7 @@ from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
-from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, Situation
+from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, SessionSituation
 from kshark.analysis.states.session.state import EndCause
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
@@ -34,14 +34,14 @@ _BROKERS: Final = 256
 _UNSEEN: Final = "; an opening that the capture does not hold would explain it as well"
 
 
-def _ended_by(now: Situation, *causes: str) -> EndCause | None:
+def _ended_by(now: SessionSituation, *causes: str) -> EndCause | None:
     """What ended the session that the broker did not find, when it is one of these."""
     found = now.end_cause
     return found if found is not None and found.cause in causes else None
 
 
 def _argument(
-    now: Situation, ended: EndCause, needs: ProofNeeds = STATE, *, noted: bool = False, more: str = ""
+    now: SessionSituation, ended: EndCause, needs: ProofNeeds = STATE, *, noted: bool = False, more: str = ""
 ) -> Argument:
     alive = now.session.alive
     witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]
@@ -51,17 +51,17 @@ def _argument(
     return Argument(text, (*witness, now.step), needs, ended.cause, noted=noted, because=ended.because, ends=ends)
 
 
-def used_after_final(now: Situation) -> Argument | None:
+def used_after_final(now: SessionSituation) -> Argument | None:
     """Epoch -1 was accepted, and the session is used again."""
     return _used_on(now, "final_epoch")
 
 
-def lost_in_a_failed_reopen(now: Situation) -> Argument | None:
+def lost_in_a_failed_reopen(now: SessionSituation) -> Argument | None:
     """An epoch 0 that listed a partition twice took the old session away and opened no new one."""
     return _used_on(now, "failed_reopen")
 
 
-def _used_on(now: Situation, cause: str) -> Argument | None:
+def _used_on(now: SessionSituation, cause: str) -> Argument | None:
     ended = _ended_by(now, cause)
     if ended is None:
         return None
@@ -70,7 +70,7 @@ def _used_on(now: Situation, cause: str) -> Argument | None:
     return _argument(now, ended, noted=not now.continues, more="" if now.continues else _UNSEEN)
 
 
-def killed_by_an_old_connection(now: Situation) -> Argument | None:
+def killed_by_an_old_connection(now: SessionSituation) -> Argument | None:
     """Reopened on another connection, the session died when an older one closed (4.1), though its own was open and its
     epoch was due."""
     ended = _ended_by(now, "old_connection_closed")
@@ -86,13 +86,13 @@ def killed_by_an_old_connection(now: Situation) -> Argument | None:
     return Argument(text, (opening, now.step), needs, ended.cause, because=ended.because, ends=ends)
 
 
-def ended_unasked(now: Situation) -> Argument | None:
+def ended_unasked(now: SessionSituation) -> Argument | None:
     """The connection closed, the broker restarted, the session gave way or found no room: nobody broke a rule."""
     ended = _ended_by(now, *ORDINARY)
     return _argument(now, ended, noted=True) if ended else None
 
 
-def found_no_room(now: Situation) -> Argument | None:
+def found_no_room(now: SessionSituation) -> Argument | None:
     """Until 4.0 a full cache refuses epoch 0 with this error; later releases never do."""
     step = now.step
     if not step.is_fetch:
@@ -105,7 +105,7 @@ def found_no_room(now: Situation) -> Argument | None:
     return Argument(text, (step,), EXCHANGE, "session_limit", noted=True, because=None if full else "release_unknown")
 
 
-def looked_for_none(now: Situation) -> Argument | None:
+def looked_for_none(now: SessionSituation) -> Argument | None:
     """A ShareAcknowledge with epoch 0 is refused before any session is looked for, with another error."""
     step = now.step
     if step.is_fetch:
@@ -115,7 +115,7 @@ def looked_for_none(now: Situation) -> Argument | None:
     )
 
 
-def never_opened(now: Situation) -> Argument | None:
+def never_opened(now: SessionSituation) -> Argument | None:
     """The member joined in sight of the capture and was not seen to ask this broker for a session.
 
     Only a connection that was there when it joined shows that much: one opened later may have had another before it.
@@ -134,7 +134,7 @@ def never_opened(now: Situation) -> Argument | None:
     return Argument(f"{joined}{step.story}{_UNSEEN}", witness, EXCHANGE, "never_opened", noted=True, because=because)
 
 
-def _why_not_never(now: Situation) -> str | None:
+def _why_not_never(now: SessionSituation) -> str | None:
     """Why an opening may have gone unseen."""
     step, session, join = now.step, now.session, now.session.member.join
     first = step if now.here is None else now.here.first
@@ -149,7 +149,7 @@ def _why_not_never(now: Situation) -> str | None:
     return session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
 
 
-def limited(now: Situation) -> Argument | None:
+def limited(now: SessionSituation) -> Argument | None:
     """The broker holds as many sessions as it may."""
     return Argument(now.step.story, (now.step,), EXCHANGE, noted=True)
 
@@ -176,7 +176,7 @@ def left_open(now: SessionEnd) -> Argument | None:
     return Argument(text, (last, leave), EXCHANGE, position=Position(leave.connection, leave.packet, leave.time_ns))
 
 
-def listed_twice(now: Situation) -> Argument | None:
+def listed_twice(now: SessionSituation) -> Argument | None:
     """At epoch 0 the session is lost; of two acknowledgements the first one is."""
     step = now.step
     again = step.duplicates

@@ -9,11 +9,11 @@ from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
 
 
-def phantom(now: Situation) -> Argument | None:
+def phantom(now: SessionSituation) -> Argument | None:
     """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out. Said once."""
     step, acknowledged_only = now.step, now.session.in_flight.acknowledged_only
     if not step.is_fetch or not acknowledged_only or step.answer is None:
@@ -44,7 +44,7 @@ def phantom(now: Situation) -> Argument | None:
     return None
 
 
-def forgot_what_it_had_not(now: Situation) -> Argument | None:
+def forgot_what_it_had_not(now: SessionSituation) -> Argument | None:
     """A partition that is not in the session is to be forgotten."""
     step, partitions = now.step, now.session.in_flight.partitions
     if not step.forgotten or partitions is None or now.session.anchor is None:
@@ -57,7 +57,7 @@ def forgot_what_it_had_not(now: Situation) -> Argument | None:
     return Argument(text, (step,), partition=strange[0])
 
 
-def forgot_what_it_holds(now: Situation) -> Argument | None:
+def forgot_what_it_holds(now: SessionSituation) -> Argument | None:
     """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
     lock runs out."""
     step = now.step
@@ -72,7 +72,7 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
     return None
 
 
-def asked_for_anothers(now: Situation) -> Argument | None:
+def asked_for_anothers(now: SessionSituation) -> Argument | None:
     """A partition enters a session that is open, and the member's assignment has it not.
 
     What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
@@ -94,7 +94,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     return None
 
 
-def kept_anothers(now: Situation) -> Argument | None:
+def kept_anothers(now: SessionSituation) -> Argument | None:
     """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
 
     Java clients open a session with all that they had before, to forget what is not theirs any more with the next
@@ -121,7 +121,7 @@ def kept_anothers(now: Situation) -> Argument | None:
 
 
 def _anothers(
-    now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
+    now: SessionSituation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
 ) -> Argument:
     """`kept`: the request behind that which does not forget the partition."""
     asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -135,7 +135,7 @@ def _anothers(
     return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=place)
 
 
-def went_on_without_its_group(now: Situation) -> Argument | None:
+def went_on_without_its_group(now: SessionSituation) -> Argument | None:
     """The member left its group, or was told that it is out, and goes on in its session.
 
     Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.

@@ -9,7 +9,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, refus
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8
@@ -36,7 +36,7 @@ def refusal(
     )
 
 
-def not_explained(now: Situation) -> Argument:
+def not_explained(now: SessionSituation) -> Argument:
     """A share-session request was refused, and nothing explains it."""
     text = "; ".join(step.story for step in (*now.epoch_witness, now.step))
     return Argument(text, (*now.epoch_witness, now.step), EXCHANGE, "unknown", because=now.why_unknown)

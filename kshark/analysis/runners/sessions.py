@@ -22,7 +22,7 @@ from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.session.copies import CopiedConnection, passed_on
 from kshark.analysis.states.session.plain import advance, is_plain
 from kshark.analysis.states.session.possible import conclude, situation
-from kshark.analysis.states.session.situation import SessionEnd, Situation
+from kshark.analysis.states.session.situation import SessionEnd, SessionSituation
 from kshark.analysis.states.session.state import SessionState
 
 
@@ -32,7 +32,7 @@ class Listing(Protocol):
     def count(self, step: Step) -> bool:
         """Take a step of the fast path. False where it has to be listed with its situation."""
 
-    def step(self, now: Situation, cause: str | None) -> None: ...
+    def step(self, now: SessionSituation, cause: str | None) -> None: ...
 
     def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None: ...
 

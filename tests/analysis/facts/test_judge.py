@@ -12,7 +12,7 @@ from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import Connection, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import State
 from tests.analysis.plain import MS, connection, session, step
 from tests.analysis.talks import caused, codes, opened
@@ -47,10 +47,10 @@ def argued(
     return Argument("it is wrong", witness or (step(1),), needs, because=because, position=position)
 
 
-def met(*states: int, agreeing: bool = True) -> Situation:
+def met(*states: int, agreeing: bool = True) -> SessionSituation:
     """A request that met these states, None: any; its answer agrees with them, or not."""
     asked, known = step(1), tuple(State(due) for due in states) or None
-    return Situation(asked, session(), asked.reply, known, (known or ()) if agreeing else (), ())
+    return SessionSituation(asked, session(), asked.reply, known, (known or ()) if agreeing else (), ())
 
 
 VIOLATION, NOTE = Judgement("violation"), Judgement("note")

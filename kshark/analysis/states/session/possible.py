@@ -24,7 +24,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.session.end_causes import end_causes
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
 from kshark.analysis.states.tables.session import ABSENT, SessionEffect, due_after, proved_alone, thens
 
@@ -36,7 +36,7 @@ _RIVALS: Final = 4
 _RIVALS_AFTER: Final = 6
 
 
-def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situation:
+def situation(session: SessionState, step: Step, later: Sequence[Step]) -> SessionSituation:
     """Return the states that the request may have met, and those that agree with the answer.
 
     `later`: requests sent before the answer, all of them settled.
@@ -46,7 +46,7 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
     overtaker = _overtaker(step, rivals)
     seen = _open_beside(session, step, rivals)
     if session.branches is None:
-        return Situation(step, session, step.reply, None, (), (), seen, overtaker)
+        return SessionSituation(step, session, step.reply, None, (), (), seen, overtaker)
     met: list[State] = []
     ways: list[tuple[State, tuple[Branch, ...]]] = []
     for branch in session.branches:
@@ -69,12 +69,12 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
     reply = ACCEPTED if overtaken is not None else step.reply
     after = _distinct_branches([branch for _, branches in ways for branch in branches])
     was_due = bool(rivals) and any(branch.state.due == step.epoch for branch in session.branches)
-    return Situation(
+    return SessionSituation(
         step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due
     )
 
 
-def conclude(situation: Situation) -> None:
+def conclude(situation: SessionSituation) -> None:
     """Set the states that are possible after the step, and add it to the session's past."""
     session, step = situation.session, situation.step
     if step.refused and situation.continues:
@@ -87,7 +87,7 @@ def conclude(situation: Situation) -> None:
     session.remember(step, situation.reply)
 
 
-def _set_branches(situation: Situation) -> None:
+def _set_branches(situation: SessionSituation) -> None:
     """Set the branches after the step: those that agree with its answer, or else the state that it proves alone."""
     session, step = situation.session, situation.step
     proved = proved_alone(step, situation.reply)

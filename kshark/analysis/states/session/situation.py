@@ -18,7 +18,7 @@ from kshark.analysis.states.tables.session import ABSENT
 ORDINARY = ("connection_closed", "broker_restart", "evicted", "session_limit")
 
 
-class Situation:
+class SessionSituation:
     """A request, its answer, and the possible states of the session at that time.
 
     `met`: the states that it may have met; None: any state, because of `doubt`.
@@ -59,7 +59,7 @@ class Situation:
         )
 
     @property
-    def knowledge(self) -> Situation:
+    def knowledge(self) -> SessionSituation:
         """The possible states for arguments about the request."""
         return self
 

@@ -12,7 +12,7 @@ from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.possible import conclude, situation
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import REPLACED, EndCause, SessionState, State
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import BROKER, connection, end, session, step
@@ -24,7 +24,7 @@ LIMIT_REACHED = 133
 HERE, THERE, ELSEWHERE = connection(0), connection(1, "10.0.0.1:50001"), connection(2, "10.0.0.2:50002")
 
 
-def taken(state: SessionState, asked: Step, later: Sequence[Step] = ()) -> Situation:
+def taken(state: SessionState, asked: Step, later: Sequence[Step] = ()) -> SessionSituation:
     now = situation(state, asked, later)
     conclude(now)
     return now

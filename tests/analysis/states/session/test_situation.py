@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH
-from kshark.analysis.states.session.situation import Situation, continues_from, relation_to
+from kshark.analysis.states.session.situation import SessionSituation, continues_from, relation_to
 from kshark.analysis.states.session.state import EndCause, State
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import session, step
@@ -50,10 +50,10 @@ def test_an_epoch_goes_on_from_the_same_or_the_one_before(epoch: int, before: in
 
 def situation(
     *agreeing: State, met: tuple[State, ...] | None = (), epoch: int = 4, rivals: int = 0, doubt: str | None = None
-) -> Situation:
+) -> SessionSituation:
     """Of a request that met states which its answer agrees with."""
     asked = step(epoch, error=122, doubt=doubt)
-    return Situation(asked, session(1), asked.reply, met, agreeing, (), tuple(step(9) for _ in range(rivals)))
+    return SessionSituation(asked, session(1), asked.reply, met, agreeing, (), tuple(step(9) for _ in range(rivals)))
 
 
 def gone(cause: str, because: str | None = None) -> State:
