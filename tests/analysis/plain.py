@@ -11,7 +11,7 @@ from kshark.analysis.facts.brokers import Broker, By, End
 from kshark.analysis.facts.calls import Answer, Step
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.member.state import Member
-from kshark.analysis.states.session.state import Branch, SessionState, State
+from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 
@@ -73,5 +73,5 @@ def step(
 def session(*due: int, broker: Broker | None = None) -> SessionState:
     """One that may be in these states; in any where there is none."""
     made = SessionState(broker or Broker([BROKER]), Member())
-    made.branches = tuple(Branch(State(epoch)) for epoch in due) or None
+    made.branches = tuple(Branch(PossibleState(epoch)) for epoch in due) or None
     return made

@@ -13,7 +13,7 @@ from kshark.analysis.facts.connections import Connection, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.states.session.situation import SessionSituation
-from kshark.analysis.states.session.state import State
+from kshark.analysis.states.session.state import PossibleState
 from tests.analysis.plain import MS, connection, session, step
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (
@@ -49,7 +49,7 @@ def argued(
 
 def met(*states: int, agreeing: bool = True) -> SessionSituation:
     """A request that met these states, None: any; its answer agrees with them, or not."""
-    asked, known = step(1), tuple(State(due) for due in states) or None
+    asked, known = step(1), tuple(PossibleState(due) for due in states) or None
     return SessionSituation(asked, session(), asked.reply, known, (known or ()) if agreeing else (), ())
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import BEHAVIOUR, agreed
-from kshark.analysis.states.session.state import EndCause, SessionState, State
+from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
 
 #: An end cause with its sort key: causes that the broker noticed at once by time, and late ones after all others.
 _Placed = tuple[tuple[bool, bool, int], EndCause]
 
 
-def end_causes(session: SessionState, state: State, step: Step) -> tuple[EndCause, ...]:
+def end_causes(session: SessionState, state: PossibleState, step: Step) -> tuple[EndCause, ...]:
     """Return the possible causes of an open session's end by the step's answer, the most likely first.
 
     The list ends with the first certain cause. The first cause after the session's last sign of life is the most
@@ -43,7 +43,7 @@ def _restart(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed
         )
 
 
-def _connections(session: SessionState, state: State, alive: Step, step: Step) -> Iterator[_Placed]:
+def _connections(session: SessionState, state: PossibleState, alive: Step, step: Step) -> Iterator[_Placed]:
     """Yield the end of the connection that opened the session, and of older ones that had opened one."""
     opening = state.opening
     if opening is None:

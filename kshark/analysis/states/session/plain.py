@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Step, next_epoch
-from kshark.analysis.states.session.state import Branch, SessionState, State
+from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
 
 
 def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
@@ -46,7 +46,7 @@ def advance(session: SessionState, step: Step) -> None:
     """Advance the session by one epoch. These are the only changes that `SessionState.remember` would make."""
     (branch,) = session.branches or ()
     state = branch.state
-    session.branches = (Branch(State(next_epoch(step.epoch), state.opening, None, state.replaced)),)
+    session.branches = (Branch(PossibleState(next_epoch(step.epoch), state.opening, None, state.replaced)),)
     session.anchor = session.alive = session.last = step
     if step.is_fetch:
         session.last_fetch = step

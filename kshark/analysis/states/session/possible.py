@@ -25,7 +25,7 @@ from kshark.analysis.facts.calls import (
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.session.end_causes import end_causes
 from kshark.analysis.states.session.situation import SessionSituation
-from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
+from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT, SessionEffect, due_after, proved_alone, thens
 
 #: Branches that are followed at the same time; with more of them the state counts as unknown.
@@ -47,8 +47,8 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Sessi
     seen = _open_beside(session, step, rivals)
     if session.branches is None:
         return SessionSituation(step, session, step.reply, None, (), (), seen, overtaker)
-    met: list[State] = []
-    ways: list[tuple[State, tuple[Branch, ...]]] = []
+    met: list[PossibleState] = []
+    ways: list[tuple[PossibleState, tuple[Branch, ...]]] = []
     for branch in session.branches:
         for ahead in _orders(session, branch, rivals, later):
             early = next((state for other, state in ahead.early if other is step), None)
@@ -102,7 +102,7 @@ def _set_branches(situation: SessionSituation) -> None:
         if situation.met is not None:
             session.in_flight.forget()
             session.count, session.contradicted_at = 0, step.packet
-        state = _state_after(session, proved, step, State(ABSENT), situation.reply)
+        state = _state_after(session, proved, step, PossibleState(ABSENT), situation.reply)
         if state.ended is not None and state.ended.cause == UNSEEN:
             state.ended = state.ended._replace(because=situation.doubt or "hidden_traffic")
         session.branches = (Branch(state),)
@@ -114,19 +114,21 @@ def _set_branches(situation: SessionSituation) -> None:
 # -- one step in one state
 
 
-def _following(session: SessionState, step: Step, state: State, reply: Reply) -> tuple[State, ...]:
+def _following(session: SessionState, step: Step, state: PossibleState, reply: Reply) -> tuple[PossibleState, ...]:
     """Return the states that are possible after the step; none if the answer contradicts the state."""
     return tuple(_state_after(session, then, step, state, reply) for then in thens(step, state.due, reply))
 
 
-def _state_after(session: SessionState, then: SessionEffect, step: Step, state: State, reply: Reply) -> State:
+def _state_after(
+    session: SessionState, then: SessionEffect, step: Step, state: PossibleState, reply: Reply
+) -> PossibleState:
     due = due_after(then, step, state.due)
     if then is SessionEffect.STAYS:
         return state
     if then is SessionEffect.NEXT:
-        return State(due, state.opening, None, state.replaced)
+        return PossibleState(due, state.opening, None, state.replaced)
     if then is SessionEffect.FIRST:
-        return State(
+        return PossibleState(
             due,
             step,
             None,
@@ -135,10 +137,10 @@ def _state_after(session: SessionState, then: SessionEffect, step: Step, state: 
     if state.due == ABSENT and state.ended is not None and not step.opens:
         return state
     ended = EndCause(_end_cause_of(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
-    return State(due, None, ended, _openers(state, step))
+    return PossibleState(due, None, ended, _openers(state, step))
 
 
-def _openers(state: State, step: Step) -> tuple[Connection, ...]:
+def _openers(state: PossibleState, step: Step) -> tuple[Connection, ...]:
     """Return the open connections that have opened a session of the member.
 
     Release 4.1 ends sessions with them, even if their own sessions were replaced.
@@ -162,14 +164,17 @@ def _unsure(reply: Reply) -> str | None:
     return "unanswered" if reply is UNANSWERED or reply is UNCLEAR else None
 
 
-def _with_ends(session: SessionState, state: State, step: Step) -> tuple[State, ...]:
+def _with_ends(session: SessionState, state: PossibleState, step: Step) -> tuple[PossibleState, ...]:
     """Return the state, and the states without a session after other causes than a request."""
     if state.due == ABSENT or (step.is_counted and not step.opens):
         return (state,)
-    return (state, *(State(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)))
+    return (
+        state,
+        *(PossibleState(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)),
+    )
 
 
-def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
+def _reply(step: Step, state: PossibleState, overtaker: Step | None) -> Reply:
     """Return the reply before the broker changed it: an overtaken fetch was accepted first."""
     return ACCEPTED if overtaker is not None and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
 
@@ -232,8 +237,8 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
 
 
 def _agreeing_ways(
-    session: SessionState, ways: Iterable[tuple[State, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
-) -> list[tuple[State, tuple[Branch, ...]]]:
+    session: SessionState, ways: Iterable[tuple[PossibleState, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
+) -> list[tuple[PossibleState, tuple[Branch, ...]]]:
     """Keep the possibilities that agree with the answers to later requests."""
 
     def is_possible(branch: Branch) -> bool:
@@ -244,7 +249,7 @@ def _agreeing_ways(
     return [(state, branches) for state, branches in left if branches]
 
 
-def _has_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
+def _has_order(session: SessionState, states: tuple[PossibleState, ...], left: Sequence[Step], by: int) -> bool:
     """True if an order of these requests agrees with all answers until packet `by`. Unanswered ones may come later."""
     if all(step.reply is UNANSWERED or step.end > by for step in left):
         return True
@@ -266,7 +271,9 @@ def _comes_first(first: Step, second: Step) -> bool:
     return first.arrival < second.arrival if first.connection is second.connection else first.end < second.packet
 
 
-def _after(session: SessionState, states: Iterable[State], step: Step, others: Iterable[Step]) -> tuple[State, ...]:
+def _after(
+    session: SessionState, states: Iterable[PossibleState], step: Step, others: Iterable[Step]
+) -> tuple[PossibleState, ...]:
     """Return the possible states after a request. It may also have been counted before its answer was changed."""
     met = [possible for state in states for possible in _with_ends(session, state, step)]
     after = [following for state in met for following in _following(session, step, state, step.reply)]
@@ -280,7 +287,7 @@ def _after(session: SessionState, states: Iterable[State], step: Step, others: I
 # -- sets of states
 
 
-def _distinct(states: Iterable[State]) -> tuple[State, ...]:
+def _distinct(states: Iterable[PossibleState]) -> tuple[PossibleState, ...]:
     kept = tuple(states)
     return kept if len(kept) < 2 else tuple({state.identity: state for state in kept}.values())
 

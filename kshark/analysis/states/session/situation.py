@@ -10,7 +10,7 @@ from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, Step, next_
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.session.copies import is_again, may_be_copy
-from kshark.analysis.states.session.state import Branch, EndCause, SessionState, State, Trace
+from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState, Trace
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
 
@@ -36,8 +36,8 @@ class SessionSituation:
         step: Step,
         session: SessionState,
         reply: Reply,
-        met: tuple[State, ...] | None,
-        agreeing: tuple[State, ...],
+        met: tuple[PossibleState, ...] | None,
+        agreeing: tuple[PossibleState, ...],
         after: tuple[Branch, ...],
         rivals: tuple[Step, ...] = (),
         overtaker: Step | None = None,

@@ -73,7 +73,7 @@ class Hint(NamedTuple):
     last: Step
 
 
-class State(Struct, eq=False):
+class PossibleState(Struct, eq=False):
     """A possible state of the session.
 
     `due`: the epoch that the broker expects; ABSENT without a session.
@@ -106,8 +106,8 @@ class Branch(Struct, eq=False):
     the states they met.
     """
 
-    state: State
-    early: tuple[tuple[Step, State], ...] = ()
+    state: PossibleState
+    early: tuple[tuple[Step, PossibleState], ...] = ()
 
 
 class Trace(Struct, eq=False):
@@ -181,7 +181,7 @@ class SessionState:
     spoken: frozenset[Release] = ANY_RELEASE
 
     @property
-    def states(self) -> tuple[State, ...] | None:
+    def states(self) -> tuple[PossibleState, ...] | None:
         """The states that are possible now."""
         return None if self.branches is None else tuple(branch.state for branch in self.branches)
 

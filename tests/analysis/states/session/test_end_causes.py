@@ -11,7 +11,7 @@ from kshark.analysis.facts.calls import Step
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.end_causes import end_causes
-from kshark.analysis.states.session.state import EndCause, SessionState, State
+from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import broker_closes, caused, opened
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
@@ -29,7 +29,7 @@ class Met:
         self.opening = step(0, 10, on=self.own)
         self.session: SessionState = session(1, broker=self.broker)
         self.session.alive = self.opening if alive == 10 else step(1, alive, on=self.own)
-        self.state = State(1, self.opening, None, (self.old,))
+        self.state = PossibleState(1, self.opening, None, (self.old,))
 
     def ends(self, where: Connection, *packets: int) -> Met:
         where.ends += [end(packet, flow=where.flow.id) for packet in packets]
@@ -54,14 +54,14 @@ def test_nothing_happened() -> None:
 
 def test_a_session_without_a_sign_of_life_ended_by_nothing_seen() -> None:
     met = Met()
-    met.session.alive, met.state = None, State(1)
+    met.session.alive, met.state = None, PossibleState(1)
     met.goes_down(20, 21)
     assert met.names() == []
 
 
 def test_a_session_whose_opening_was_not_seen_ends_with_its_broker_alone() -> None:
     met = Met()
-    met.state = State(1)
+    met.state = PossibleState(1)
     met.ends(met.own, 20).ends(met.old, 21)
     assert met.names() == []
     assert met.goes_down(30, 31).names() == [("broker_restart", 31, None)]

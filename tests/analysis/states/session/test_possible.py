@@ -13,7 +13,7 @@ from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.possible import conclude, situation
 from kshark.analysis.states.session.situation import SessionSituation
-from kshark.analysis.states.session.state import REPLACED, EndCause, SessionState, State
+from kshark.analysis.states.session.state import REPLACED, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import caused, opened
@@ -140,7 +140,7 @@ def test_ways_that_come_to_the_same_are_one() -> None:
 # -- what opened it, what took it away
 
 
-def states(state: SessionState) -> list[State]:
+def states(state: SessionState) -> list[PossibleState]:
     return list(state.states or ())
 
 
