@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kshark.analysis.facts.brokers import Broker, By, End
-from kshark.analysis.facts.calls import Answer, Step
+from kshark.analysis.facts.calls import Answer, ShareStep
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
@@ -44,14 +44,14 @@ def step(
     version: int = 1,
     doubt: str | None = None,
     **more: Any,
-) -> Step:
+) -> ShareStep:
     """Epoch and packet of the request, error of the answer (None: there is none), which comes with the packet behind it
     unless told."""
     last = packet + 1 if answered is None else answered
     answer = None if error is None else Answer(last, last * MS, error, None, [(*one, 1) for one in acquired])
     api_key, api = (SHARE_FETCH, "ShareFetch") if fetch else (SHARE_ACKNOWLEDGE, "ShareAcknowledge")
     where = on or connection()
-    return Step(
+    return ShareStep(
         where,
         api_key,
         api,

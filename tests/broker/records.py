@@ -15,7 +15,7 @@ from msgspec import structs
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import AcknowledgementBatch, Partition, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Partition, ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
@@ -80,7 +80,7 @@ class Foresight:
     #: Groups that let their members renew locks, by what they were answered.
     renewing: set[str | None] = field(default_factory=set)
     #: Fetches of each group at each leader that may have acquired records and handed out none.
-    lost: dict[tuple[str | None, Broker], Iterable[Step]] = field(default_factory=dict)
+    lost: dict[tuple[str | None, Broker], Iterable[ShareStep]] = field(default_factory=dict)
     states: States = field(default_factory=States)
 
     def acquiring(self, now: Acquiring) -> None:
@@ -114,7 +114,7 @@ class Foresight:
         if now.error == TAKEN and renews:
             self.renewing.add(now.step.group_id)
 
-    def _surprised(self, step: Step, what: str, piece: Piece, possible: Iterable[int]) -> None:
+    def _surprised(self, step: ShareStep, what: str, piece: Piece, possible: Iterable[int]) -> None:
         may = (
             ", ".join(f"{one.stage} {one.count} {one.how} {_holder(one.hold)}" for one in piece.value)
             or "nothing known"

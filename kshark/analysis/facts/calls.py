@@ -262,7 +262,7 @@ class Sighting(Call, eq=False, kw_only=True):
         return self.api
 
 
-class Step(Call, eq=False):
+class ShareStep(Call, eq=False):
     """A ShareFetch or ShareAcknowledge request."""
 
     listed: Sequence[Listed] = ()

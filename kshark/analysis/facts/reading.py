@@ -16,8 +16,8 @@ from kshark.analysis.facts.calls import (
     Leader,
     Listed,
     Partition,
+    ShareStep,
     Span,
-    Step,
 )
 from kshark.analysis.facts.connections import Connection
 from kshark.anomaly import CATALOGUE
@@ -83,14 +83,14 @@ def partitions_of(topics: Sequence[Any]) -> list[Partition]:
     return [(topic.topic_id, partition) for topic in topics for partition in topic.partitions or ()]
 
 
-def step_of(request: Message, connection: Connection) -> Step | None:
+def step_of(request: Message, connection: Connection) -> ShareStep | None:
     """Read a share-session request; None if its group, member or epoch is unreadable."""
     body = request.body
     epoch = getattr(body, "share_session_epoch", UNSET)
     if not isinstance(epoch, int) or request.api_key is UNSET:
         return None
     doubt = None if request.weird is UNSET else doubt_of(request)
-    step = Step(
+    step = ShareStep(
         connection,
         request.api_key,
         request.api or "",
@@ -116,7 +116,7 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     return step
 
 
-def _read_limits(step: Step, body: Any) -> None:
+def _read_limits(step: ShareStep, body: Any) -> None:
     """Read the limits on the number of records."""
     step.max_records = getattr(body, "max_records", None)
     if getattr(body, "share_acquire_mode", UNSET) == _RECORD_LIMIT:

@@ -22,7 +22,7 @@ from kshark.analysis.facts.calls import (
     UNCLEAR,
     EpochKind,
     Reply,
-    Step,
+    ShareStep,
 )
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import agreed
@@ -197,7 +197,7 @@ class Listing:
         elif step.kind is SUBSEQUENT and (step.is_counted or step.reply is INVALID_EPOCH):
             self._ending = None
 
-    def count(self, step: Step) -> bool:
+    def count(self, step: ShareStep) -> bool:
         """Takes the request that was due, accepted behind another on its connection; says whether there is a session to
         count it in."""
         session = self._current
@@ -245,7 +245,7 @@ class Listing:
             return self._ending
         return Closing(restart.packet, restart.time_ns, "broker_restart")
 
-    def _begin(self, step: Step, *, opened: bool) -> ShareSession:
+    def _begin(self, step: ShareStep, *, opened: bool) -> ShareSession:
         self._sessions += 1
         self._clients = step.connection.flow.id
         self._ending = None
@@ -270,7 +270,7 @@ class Listing:
         self._begun()
         return self._current
 
-    def _add(self, session: ShareSession, step: Step) -> None:
+    def _add(self, session: ShareSession, step: ShareStep) -> None:
         session.requests += 1
         session.last_epoch = step.epoch
         if step.reply is ACCEPTED:
@@ -295,7 +295,7 @@ class Listing:
             self._over.append(self._first)
 
 
-def _may_open(step: Step) -> bool:
+def _may_open(step: ShareStep) -> bool:
     return step.is_counted or (step.reply is UNCLEAR and step.is_named)
 
 
@@ -305,7 +305,7 @@ def _found_by(now: SessionSituation) -> Closing | None:
     return None if cause is None or cause.cause not in _HOW else Closing(cause.packet, cause.time_ns, _HOW[cause.cause])
 
 
-def _listed(step: Step, session: ShareSession | None, row: SessionStep) -> ListedStep:
+def _listed(step: ShareStep, session: ShareSession | None, row: SessionStep) -> ListedStep:
     flow = step.connection.flow
     return ListedStep(
         step.witness, step.time_ns, step.end_ns, flow.broker, flow.client, step.group_id, step.member_id, session, row

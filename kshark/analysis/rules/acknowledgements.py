@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import acknowledged, offsets_text, refusal
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, Check, Rule
@@ -219,7 +219,7 @@ def accepted_twice(now: Acknowledging) -> Argument | None:
 # -- what is known
 
 
-def _holds(piece: Piece) -> tuple[Step, ...]:
+def _holds(piece: Piece) -> tuple[ShareStep, ...]:
     hold = piece.value[0].hold
     return () if hold is None else (hold.step,)
 
@@ -234,16 +234,16 @@ def _out(piece: Piece) -> str:
     )
 
 
-def _is_of_another(record: RecordState, step: Step) -> bool:
+def _is_of_another(record: RecordState, step: ShareStep) -> bool:
     return record.stage is ACQUIRED and _went_to_another(record, step)
 
 
-def _went_to_another(record: RecordState, step: Step) -> bool:
+def _went_to_another(record: RecordState, step: ShareStep) -> bool:
     """Whether another member acquired it last, whatever it did with it."""
     return record.hold is not None and record.hold.step.member_id != step.member_id
 
 
-def _mine(record: RecordState, step: Step) -> Iterator[Hold]:
+def _mine(record: RecordState, step: ShareStep) -> Iterator[Hold]:
     """The member's acquisitions of it, the last one first."""
     hold = record.hold
     while hold is not None:
@@ -252,7 +252,7 @@ def _mine(record: RecordState, step: Step) -> Iterator[Hold]:
         hold = hold.before
 
 
-def _said_before(now: Acknowledging, piece: Piece) -> Step | None:
+def _said_before(now: Acknowledging, piece: Piece) -> ShareStep | None:
     """The request with which the member has acknowledged records that it was handed last."""
     record = piece.value[0]
     by, hold = record.by, record.hold
@@ -279,7 +279,7 @@ def _is_first(now: Acknowledging, record: RecordState) -> bool:
     )
 
 
-def _goes_on(now: Acknowledging, before: Step) -> bool:
+def _goes_on(now: Acknowledging, before: ShareStep) -> bool:
     """Whether the member's session went on since an exchange before, and no answer of it that may have handed records
     out is missing."""
     session = now.session

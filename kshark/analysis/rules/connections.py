@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, StillOpen
-from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, ShareStep, next_epoch
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
 from kshark.analysis.states.session.copies import is_again, may_be_copy, may_be_one
@@ -75,7 +75,7 @@ def two_writers(now: SessionSituation) -> Argument | None:
     return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
-def _same(one: Step, two: Step) -> str:
+def _same(one: ShareStep, two: ShareStep) -> str:
     """Whether both connections are one client's, as far as they say."""
     same = one.connection.host == two.connection.host and one.client_id == two.client_id
     return ", another connection of that client" if same else ", another client"
@@ -123,7 +123,7 @@ def concurrent(now: SessionSituation) -> Argument | None:
     return None
 
 
-def _may_be_copies(other: Step, step: Step) -> bool:
+def _may_be_copies(other: ShareStep, step: ShareStep) -> bool:
     """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once
     but by the clock of one of its sides."""
     if other.epoch == step.epoch:

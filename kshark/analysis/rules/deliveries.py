@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds
-from kshark.analysis.facts.calls import Call, Step
+from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
@@ -198,7 +198,7 @@ def say(
     )
 
 
-def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
+def again(now: Acquiring, piece: Piece, before: ShareStep, text: str) -> Argument | None:
     """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of
     its requests is missing, on whatever connection. Of two that were under way together either may have been first, and
     its session have ended then."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.calls import FAILED_LATER, Step
+from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
@@ -129,7 +129,7 @@ def _seen(now: Acquiring, handed: AcquiredRange, piece: Piece) -> int | None:
     )  # stored, and handed out by no answer
 
 
-def _lost(now: Acquiring, piece: Piece) -> Step | None:
+def _lost(now: Acquiring, piece: Piece) -> ShareStep | None:
     """A fetch since the last delivery that may have acquired the records and handed out none; rather one whose answer
     shows that."""
     holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
@@ -151,7 +151,7 @@ def _count(count: int, before: int | None = None) -> str:
     return f"their delivery is number {count}{after}"
 
 
-def _why_lost(lost: Step) -> str:
+def _why_lost(lost: ShareStep) -> str:
     answer = lost.answer
     if answer is None or answer.throttled:
         return "was not answered" if answer is None else "was throttled"

@@ -15,7 +15,7 @@ from kshark.analysis.facts.calls import (
     SESSION_NOT_FOUND,
     SUBSEQUENT,
     Call,
-    Step,
+    ShareStep,
 )
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import not_explained
@@ -213,7 +213,7 @@ SESSION_UNKNOWN: Final = Rule(
 )
 
 
-def forgotten(step: Step) -> Argument:
+def forgotten(step: ShareStep) -> Argument:
     """Said once: from here on sessions are missing."""
     text = (
         f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused "

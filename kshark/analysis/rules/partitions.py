@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position
-from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, Step, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
@@ -121,7 +121,7 @@ def kept_anothers(now: SessionSituation) -> Argument | None:
 
 
 def _anothers(
-    now: SessionSituation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
+    now: SessionSituation, asking: ShareStep, told: Assignment, partition: Partition, kept: ShareStep | None = None
 ) -> Argument:
     """`kept`: the request behind that which does not forget the partition."""
     asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -151,7 +151,7 @@ def went_on_without_its_group(now: SessionSituation) -> Argument | None:
     return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
 
 
-def _unordered(member: Member, step: Step) -> str | None:
+def _unordered(member: Member, step: ShareStep) -> str | None:
     """Whether the member may have had its assignment only when it had asked."""
     by = member.assigned_by
     if by is None or by.connection is step.connection or step.connection.clock.is_before(by.end_ns, step.time_ns):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
@@ -85,7 +85,7 @@ def refused_and_half_taken(now: Acknowledging) -> Argument | None:
     return None
 
 
-def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: Step) -> Argument | None:
+def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: ShareStep) -> Argument | None:
     step, partition = now.step, now.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
     overlapping = any(
@@ -116,7 +116,7 @@ def lost(now: Acquiring) -> Argument | None:
     return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
 
 
-def _is_lost(record: RecordState, step: Step) -> bool:
+def _is_lost(record: RecordState, step: ShareStep) -> bool:
     by = record.by
     return (
         record.stage in TERMINAL
@@ -145,13 +145,13 @@ def too_slow(now: Acquiring) -> Argument | None:
     return None
 
 
-def _had(by: Step, and_then: str) -> str:
+def _had(by: ShareStep, and_then: str) -> str:
     return (
         f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
     )
 
 
-def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
+def _timed_out(now: Acquiring) -> Iterator[tuple[ShareStep, list[Piece], ShareStep | None]]:
     """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work
     on it; of each acquisition when the first of its records comes again."""
     found = [
@@ -185,7 +185,7 @@ def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
     )
 
 
-def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
+def _work(now: Acquiring, piece: Piece, hold: Hold) -> ShareStep | None:
     """The request that renewed the lock, or acknowledged the record before these, which was acquired together with
     them."""
     if hold.renewal is not None:
@@ -201,7 +201,7 @@ def _pieces(now: Acquiring) -> Iterator[Piece]:
     return (piece for handed in now.ranges for piece in handed.pieces)
 
 
-def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:
+def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: ShareStep) -> Argument:
     """What is said of records that are handed out again; `before`: exchanges by which one knows."""
     step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
 
@@ -251,7 +251,7 @@ def _accepts(runs: Sequence[AcknowledgedRange], piece: Piece) -> bool:
     return any(run.type == ACCEPT and run.first <= piece.last and run.last >= piece.first for run in runs)
 
 
-def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
+def _twice(now: Acknowledging, piece: Piece, first: ShareStep, other: ShareStep) -> Argument:
     step, offsets = now.step, offsets_text(piece.first, piece.last)
     text = (
         f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of "

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, refused_with
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.situation import SessionSituation
@@ -20,7 +20,7 @@ def refusal(
     text: str,
     cause: str,
     offsets: tuple[int, int],
-    before: tuple[Step, ...] = (),
+    before: tuple[ShareStep, ...] = (),
     *,
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,

@@ -25,7 +25,7 @@ from kshark.analysis.facts.calls import (
     Acquired,
     Answer,
     Partition,
-    Step,
+    ShareStep,
 )
 from kshark.analysis.facts.connections import Connection, Owner, User
 from kshark.analysis.facts.machine import StepType
@@ -120,7 +120,7 @@ class PartitionRunner:
 
     # -- what happens
 
-    def ask(self, step: Step) -> Sequence[Acknowledging]:
+    def ask(self, step: ShareStep) -> Sequence[Acknowledging]:
         """What a request acknowledges, by partition, and what it meets; to be given back with the answer."""
         seen: dict[Partition, Acknowledging] = {}
         for listed in step.listed:
@@ -146,7 +146,7 @@ class PartitionRunner:
             one.share_partition.open.remove(one.runs)
 
     def answer(
-        self, step: Step, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
+        self, step: ShareStep, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
     ) -> Sequence[Verdict]:
         """The answer, or that there is none; the step has been settled by it."""
         answer = step.answer
@@ -181,7 +181,7 @@ class PartitionRunner:
             self._over(step, session)
         return said
 
-    def _over(self, step: Step, session: SessionState) -> None:
+    def _over(self, step: ShareStep, session: SessionState) -> None:
         """An accepted request with epoch -1: what the member has acquired in the session's partitions is released."""
         self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), session.in_flight.closed, step)
 
@@ -207,7 +207,7 @@ class PartitionRunner:
         of: Owner,
         at: tuple[int, int],
         held: Collection[Partition] | None,
-        by: Step | None,
+        by: ShareStep | None,
     ) -> None:
         """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody
         knows."""
@@ -310,7 +310,7 @@ class PartitionRunner:
         self._rules.ask(now, said)
 
     def _acquire(
-        self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]
+        self, step: ShareStep, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]
     ) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what
         was due."""
@@ -338,7 +338,7 @@ class PartitionRunner:
                 self._wide.add(partition)
         answer.spans = {}  # what of them matters is known of the records
 
-    def _odd(self, step: Step, answer: Answer, partition: SharePartition) -> int:
+    def _odd(self, step: ShareStep, answer: Answer, partition: SharePartition) -> int:
         """What is odd about an acquisition, whatever the records."""
         signs = 0 if step.most_records is None else LIMITED.sign
         if partition.earlier is not None:
@@ -349,7 +349,7 @@ class PartitionRunner:
 
     def _look(
         self,
-        step: Step,
+        step: ShareStep,
         answer: Answer,
         session: SessionState,
         partition: SharePartition,
@@ -371,7 +371,7 @@ class PartitionRunner:
         if signs:
             self._rules.ask_uncounted(now, said, signs=signs)
 
-    def _shake(self, step: Step, answer: Answer, said: list[Verdict]) -> None:
+    def _shake(self, step: ShareStep, answer: Answer, said: list[Verdict]) -> None:
         """Partitions that could not be fetched from."""
         of_group = self._groups.get(step.group_id, {})
         for key, error in answer.failed.items():
@@ -382,7 +382,7 @@ class PartitionRunner:
             now = Unserved(step, key, error, known)
             self._rules.ask(now, said)
 
-    def _misdirected(self, step: Step, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
+    def _misdirected(self, step: ShareStep, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
         """Partitions of which a fetch's answer names another leader; those before it may have named the same."""
         if not step.is_fetch or answer is None or step.reply is not ACCEPTED:
             return ()
@@ -398,7 +398,7 @@ class PartitionRunner:
             session.hints[partition] = hint._replace(last=step)
         return said
 
-    def _got_nothing(self, step: Step, session: SessionState, said: list[Verdict]) -> None:
+    def _got_nothing(self, step: ShareStep, session: SessionState, said: list[Verdict]) -> None:
         """A fetch without records."""
         if self._stranded.add(step, session):
             for one in self._groups.get(step.group_id, {}).values():
@@ -414,7 +414,7 @@ class PartitionRunner:
 
     # -- all of them
 
-    def _of(self, step: Step, partition: Partition) -> SharePartition:
+    def _of(self, step: ShareStep, partition: Partition) -> SharePartition:
         """The share partition, as it is led by the broker that was asked."""
         key = step.group_id, partition
         broker = step.connection.broker

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import SUBSEQUENT, Partition, Step
+from kshark.analysis.facts.calls import SUBSEQUENT, Partition, ShareStep
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, Beat
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.member.state import Member
@@ -21,7 +21,7 @@ class Acquisition(NamedTuple):
     """The last answer with records of a share partition: the partition's leader, and the request."""
 
     leader: Broker
-    request: Step
+    request: ShareStep
 
 
 #: Returns the last acquisition from a partition of a group; None if no member acquired its records.

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, Step
+from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, ShareStep
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
 from kshark.analysis.states.tables.member import MemberState
@@ -74,8 +74,8 @@ class Member:
     complete_since: int | None = None
     #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval, and
     #: the end of that silence.
-    heard: Step | None = None
-    silent_since: Step | None = None
+    heard: ShareStep | None = None
+    silent_since: ShareStep | None = None
     silent_until_ns: int = 0
     #: Brokers of its share sessions, and those whose sessions wait for its next heartbeat as a proof.
     brokers: dict[Broker, None] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Member:
         answer = None if beat.answer is None else beat.answer.packet
         self.heartbeat(beat.packet, beat.epoch, answer, given, beat.assigned, beat.connection, beat.end_ns)
 
-    def lists(self, step: Step) -> None:
+    def lists(self, step: ShareStep) -> None:
         """Note the partitions that a share request lists."""
         if self.listed is not None:
             listed = self.listed if isinstance(self.listed, set) else set()
@@ -112,7 +112,7 @@ class Member:
                 listed.add(entry.partition)
             self.listed = None if step.doubt is not None or len(listed) > limits.SESSION_PARTITIONS else listed
 
-    def hears(self, step: Step) -> None:
+    def hears(self, step: ShareStep) -> None:
         """Note a share request. If it goes to the coordinator, a heartbeat could arrive at that time, too."""
         last, heard = self.last, self.heard
         if last is None or last.connection.broker is not step.connection.broker:
@@ -121,7 +121,7 @@ class Member:
             self.silent_since, self.silent_until_ns = heard, step.time_ns
         self.heard = step
 
-    def heard_instead(self, beat: Beat) -> Step | None:
+    def heard_instead(self, beat: Beat) -> ShareStep | None:
         """Return a share request that was sent when the heartbeat was overdue by an interval.
 
         It is older than all requests that came together with the heartbeat.
@@ -199,7 +199,7 @@ class Member:
         )
 
 
-def may_have_crossed(answered_ns: int, step: Step) -> bool:
+def may_have_crossed(answered_ns: int, step: ShareStep) -> bool:
     """True if the member may have sent a request before the coordinator's message of that time reached it."""
     return step.time_ns < answered_ns + _ON_ITS_WAY_NS
 
@@ -241,7 +241,7 @@ class NotBack(NamedTuple):
 
     member: Member
     departure: Beat
-    step: Step
+    step: ShareStep
 
     def holds(self) -> bool | str | None:
         """None until a later heartbeat is seen."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import ACCEPTED, FAILED_LATER, INVALID_EPOCH, Partition, Step
+from kshark.analysis.facts.calls import ACCEPTED, FAILED_LATER, INVALID_EPOCH, Partition, ShareStep
 from kshark.analysis.states.partition.records_in_flight import Locked
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Starving
@@ -72,7 +72,7 @@ class WidePartitions:
         if of_group.pop(partition, None) is not None and not of_group:
             del self.groups[group_id]
 
-    def starving(self, step: Step, session: SessionState) -> Iterator[Starving]:
+    def starving(self, step: ShareStep, session: SessionState) -> Iterator[Starving]:
         """Yield the situations of a fetch without records that could have received some."""
         session_partitions, answer = session.in_flight.partitions, step.answer
         if (
@@ -108,12 +108,12 @@ class LostFetches:
     """Fetches whose records may be lost, by group and broker."""
 
     def __init__(self) -> None:
-        self._fetches: dict[tuple[str | None, Broker], deque[Step]] = {}
+        self._fetches: dict[tuple[str | None, Broker], deque[ShareStep]] = {}
 
-    def of(self, group_id: str | None, broker: Broker) -> Sequence[Step]:
+    def of(self, group_id: str | None, broker: Broker) -> Sequence[ShareStep]:
         return self._fetches.get((group_id, broker), ())
 
-    def add(self, step: Step, session: SessionState) -> bool:
+    def add(self, step: ShareStep, session: SessionState) -> bool:
         """Add a fetch without records. Return True if its records may be lost.
 
         Such a fetch was not answered, or it was throttled, overtaken, or counted and then failed. A topic that does not
@@ -130,6 +130,6 @@ class LostFetches:
         return True
 
 
-def may_have_acquired(fetch: Step, packet: int, time_ns: int) -> bool:
+def may_have_acquired(fetch: ShareStep, packet: int, time_ns: int) -> bool:
     """True if the fetch may have acquired records after that packet, at that time."""
     return fetch.end > packet or (fetch.answer is None and fetch.end_ns + _LONGEST_WAIT_NS > time_ns)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Piece, StoredRange
 from kshark.analysis.states.tables.in_flight import (
@@ -70,11 +70,11 @@ class Persistence:
     def rest(self) -> None:
         self.writes.clear()
 
-    def since(self, step: Step) -> Iterator[StoredRange]:
+    def since(self, step: ShareStep) -> Iterator[StoredRange]:
         """Yield the batches that were written after the request, while acknowledgements waited for their answer."""
         return (batch for write, stored in self.writes if write.packet >= step.packet for batch in stored)
 
-    def is_as_acknowledged(self, step: Step, runs: Sequence[AcknowledgedRange]) -> bool:
+    def is_as_acknowledged(self, step: ShareStep, runs: Sequence[AcknowledgedRange]) -> bool:
         """True if one Write after the request stores all its acknowledgements, and no Write took long.
 
         No rule needs it then.
@@ -90,7 +90,7 @@ class Persistence:
         return is_stored
 
     def answered(
-        self, step: Step, runs: Sequence[AcknowledgedRange], before: StateStep, *, accepted: bool
+        self, step: ShareStep, runs: Sequence[AcknowledgedRange], before: StateStep, *, accepted: bool
     ) -> Persisting:
         """Compare answered acknowledgements with the Writes before the answer. `accepted`: all must be stored."""
         some_forgotten = len(self.writes) == _WRITES and self.writes[0][0].packet > step.packet
@@ -116,7 +116,7 @@ class Persisting:
 
     __slots__ = ("before", "is_due", "later", "left", "runs", "step", "writes")
 
-    def __init__(self, step: Step, runs: Sequence[AcknowledgedRange], before: StateStep, *, is_due: bool) -> None:
+    def __init__(self, step: ShareStep, runs: Sequence[AcknowledgedRange], before: StateStep, *, is_due: bool) -> None:
         self.step = step
         self.runs = runs
         self.before = before

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange
 from kshark.analysis.states.tables.in_flight import ACCEPT, REJECT, RELEASE
 
@@ -28,7 +28,7 @@ _BACK: Final = frozenset({RELEASE, REJECT})
 class Rate(Struct, eq=False):
     """The records of a topic that a member acknowledged recently; `by`: the first request of the count."""
 
-    by: Step
+    by: ShareStep
     requests: int = 0
     accepted: int = 0
     released: int = 0
@@ -55,7 +55,7 @@ class Rates:
     def __init__(self) -> None:
         self._rates: OrderedDict[tuple[str | None, str | None, str], Rate] = OrderedDict()
 
-    def count(self, step: Step, topic_id: str, runs: Sequence[AcknowledgedRange]) -> Rate | None:
+    def count(self, step: ShareStep, topic_id: str, runs: Sequence[AcknowledgedRange]) -> Rate | None:
         """Count the accepted acknowledgements of a request; None as long as the member accepts all records."""
         key = step.group_id, step.member_id, topic_id
         rate = self._rates.get(key)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.facts.calls import AcknowledgementBatch, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, ShareStep
 from kshark.analysis.facts.releases import Release, agreed
 from kshark.analysis.facts.state_steps import StateBatch
 from kshark.analysis.states.partition.missing_offsets import Lacks
@@ -40,16 +40,16 @@ class Hold(Struct, eq=False):
     `left`: the highest possible number of records that are still locked.
     """
 
-    step: Step
+    step: ShareStep
     early_ns: int
     late_ns: int
-    renewal: Step | None = None
+    renewal: ShareStep | None = None
     before: Hold | None = None
     lacks: Lacks | None = None
     left: int = 1
 
     @property
-    def since(self) -> Step:
+    def since(self) -> ShareStep:
         """The request that began the lock: the acquisition, or the last renewal."""
         return self.renewal or self.step
 
@@ -58,7 +58,7 @@ class Hold(Struct, eq=False):
         """The minimum lock duration."""
         return self.early_ns - self.since.time_ns
 
-    def renewed(self, step: Step, size: int) -> Hold:
+    def renewed(self, step: ShareStep, size: int) -> Hold:
         """Return the hold of `size` records after a renewal.
 
         Without a duration in the answer, the lock lasts as before.
@@ -71,11 +71,11 @@ class Hold(Struct, eq=False):
             self.step, step.time_ns + lock_ns, step.end_ns + lock_ns + TIMER_NS, step, self.before, self.lacks, size
         )
 
-    def is_of(self, step: Step) -> bool:
+    def is_of(self, step: ShareStep) -> bool:
         """True if the member of that request acquired the records before the broker processed the request."""
         return self.step.member_id == step.member_id and (self.step.end < step.packet or self.is_ahead_of(step))
 
-    def is_ahead_of(self, step: Step) -> bool:
+    def is_ahead_of(self, step: ShareStep) -> bool:
         """True if the request was sent on the same connection before this acquisition was answered.
 
         The broker processed it after the acquisition.
@@ -86,7 +86,7 @@ class Hold(Struct, eq=False):
 class Locked(NamedTuple):
     """An acquisition and the duration of its locks."""
 
-    step: Step
+    step: ShareStep
     lock_ns: int
 
 
@@ -101,14 +101,16 @@ class RecordState(Struct, eq=False):
     stage: Stage
     count: int | None
     hold: Hold | None = None
-    by: Step | None = None
+    by: ShareStep | None = None
     how: str = ""
 
     def may_run_out(self, by_ns: int) -> bool:
         """True if a member holds the records with a lock that may expire by that time."""
         return self.stage is ACQUIRED and self.hold is not None and by_ns >= self.hold.early_ns
 
-    def given_back(self, how: str, by: Step | None, most: int, *, uncounted: bool | None = False) -> list[RecordState]:
+    def given_back(
+        self, how: str, by: ShareStep | None, most: int, *, uncounted: bool | None = False
+    ) -> list[RecordState]:
         """Return the possible states after a release or an expired lock.
 
         The record is available again, or archived if it was delivered `most` times.
@@ -163,7 +165,7 @@ def _is_not_archived(record: RecordState, most: int) -> bool:
     return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < most
 
 
-def came_later(may: May, step: Step, count: int) -> bool:
+def came_later(may: May, step: ShareStep, count: int) -> bool:
     """True if the records were delivered again before the answer to that request was seen.
 
     The delivery in that answer has the lower `count`.
@@ -277,7 +279,7 @@ _ARCHIVED: Final = "archived"
 
 def settled(
     may: May, stored: StoredRange, sent_ns: int, time_ns: int, releases: frozenset[Release], *, is_late: bool
-) -> tuple[May, str | None, Step | None]:
+) -> tuple[May, str | None, ShareStep | None]:
     """Reduce the possible states of records to those that agree with the stored state.
 
     Return also the word for the cause that the stored state shows, and the request that held the records. The Write was
@@ -316,7 +318,7 @@ def settled(
     return (record,), None if how == UNEXPLAINED else how, None if held.hold is None else held.hold.step
 
 
-def keep_stored(records: OffsetRanges[May], step: Step, stored: Iterable[StoredRange]) -> None:
+def keep_stored(records: OffsetRanges[May], step: ShareStep, stored: Iterable[StoredRange]) -> None:
     """Set records that a request has just given back or ended to the state that their leader stored before the answer.
 
     A record that was released after its last delivery, or rejected, may be on its way to a dead-letter queue.

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Answer, Call, Partition, Step
+from kshark.analysis.facts.calls import Answer, Call, Partition, ShareStep
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.last_attempts import LastAttempts
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
@@ -75,7 +75,7 @@ class Change(NamedTuple):
     member_id: str | None
     first: int
     last: int
-    step: Step | None
+    step: ShareStep | None
 
 
 class SharePartition:
@@ -91,7 +91,7 @@ class SharePartition:
 
     def __init__(
         self,
-        step: Step,
+        step: ShareStep,
         partition: Partition,
         leader: Broker,
         group: GroupLocks,
@@ -122,7 +122,7 @@ class SharePartition:
         self.forgotten = -1
         #: Acknowledgements without an answer yet, and the last requests whose acknowledgements were refused.
         self.open: list[Sequence[AcknowledgedRange]] = []
-        self.refused: deque[tuple[Step, Sequence[AcknowledgedRange]]] = deque(maxlen=_REFUSED)
+        self.refused: deque[tuple[ShareStep, Sequence[AcknowledgedRange]]] = deque(maxlen=_REFUSED)
         #: The last packet that delivered records, and the last acquisition with a lock duration in its answer.
         self.last_delivery_packet = 0
         self.locked: Locked | None = None
@@ -136,7 +136,7 @@ class SharePartition:
         self._report = report
         self.locks: Final = Locks(partition, group, leader)
 
-    def meets(self, step: Step, broker: Broker) -> None:
+    def meets(self, step: ShareStep, broker: Broker) -> None:
         """Note a request and its broker. The state is unknown after a new leader, a restart or missing bytes."""
         self.hosts[step.connection.host] = None
         if self.leader is not broker:
@@ -173,7 +173,7 @@ class SharePartition:
 
     # -- events
 
-    def acquire(self, step: Step, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:  # noqa: C901 - hot loop
+    def acquire(self, step: ShareStep, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:  # noqa: C901 - hot loop
         """Note the records that an answer delivers."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
             self._note_new_leader(answer)
@@ -220,7 +220,7 @@ class SharePartition:
         first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
         self._notify(answer.packet, answer.time_ns, "leader_changed", None, first, last)
 
-    def miss(self, fetch: Step) -> None:
+    def miss(self, fetch: ShareStep) -> None:
         """Note a fetch that may have acquired records without delivering them.
 
         Then the first seen records may not be the first of the partition.
@@ -229,7 +229,7 @@ class SharePartition:
             self._is_fresh = False
             self.start = None
 
-    def acknowledge(self, step: Step, runs: Iterable[AcknowledgedRange], *, certain: bool) -> None:
+    def acknowledge(self, step: ShareStep, runs: Iterable[AcknowledgedRange], *, certain: bool) -> None:
         """Note acknowledgements. They were accepted if `certain`, else they may have been."""
         if self.locks.first_ns < step.end_ns:
             self.time(step.end, step.end_ns)
@@ -252,7 +252,7 @@ class SharePartition:
             for run in applied:
                 self._notify(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
-    def _fill(self, run: AcknowledgedRange, step: Step) -> bool:
+    def _fill(self, run: AcknowledgedRange, step: ShareStep) -> bool:
         """Set the unknown offsets of an acknowledgement. Return True if there were some."""
         missing = [
             (first, last)
@@ -263,7 +263,7 @@ class SharePartition:
             self.records.put(first, last, (RecordState(AFTER[run.type], None, None, step, EVENT[run.type]),))
         return bool(missing)
 
-    def _after(self, kind: int, step: Step, certain: bool, may: May, first: int, last: int) -> May:
+    def _after(self, kind: int, step: ShareStep, certain: bool, may: May, first: int, last: int) -> May:
         """Return the possible states of these records after an acknowledgement."""
         if certain and len(may) == 1 and kind in _ENDS:
             (record,) = may
@@ -292,7 +292,7 @@ class SharePartition:
         return (RecordState(AFTER[kind], None, None, step, EVENT[kind]),)
 
     def _become(
-        self, record: RecordState, hold: Hold, kind: int, step: Step, first: int, last: int
+        self, record: RecordState, hold: Hold, kind: int, step: ShareStep, first: int, last: int
     ) -> list[RecordState]:
         """Return the possible states of acquired records after their member acknowledges them."""
         if kind == RELEASE:
@@ -310,7 +310,7 @@ class SharePartition:
         *,
         certain: bool,
         uncounted: bool | None,
-        by: Step | None = None,
+        by: ShareStep | None = None,
     ) -> None:
         """Release the member's records, because its session with the leader is over.
 
@@ -400,7 +400,9 @@ class SharePartition:
         self.begin(start, (), time_ns)
         self._notify(packet, time_ns, "offset_reset", None, start, start - 1)
 
-    def _settle(self, sent_ns: int, time_ns: int, stored: StoredRange) -> Iterator[tuple[str, Step | None, int, int]]:
+    def _settle(
+        self, sent_ns: int, time_ns: int, stored: StoredRange
+    ) -> Iterator[tuple[str, ShareStep | None, int, int]]:
         """Apply a stored batch. Yield the events that it shows: word, request, first and last offset."""
         known_offsets, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
@@ -474,7 +476,7 @@ class SharePartition:
         if self.start is not None:
             self.start = self.records.passed(self.start, is_done)
 
-    def _notify(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
+    def _notify(self, packet: int, time_ns: int, event: str, step: ShareStep | None, first: int, last: int) -> None:
         if self._report is not None:
             self._report(
                 Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)

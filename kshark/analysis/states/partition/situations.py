@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, ShareStep
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
@@ -30,7 +30,7 @@ EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
 class RecordSituation(Struct, eq=False):
     """A request, or its answer, about records of a share partition."""
 
-    step: Step
+    step: ShareStep
 
     @property
     def acknowledged(self) -> int | None:
@@ -159,7 +159,7 @@ class Acquiring(RecordSituation, eq=False):
     session: SessionState
     share_partition: SharePartition
     ranges: Sequence[AcquiredRange]
-    lost_fetches: Iterable[Step] = ()
+    lost_fetches: Iterable[ShareStep] = ()
     given_up: Sequence[Piece] = ()
     locked_before: Locked | None = None
 

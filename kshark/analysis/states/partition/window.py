@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.records_in_flight import May, Piece
 from kshark.analysis.states.tables.in_flight import TERMINAL
@@ -30,9 +30,9 @@ class Window:
     def __init__(self) -> None:
         self.low = 0
         self.tip = self.last = -1
-        self.by: Step | None = None
+        self.by: ShareStep | None = None
 
-    def acquire(self, step: Step, first: int, last: int) -> None:
+    def acquire(self, step: ShareStep, first: int, last: int) -> None:
         """Note an acquisition of new records, or of records below all others."""
         if self.by is None or first < self.low:
             self.low = first

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, Step
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, ShareStep
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.session.state import SessionState
@@ -35,7 +35,7 @@ class CopiedConnection:
         return self.asked <= _MISSED
 
 
-def passed_on(step: Step, others: Collection[Step]) -> Step | None:
+def passed_on(step: ShareStep, others: Collection[ShareStep]) -> ShareStep | None:
     """Return the same request with the same answer on another connection, or None.
 
     A broker counts an epoch once and delivers records once. A proxy may change correlation ids. Then only delivered
@@ -66,7 +66,7 @@ class Acquisitions:
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[Member, int, Acquired], SessionState] = OrderedDict()
 
-    def elsewhere(self, step: Step, answer: Answer, session: SessionState) -> Step | None:
+    def elsewhere(self, step: ShareStep, answer: Answer, session: SessionState) -> ShareStep | None:
         """Return the same request of the member's session with another broker, with the same records at the same time.
 
         That broker is this one, under its address on the other side of a NAT. If there is none, note this acquisition.
@@ -89,7 +89,7 @@ class Acquisitions:
         return None
 
 
-def may_be_one(first: Step, second: Step) -> bool:
+def may_be_one(first: ShareStep, second: ShareStep) -> bool:
     """True if two requests may be the same one, seen at two places, as far as their epochs show."""
     return (
         first.connection is not second.connection
@@ -100,12 +100,12 @@ def may_be_one(first: Step, second: Step) -> bool:
     )
 
 
-def is_again(first: Step, second: Step) -> bool:
+def is_again(first: ShareStep, second: ShareStep) -> bool:
     """True if they also have the same correlation id."""
     return first.correlation_id == second.correlation_id and may_be_one(first, second)
 
 
-def may_be_copy(first: Step, second: Step) -> bool:
+def may_be_copy(first: ShareStep, second: ShareStep) -> bool:
     """True if they also have the same age since the beginning of their connections, where both were seen."""
     flows = first.connection.flow, second.connection.flow
     if not is_again(first, second):
@@ -115,7 +115,7 @@ def may_be_copy(first: Step, second: Step) -> bool:
     return abs((first.time_ns - flows[0].first_time_ns) - (second.time_ns - flows[1].first_time_ns)) < _JITTER_NS
 
 
-def _asks(step: Step) -> tuple[object, ...]:
+def _asks(step: ShareStep) -> tuple[object, ...]:
     partitions = [
         (listed.partition, [(batch.first, batch.last, [*batch.types]) for batch in listed.acknowledged])
         for listed in step.listed
@@ -123,6 +123,6 @@ def _asks(step: Step) -> tuple[object, ...]:
     return partitions, [*step.forgotten]
 
 
-def _gets(step: Step) -> tuple[object, ...]:
+def _gets(step: ShareStep) -> tuple[object, ...]:
     answer = step.answer
     return () if answer is None else ([*answer.acquired], dict(answer.acknowledged))

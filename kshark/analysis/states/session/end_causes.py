@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import BEHAVIOUR, agreed
 from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
@@ -16,7 +16,7 @@ from kshark.analysis.states.session.state import EndCause, PossibleState, Sessio
 _Placed = tuple[tuple[bool, bool, int], EndCause]
 
 
-def end_causes(session: SessionState, state: PossibleState, step: Step) -> tuple[EndCause, ...]:
+def end_causes(session: SessionState, state: PossibleState, step: ShareStep) -> tuple[EndCause, ...]:
     """Return the possible causes of an open session's end by the step's answer, the most likely first.
 
     The list ends with the first certain cause. The first cause after the session's last sign of life is the most
@@ -33,7 +33,7 @@ def end_causes(session: SessionState, state: PossibleState, step: Step) -> tuple
     return tuple(causes[: certain + 1])
 
 
-def _restart(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed]:
+def _restart(session: SessionState, alive: ShareStep, step: ShareStep) -> Iterator[_Placed]:
     restart = session.broker.restarted_between(alive.packet, step.end)
     if restart is not None:
         text = f"the broker went down ({restart.seen}, packet {restart.packet})"
@@ -43,7 +43,7 @@ def _restart(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed
         )
 
 
-def _connections(session: SessionState, state: PossibleState, alive: Step, step: Step) -> Iterator[_Placed]:
+def _connections(session: SessionState, state: PossibleState, alive: ShareStep, step: ShareStep) -> Iterator[_Placed]:
     """Yield the end of the connection that opened the session, and of older ones that had opened one."""
     opening = state.opening
     if opening is None:
@@ -65,7 +65,9 @@ def _connections(session: SessionState, state: PossibleState, alive: Step, step:
             )
 
 
-def _end(connection: Connection, opening: Step, alive: Step, step: Step, dies: bool | None) -> EndCause | None:
+def _end(
+    connection: Connection, opening: ShareStep, alive: ShareStep, step: ShareStep, dies: bool | None
+) -> EndCause | None:
     end = connection.ended_between(alive.packet, step.end) or connection.ended_between(opening.packet, step.end)
     if end is None:
         return None
@@ -73,7 +75,7 @@ def _end(connection: Connection, opening: Step, alive: Step, step: Step, dies: b
     return EndCause("", end.packet, end.time_ns, text, because=None if dies else "release_unknown", end=end)
 
 
-def _idle(session: SessionState, alive: Step, step: Step) -> Iterator[_Placed]:
+def _idle(session: SessionState, alive: ShareStep, step: ShareStep) -> Iterator[_Placed]:
     idle_ns = {BEHAVIOUR[release].idle_ns for release in session.releases}
     allowed = idle_ns.pop() if len(idle_ns) == 1 else None
     if allowed is not None and step.time_ns - alive.time_ns > allowed:

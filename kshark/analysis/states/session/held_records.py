@@ -25,7 +25,7 @@ from kshark.analysis.facts.calls import (
     Answer,
     Partition,
     Reply,
-    Step,
+    ShareStep,
 )
 
 #: From this ShareFetch version on every listed partition enters the session. Before, one with partition_max_bytes 0
@@ -71,12 +71,12 @@ class InFlight:
 
     partitions: set[Partition] | frozenset[Partition] | None = None
     closed: set[Partition] | frozenset[Partition] | None = None
-    acknowledged_only: dict[Partition, Step] = field(default_factory=nothing)
+    acknowledged_only: dict[Partition, ShareStep] = field(default_factory=nothing)
     held: dict[Partition, list[HeldRange]] = field(default_factory=nothing)
     ranges: int = 0
     full: int = 0
 
-    def take(self, step: Step, reply: Reply) -> None:
+    def take(self, step: ShareStep, reply: Reply) -> None:
         """Apply the effect of a step on partitions and records."""
         if reply is not ACCEPTED:
             if reply in _UNCERTAIN:
@@ -89,7 +89,7 @@ class InFlight:
         if step.answer is not None and step.answer.acquired:
             self._take_acquired(step, step.answer)
 
-    def _take_listed(self, step: Step) -> None:
+    def _take_listed(self, step: ShareStep) -> None:
         for listed in step.listed:
             for batch in listed.acknowledged:
                 if not batch.renews:
@@ -98,7 +98,7 @@ class InFlight:
             self.partitions = partitions = self.partitions if isinstance(self.partitions, set) else set()
             self._update(step, partitions)
 
-    def _take_acquired(self, step: Step, answer: Answer) -> None:
+    def _take_acquired(self, step: ShareStep, answer: Answer) -> None:
         for partition, first, last, _ in answer.acquired:
             if self.partitions is not None and partition not in self.partitions:
                 # An unseen request opened the session again, or the partition was forgotten before a late delivery.
@@ -111,7 +111,7 @@ class InFlight:
         self.partitions = partitions
         self.acknowledged_only.clear()
 
-    def _update(self, step: Step, partitions: set[Partition]) -> None:
+    def _update(self, step: ShareStep, partitions: set[Partition]) -> None:
         """Update the partitions as ShareSession.update does in Kafka.
 
         Forgotten partitions are removed after listed ones are added: a request may acknowledge a partition and remove
@@ -175,7 +175,7 @@ class InFlight:
         self.held = {partition: ranges for partition, ranges in unlocked.items() if ranges}
         self.ranges = sum(map(len, self.held.values()))
 
-    def unacknowledged(self, partition: Partition, step: Step) -> int:
+    def unacknowledged(self, partition: Partition, step: ShareStep) -> int:
         """Return the number of records of the partition that are still acquired after this step."""
         left = [held for held in self.held.get(partition, ()) if held.until_ns > step.time_ns]
         for listed in step.listed:

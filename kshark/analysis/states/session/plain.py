@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Step, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, ShareStep, next_epoch
 from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
 
 
-def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
+def is_plain(session: SessionState, step: ShareStep, later: Sequence[ShareStep]) -> bool:
     """True if the epoch was the only possible one, the step before was accepted, and every byte of both was seen.
 
     `later`: requests that were sent before the step's answer.
@@ -42,7 +42,7 @@ def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
     )
 
 
-def advance(session: SessionState, step: Step) -> None:
+def advance(session: SessionState, step: ShareStep) -> None:
     """Advance the session by one epoch. These are the only changes that `SessionState.remember` would make."""
     (branch,) = session.branches or ()
     state = branch.state

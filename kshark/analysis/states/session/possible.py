@@ -19,7 +19,7 @@ from kshark.analysis.facts.calls import (
     UNANSWERED,
     UNCLEAR,
     Reply,
-    Step,
+    ShareStep,
     next_epoch,
 )
 from kshark.analysis.facts.connections import Connection
@@ -36,7 +36,7 @@ _RIVALS: Final = 4
 _RIVALS_AFTER: Final = 6
 
 
-def situation(session: SessionState, step: Step, later: Sequence[Step]) -> SessionSituation:
+def situation(session: SessionState, step: ShareStep, later: Sequence[ShareStep]) -> SessionSituation:
     """Return the states that the request may have met, and those that agree with the answer.
 
     `later`: requests sent before the answer, all of them settled.
@@ -114,13 +114,13 @@ def _set_branches(situation: SessionSituation) -> None:
 # -- one step in one state
 
 
-def _following(session: SessionState, step: Step, state: PossibleState, reply: Reply) -> tuple[PossibleState, ...]:
+def _following(session: SessionState, step: ShareStep, state: PossibleState, reply: Reply) -> tuple[PossibleState, ...]:
     """Return the states that are possible after the step; none if the answer contradicts the state."""
     return tuple(_state_after(session, then, step, state, reply) for then in thens(step, state.due, reply))
 
 
 def _state_after(
-    session: SessionState, then: SessionEffect, step: Step, state: PossibleState, reply: Reply
+    session: SessionState, then: SessionEffect, step: ShareStep, state: PossibleState, reply: Reply
 ) -> PossibleState:
     due = due_after(then, step, state.due)
     if then is SessionEffect.STAYS:
@@ -140,7 +140,7 @@ def _state_after(
     return PossibleState(due, None, ended, _openers(state, step))
 
 
-def _openers(state: PossibleState, step: Step) -> tuple[Connection, ...]:
+def _openers(state: PossibleState, step: ShareStep) -> tuple[Connection, ...]:
     """Return the open connections that have opened a session of the member.
 
     Release 4.1 ends sessions with them, even if their own sessions were replaced.
@@ -153,7 +153,7 @@ def _openers(state: PossibleState, step: Step) -> tuple[Connection, ...]:
     )[-REPLACED:]
 
 
-def _end_cause_of(step: Step, reply: Reply) -> str:
+def _end_cause_of(step: ShareStep, reply: Reply) -> str:
     """Return the cause of an end by a request; UNSEEN for a refusal that shows an end without a known cause."""
     if not step.opens:
         return "final_epoch" if reply is ACCEPTED or reply is UNANSWERED or reply is UNCLEAR else UNSEEN
@@ -164,7 +164,7 @@ def _unsure(reply: Reply) -> str | None:
     return "unanswered" if reply is UNANSWERED or reply is UNCLEAR else None
 
 
-def _with_ends(session: SessionState, state: PossibleState, step: Step) -> tuple[PossibleState, ...]:
+def _with_ends(session: SessionState, state: PossibleState, step: ShareStep) -> tuple[PossibleState, ...]:
     """Return the state, and the states without a session after other causes than a request."""
     if state.due == ABSENT or (step.is_counted and not step.opens):
         return (state,)
@@ -174,7 +174,7 @@ def _with_ends(session: SessionState, state: PossibleState, step: Step) -> tuple
     )
 
 
-def _reply(step: Step, state: PossibleState, overtaker: Step | None) -> Reply:
+def _reply(step: ShareStep, state: PossibleState, overtaker: ShareStep | None) -> Reply:
     """Return the reply before the broker changed it: an overtaken fetch was accepted first."""
     return ACCEPTED if overtaker is not None and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
 
@@ -182,7 +182,7 @@ def _reply(step: Step, state: PossibleState, overtaker: Step | None) -> Reply:
 # -- requests that are open at the same time
 
 
-def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
+def _overtaker(step: ShareStep, rivals: Sequence[ShareStep]) -> ShareStep | None:
     """Return the request on another connection that advanced the session while this fetch waited.
 
     Kafka compares the epoch again before it answers (ShareSessionContext); later releases may also deliver the records.
@@ -202,7 +202,7 @@ def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
     return next(follows, None)
 
 
-def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> tuple[Step, ...]:
+def _open_beside(session: SessionState, step: ShareStep, rivals: Iterable[ShareStep]) -> tuple[ShareStep, ...]:
     """Return the requests that the session counted while they were open at the same time on other connections."""
     around = (*session.overlapping, *rivals)
     return tuple(
@@ -212,7 +212,9 @@ def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> t
     )
 
 
-def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later: Sequence[Step]) -> Iterator[Branch]:
+def _orders(
+    session: SessionState, branch: Branch, rivals: Sequence[ShareStep], later: Sequence[ShareStep]
+) -> Iterator[Branch]:
     """Yield the branch, and the branches in which the broker processed some rivals before the step."""
     yield branch
     if not rivals or len(rivals) > _RIVALS:
@@ -225,7 +227,7 @@ def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later
                 yield from _orders(session, Branch(following, (*branch.early, (rival, state))), rivals, later)
 
 
-def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
+def _waits(rival: ShareStep, branch: Branch, later: Sequence[ShareStep]) -> bool:
     """True if another request on the rival's connection comes first: the broker processes a connection in order."""
     return any(
         other.connection is rival.connection
@@ -237,7 +239,10 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
 
 
 def _agreeing_ways(
-    session: SessionState, ways: Iterable[tuple[PossibleState, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
+    session: SessionState,
+    ways: Iterable[tuple[PossibleState, tuple[Branch, ...]]],
+    step: ShareStep,
+    later: Sequence[ShareStep],
 ) -> list[tuple[PossibleState, tuple[Branch, ...]]]:
     """Keep the possibilities that agree with the answers to later requests."""
 
@@ -249,7 +254,7 @@ def _agreeing_ways(
     return [(state, branches) for state, branches in left if branches]
 
 
-def _has_order(session: SessionState, states: tuple[PossibleState, ...], left: Sequence[Step], by: int) -> bool:
+def _has_order(session: SessionState, states: tuple[PossibleState, ...], left: Sequence[ShareStep], by: int) -> bool:
     """True if an order of these requests agrees with all answers until packet `by`. Unanswered ones may come later."""
     if all(step.reply is UNANSWERED or step.end > by for step in left):
         return True
@@ -263,7 +268,7 @@ def _has_order(session: SessionState, states: tuple[PossibleState, ...], left: S
     return False
 
 
-def _comes_first(first: Step, second: Step) -> bool:
+def _comes_first(first: ShareStep, second: ShareStep) -> bool:
     """True if the broker processed the first request before the other one.
 
     On one connection the requests are in order. Otherwise the first was answered before the other was sent.
@@ -272,7 +277,7 @@ def _comes_first(first: Step, second: Step) -> bool:
 
 
 def _after(
-    session: SessionState, states: Iterable[PossibleState], step: Step, others: Iterable[Step]
+    session: SessionState, states: Iterable[PossibleState], step: ShareStep, others: Iterable[ShareStep]
 ) -> tuple[PossibleState, ...]:
     """Return the possible states after a request. It may also have been counted before its answer was changed."""
     met = [possible for state in states for possible in _with_ends(session, state, step)]
@@ -300,7 +305,7 @@ def _distinct_branches(branches: Sequence[Branch]) -> tuple[Branch, ...]:
     )
 
 
-def _look_for_holes(session: SessionState, step: Step) -> None:
+def _look_for_holes(session: SessionState, step: ShareStep) -> None:
     """Forget the state of the session if requests may be missing."""
     reason = None if session.branches is None else session.missing_before(step)
     if reason is not None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kshark.analysis.facts.brokers import End
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, ShareStep, next_epoch
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.session.copies import is_again, may_be_copy
@@ -33,14 +33,14 @@ class SessionSituation:
 
     def __init__(
         self,
-        step: Step,
+        step: ShareStep,
         session: SessionState,
         reply: Reply,
         met: tuple[PossibleState, ...] | None,
         agreeing: tuple[PossibleState, ...],
         after: tuple[Branch, ...],
-        rivals: tuple[Step, ...] = (),
-        overtaker: Step | None = None,
+        rivals: tuple[ShareStep, ...] = (),
+        overtaker: ShareStep | None = None,
         contested: bool = False,
         was_due: bool = False,
     ) -> None:
@@ -78,7 +78,7 @@ class SessionSituation:
         return " or ".join(str(epoch) for epoch in sorted(self.due_epochs) if epoch != ABSENT)
 
     @property
-    def epoch_witness(self) -> tuple[Step, ...]:
+    def epoch_witness(self) -> tuple[ShareStep, ...]:
         """The exchange that shows the due epoch, as a witness."""
         return () if self.session.anchor is None else (self.session.anchor,)
 
@@ -92,7 +92,7 @@ class SessionSituation:
         return "race" if self.rivals else "unanswered" if self.agreeing else "hidden_traffic"
 
     @property
-    def before_here(self) -> Step | None:
+    def before_here(self) -> ShareStep | None:
         """The request before this one on the same connection."""
         return None if self.here is None else self.here.last
 
@@ -131,7 +131,7 @@ class SessionSituation:
         """True if another connection carried the same request at the same time, and it was refused as well."""
         return any(is_again(other, self.step) and other.reply is self.reply for other in self.session.overlapping)
 
-    def is_shifted(self, other: Step) -> bool:
+    def is_shifted(self, other: ShareStep) -> bool:
         """True if a slow clock explains that another request was open on another connection.
 
         Then one request is a copy of the one before the other. Two clients may open sessions in the same way, but
@@ -180,7 +180,7 @@ class SessionEnd(NamedTuple):
         """None: the end of a connection belongs to no share partition."""
 
 
-def relation_to(epoch: int, due: int, last: Step | None) -> str:
+def relation_to(epoch: int, due: int, last: ShareStep | None) -> str:
     """Return the relation of an epoch of 1 or more to the one due.
 
     `due`, `replay` (the one before), `stale`, `ahead`, or `none` without a session.
@@ -199,7 +199,7 @@ def continues_from(epoch: int, before: int) -> bool:
     return epoch == before or epoch == next_epoch(before)
 
 
-def seen_since(step: Step, session: SessionState) -> int | None:
+def seen_since(step: ShareStep, session: SessionState) -> int | None:
     """Return the packet of the member's join if the capture has all its traffic with the broker since then, else None.
 
     No byte of its connections is missing, and the session's epochs have no gap since its opening: requests on an unseen

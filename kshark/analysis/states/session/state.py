@@ -24,7 +24,7 @@ from kshark.analysis.facts.calls import (
     Leader,
     Partition,
     Reply,
-    Step,
+    ShareStep,
 )
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.heartbeats import Beat
@@ -60,7 +60,7 @@ class EndCause(NamedTuple):
     packet: int
     time_ns: int
     description: str
-    step: Step | None = None
+    step: ShareStep | None = None
     because: str | None = None
     end: End | None = None
 
@@ -69,8 +69,8 @@ class Hint(NamedTuple):
     """Fetches in a row whose answers name the same leader of a partition: the first and the last one."""
 
     leader: Leader
-    first: Step
-    last: Step
+    first: ShareStep
+    last: ShareStep
 
 
 class PossibleState(Struct, eq=False):
@@ -83,7 +83,7 @@ class PossibleState(Struct, eq=False):
     """
 
     due: int
-    opening: Step | None = None
+    opening: ShareStep | None = None
     ended: EndCause | None = None
     replaced: tuple[Connection, ...] = ()
 
@@ -107,16 +107,16 @@ class Branch(Struct, eq=False):
     """
 
     state: PossibleState
-    early: tuple[tuple[Step, PossibleState], ...] = ()
+    early: tuple[tuple[ShareStep, PossibleState], ...] = ()
 
 
 class Trace(Struct, eq=False):
     """The requests of a session on one connection: first, last, the one before, and the latest openings in a row."""
 
-    first: Step
-    last: Step
-    before: Step | None = None
-    openings: tuple[Step, ...] = ()
+    first: ShareStep
+    last: ShareStep
+    before: ShareStep | None = None
+    openings: tuple[ShareStep, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -129,37 +129,37 @@ class SessionState:
     branches: tuple[Branch, ...] | None = None
     doubt: str = "beginning_not_seen"
     #: The exchange since which the states are known.
-    anchor: Step | None = None
+    anchor: ShareStep | None = None
     #: Its first request, and the first request since which no epoch is missing.
-    begun: Step | None = None
-    unbroken: Step | None = None
+    begun: ShareStep | None = None
+    unbroken: ShareStep | None = None
     #: The packet of the last request that moved to another connection.
     moved: int = 0
     #: The last request that was refused although its epoch continued from the counted one.
-    refused_in_sequence: Step | None = None
+    refused_in_sequence: ShareStep | None = None
     #: The packet of the last request whose answer contradicts all possible states.
     contradicted_at: int = 0
     #: The last exchange that proved the session to exist, and the last requests that it counted.
-    alive: Step | None = None
-    last: Step | None = None
-    last_fetch: Step | None = None
-    last_acknowledge: Step | None = None
+    alive: ShareStep | None = None
+    last: ShareStep | None = None
+    last_fetch: ShareStep | None = None
+    last_acknowledge: ShareStep | None = None
     #: The last counted epoch other than -1; 0 after traffic that the capture does not hold.
     count: int = 0
     #: The epoch 0 that opened it, as far as its answer shows.
-    opening: Step | None = None
+    opening: ShareStep | None = None
     #: A session was, or may have been, opened.
     ever_opened: bool = False
     #: The last request without an answer, and the requests on each connection.
-    unanswered: Step | None = None
+    unanswered: ShareStep | None = None
     here: dict[int, Trace] = field(default_factory=dict)
     #: The last request with epoch 0.
-    initial: Step | None = None
+    initial: ShareStep | None = None
     #: Times of openings and refusals, and the time until which no more are reported.
     troubles: tuple[int, ...] = ()
     quiet_until: int = 0
     #: Requests that later ones may overlap.
-    overlapping: tuple[Step, ...] = ()
+    overlapping: tuple[ShareStep, ...] = ()
     #: Connections to which the session moved, without the one that opened it.
     crossed: tuple[int, ...] = ()
     #: The member's departure after which a fetch was accepted, and True if this fetch used the heartbeat's own
@@ -173,7 +173,7 @@ class SessionState:
     unread_on: list[Connection] = field(default_factory=list)
     last_unanswered_fetch: int = 0
     #: The last request that acquired records, and these records, since the last answer that the session does not exist.
-    last_acquisition: tuple[Step, Sequence[Acquired]] | None = None
+    last_acquisition: tuple[ShareStep, Sequence[Acquired]] | None = None
     #: Partitions that another broker leads, from the last fetch's answer.
     hints: dict[Partition, Hint] = field(default_factory=nothing)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
@@ -204,10 +204,10 @@ class SessionState:
         """True if it may have replaced a session that was opened on that connection."""
         return self.states is None or any(connection in state.replaced for state in self.states)
 
-    def last_of(self, api_key: int) -> Step | None:
+    def last_of(self, api_key: int) -> ShareStep | None:
         return self.last_fetch if api_key == SHARE_FETCH else self.last_acknowledge
 
-    def departure(self, step: Step) -> Beat | None:
+    def departure(self, step: ShareStep) -> Beat | None:
         """Return the heartbeat with which the member left its group or learned that it is out, if the step ignores it.
 
         A member that is out may close the session and give back its records: Java clients do so when they change their
@@ -223,7 +223,7 @@ class SessionState:
                 return None
         return None if not step.is_fetch or step.forgotten or step.acknowledges else gone
 
-    def missing_before(self, step: Step) -> str | None:
+    def missing_before(self, step: ShareStep) -> str | None:
         """Return why requests of this session may be missing since its states are known.
 
         This includes all connections between its hosts and the broker.
@@ -246,7 +246,7 @@ class SessionState:
         self.branches, self.doubt, self.unbroken = None, doubt, None
         self.in_flight.forget()
 
-    def remember(self, step: Step, reply: Reply) -> None:
+    def remember(self, step: ShareStep, reply: Reply) -> None:
         """Add a step to the past. Its effect on the possible states was computed before."""
         self.begun = self.begun or step
         counted = reply is ACCEPTED or reply is FAILED_LATER
@@ -274,13 +274,13 @@ class SessionState:
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
 
-    def _note_departure(self, step: Step) -> None:
+    def _note_departure(self, step: ShareStep) -> None:
         gone = self.departure(step)
         if gone is not None:
             here = gone.connection is step.connection
             self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
 
-    def _count(self, step: Step) -> None:
+    def _count(self, step: ShareStep) -> None:
         """Note a step whose epoch the broker counted."""
         if self.last is not None and self.last.connection is not step.connection and not step.opens:
             self.moved = step.packet
@@ -292,7 +292,7 @@ class SessionState:
         else:
             self.last_acknowledge = step
 
-    def _leave_trace(self, step: Step) -> None:
+    def _leave_trace(self, step: ShareStep) -> None:
         flow = step.connection.flow.id
         trace = self.here.pop(flow, None)
         if trace is None:
@@ -309,16 +309,16 @@ class SessionState:
         if elsewhere and step.kind is SUBSEQUENT and step.is_counted and flow not in self.crossed:
             self.crossed = (*self.crossed, flow)[-_CONNECTIONS:]
 
-    def recent_troubles(self, step: Step) -> int:
+    def recent_troubles(self, step: ShareStep) -> int:
         """Return the number of openings and refusals within a minute, including this one."""
         return 1 + sum(step.time_ns - time_ns < _MINUTE_NS for time_ns in self.troubles)
 
-    def _troubled(self, step: Step) -> None:
+    def _troubled(self, step: ShareStep) -> None:
         if step.time_ns >= self.quiet_until and self.recent_troubles(step) >= FLAPPING:
             self.quiet_until = step.time_ns + _MINUTE_NS
         self.troubles = (*self.troubles, step.time_ns)[-_TROUBLES:]
 
-    def _opened(self, step: Step, reply: Reply) -> None:
+    def _opened(self, step: ShareStep, reply: Reply) -> None:
         """Note an epoch 0: the session before it may be over, with any answer."""
         self.initial = step
         if reply in (ACCEPTED, FAILED_LATER, UNCLEAR, UNANSWERED):
@@ -375,7 +375,7 @@ class WentOn(NamedTuple):
     """
 
     session: SessionState
-    step: Step
+    step: ShareStep
 
     def holds(self) -> bool | None:
         """None until a later accepted request on that connection is seen."""

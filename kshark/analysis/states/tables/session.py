@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from kshark.analysis.facts.calls import EpochKind, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import EpochKind, Reply, ShareStep, next_epoch
 from kshark.analysis.facts.machine import Machine
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
@@ -107,22 +107,22 @@ _THEN: Final = {
 }
 
 
-def outcome_of(step: Step, due: int) -> SessionOutcome:
+def outcome_of(step: ShareStep, due: int) -> SessionOutcome:
     """Return the broker's action in that state: ABSENT, or the epoch it expects."""
     return SESSION_OUTCOME[step.api_key, step.kind][_column(step, due)]
 
 
-def thens(step: Step, due: int, reply: Reply) -> tuple[SessionEffect, ...]:
+def thens(step: ShareStep, due: int, reply: Reply) -> tuple[SessionEffect, ...]:
     """Return the possible effects of a step in that state; none if the answer contradicts the state."""
     return _THEN[step.api_key, step.kind, reply][_column(step, due)]
 
 
-def proved_alone(step: Step, reply: Reply) -> SessionEffect | None:
+def proved_alone(step: ShareStep, reply: Reply) -> SessionEffect | None:
     """Return the state that the exchange alone proves, or None."""
     return ALONE.get((step.kind, reply))
 
 
-def due_after(then: SessionEffect, step: Step, due: int) -> int:
+def due_after(then: SessionEffect, step: ShareStep, due: int) -> int:
     """Return the epoch that is due afterwards."""
     if then is _NEXT:
         return next_epoch(step.epoch)
@@ -131,7 +131,7 @@ def due_after(then: SessionEffect, step: Step, due: int) -> int:
     return ABSENT if then is _GONE else 1
 
 
-def _column(step: Step, due: int) -> int:
+def _column(step: ShareStep, due: int) -> int:
     return 0 if due == ABSENT else 1 if due == step.epoch else 2
 
 

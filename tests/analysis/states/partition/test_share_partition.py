@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import AcknowledgementBatch, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, StoredRange, runs_of
@@ -31,7 +31,7 @@ class Told:
 
     def acquires(
         self, packet: int, first: int, last: int, count: int = 1, *, member: str = "a", lock_ms: int | None = 1000
-    ) -> Step:
+    ) -> ShareStep:
         fetch = step(1, packet, on=connection(broker=LEADER), member=member)
         answer = fetch.answer
         assert answer is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.end_causes import end_causes
@@ -41,10 +41,10 @@ class Met:
             self.broker.ended(end(packet, "broker", 7))
         return self
 
-    def causes(self, asked: Step | None = None) -> list[EndCause]:
+    def causes(self, asked: ShareStep | None = None) -> list[EndCause]:
         return list(end_causes(self.session, self.state, asked or step(1, 50, error=122)))
 
-    def names(self, asked: Step | None = None) -> list[tuple[str, int, str | None]]:
+    def names(self, asked: ShareStep | None = None) -> list[tuple[str, int, str | None]]:
         return [(one.cause, one.packet, one.because) for one in self.causes(asked)]
 
 

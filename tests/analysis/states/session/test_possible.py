@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, Step
+from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, ShareStep
 from kshark.analysis.facts.connections import Connection
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.releases import Release
@@ -24,7 +24,7 @@ LIMIT_REACHED = 133
 HERE, THERE, ELSEWHERE = connection(0), connection(1, "10.0.0.1:50001"), connection(2, "10.0.0.2:50002")
 
 
-def taken(state: SessionState, asked: Step, later: Sequence[Step] = ()) -> SessionSituation:
+def taken(state: SessionState, asked: ShareStep, later: Sequence[ShareStep] = ()) -> SessionSituation:
     now = situation(state, asked, later)
     conclude(now)
     return now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
-from kshark.analysis.facts.calls import Reply, Step
+from kshark.analysis.facts.calls import Reply, ShareStep
 from kshark.analysis.facts.releases import ANY_RELEASE, Release
 from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT
@@ -14,7 +14,7 @@ from tests.analysis.plain import MS, connection, session, step
 HERE, THERE = connection(0), connection(1, "10.0.0.2:50001")
 
 
-def after(*steps: Step) -> SessionState:
+def after(*steps: ShareStep) -> SessionState:
     state = session(1)
     for each in steps:
         state.remember(each, each.reply)
@@ -228,7 +228,7 @@ def trouble(*seconds: float) -> SessionState:
     return state
 
 
-def at(seconds: float) -> Step:
+def at(seconds: float) -> ShareStep:
     asked = step(0)
     asked.time_ns = int(seconds * 1e9)
     return asked
