@@ -28,7 +28,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import ShareStep, reply_of
-from kshark.analysis.facts.connections import Connection, Connections, PacketOrder
+from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -288,7 +288,7 @@ class Analyzer:
 
     # -- share-session requests and other exchanges
 
-    def _request(self, message: Message, connection: Connection) -> Sequence[Verdict]:
+    def _request(self, message: Message, connection: ConnectionFacts) -> Sequence[Verdict]:
         step = step_of(message, connection)
         if step is None or connection.broker is None:
             connection.cannot_read(message.packet)

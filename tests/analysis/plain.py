@@ -9,7 +9,7 @@ from typing import Any
 
 from kshark.analysis.facts.brokers import Broker, By, End
 from kshark.analysis.facts.calls import Answer, ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -23,8 +23,8 @@ def flow(number: int = 0, client: str = "10.0.0.1:50000", broker: str = BROKER) 
     return Flow(number, Ends(client, broker), 1, 0, opened_by=0)
 
 
-def connection(number: int = 0, client: str = "10.0.0.1:50000", *, broker: Broker | None = None) -> Connection:
-    return Connection(flow(number, client), broker)
+def connection(number: int = 0, client: str = "10.0.0.1:50000", *, broker: Broker | None = None) -> ConnectionFacts:
+    return ConnectionFacts(flow(number, client), broker)
 
 
 def end(packet: int, by: By = "client", flow: int = 0) -> End:
@@ -36,7 +36,7 @@ def step(
     packet: int = 10,
     error: int | None = 0,
     *,
-    on: Connection | None = None,
+    on: ConnectionFacts | None = None,
     answered: int | None = None,
     acquired: Sequence[tuple[tuple[str, int], int, int]] = (),
     fetch: bool = True,

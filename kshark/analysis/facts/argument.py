@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dissectors.enums import ErrorCode
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import Blame
 
 _ERRORS: Final = {error.value: error.name for error in ErrorCode}
@@ -39,7 +39,7 @@ class Proof(Protocol):
 class StillOpen(NamedTuple):
     """Evidence that a connection was still open at a packet: a later request or FIN of its client."""
 
-    connection: Connection
+    connection: ConnectionFacts
     packet: int
 
     def holds(self) -> bool | None:
@@ -82,7 +82,7 @@ ABSENCE = ProofNeeds(state=True, absence="session")
 class Position(NamedTuple):
     """The position of a finding that belongs to no exchange."""
 
-    connection: Connection
+    connection: ConnectionFacts
     packet: int
     time_ns: int
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
@@ -198,7 +198,7 @@ class Call(Struct, eq=False):
     and not again when it is read from tables.
     """
 
-    connection: Connection
+    connection: ConnectionFacts
     api_key: int
     api: str
     version: int

@@ -44,16 +44,16 @@ class User(Protocol):
     @property
     def owner(self) -> Owner: ...
 
-    def ended(self, connection: Connection, end: End) -> None:
+    def ended(self, connection: ConnectionFacts, end: End) -> None:
         """Note that the connection ended."""
 
-    def waits_on(self, connection: Connection) -> bool:
+    def waits_on(self, connection: ConnectionFacts) -> bool:
         """True if a request on the connection has no answer yet.
 
         Until the answer is sent, the broker reads no further and notices no end of the connection.
         """
 
-    def lost_on(self, connection: Connection) -> None:
+    def lost_on(self, connection: ConnectionFacts) -> None:
         """Note that a share request on the connection could not be read.
 
         Called at most once between two steps of the session.
@@ -64,7 +64,7 @@ class User(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class ConnectionFacts:
     """A TCP connection; `flow` has its two ends."""
 
     flow: Flow
@@ -169,17 +169,17 @@ class Connections:
     """All connections that are not over, by flow id."""
 
     def __init__(self, brokers: Brokers, clock: PacketOrder) -> None:
-        self.by_flow: dict[int, Connection] = {}
+        self.by_flow: dict[int, ConnectionFacts] = {}
         self._brokers = brokers
         self._clock = clock
 
-    def of(self, flow: Flow) -> Connection:
+    def of(self, flow: Flow) -> ConnectionFacts:
         connection = self.by_flow.get(flow.id)
         if connection is None:
-            connection = self.by_flow[flow.id] = Connection(flow, clock=self._clock)
+            connection = self.by_flow[flow.id] = ConnectionFacts(flow, clock=self._clock)
         return connection
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: ConnectionFacts) -> None:
         """Note the first request: it shows which end is the broker."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
         connection.host = host_of(connection.flow.client)
@@ -211,7 +211,7 @@ class Connections:
         connection.gaps.add(hole)
         self._lose(connection, hole)
 
-    def _lose(self, connection: Connection, hole: Hole) -> None:
+    def _lose(self, connection: ConnectionFacts, hole: Hole) -> None:
         """Add a hole to the connection and to its brokers, because it may concern sessions of other members.
 
         Before the first request the broker is the end that received the SYN. If the SYN is missing, the other end is
@@ -235,24 +235,24 @@ class Connections:
             connection.orphans += 1
             self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
 
-    def broken(self, connection: Connection, packet: int, reason: str) -> None:
+    def broken(self, connection: ConnectionFacts, packet: int, reason: str) -> None:
         """Note an unreadable frame: its content is unknown, and the next frame boundary is uncertain."""
         hole = Hole(packet, packet + 1, reason)
         connection.gaps.add(hole)
         self._lose(connection, hole)
 
-    def unfinished(self, connection: Connection, weird: Weird) -> None:
+    def unfinished(self, connection: ConnectionFacts, weird: Weird) -> None:
         """Note an incomplete frame at the end: from its first packet on nothing was read of this direction."""
         first = weird.packet if weird.first_packet is None else weird.first_packet
         connection.gaps.add(Hole(first, weird.packet, "cut"))
 
-    def unread(self, connection: Connection, request: Message, answer: Message) -> None:
+    def unread(self, connection: ConnectionFacts, request: Message, answer: Message) -> None:
         """Note an unreadable request with an answer: its effect is unknown."""
         self._lose(connection, Hole(request.packet, answer.packet, "cut"))
 
     # -- ends
 
-    def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
+    def ended(self, event: HalfClosed | Closed) -> tuple[ConnectionFacts, bool]:
         """Add an end to its connection. The second value is True if it is the first end.
 
         Before the first request the client side is unknown and not needed: the flow's own client may depend on how many
@@ -278,7 +278,7 @@ class Connections:
             connection.broker.ended(end)
         return connection, True
 
-    def _closed(self, connection: Connection, event: Closed) -> None:
+    def _closed(self, connection: ConnectionFacts, event: Closed) -> None:
         flow = event.flow
         if event.how == "fin" and connection.client_fin is None:
             connection.client_fin = event.packet

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from dissectors.enums import ErrorCode
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT, Call, EpochKind, Partition
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import partitions_of, read_as
 from kshark.model import Message
 
@@ -112,7 +112,7 @@ class Beat(Call, eq=False):
         return "" if error is None else _NAMES.get(error, f"error {error}")
 
 
-def beat_of(request: Message, response: Message | None, connection: Connection) -> Beat | None:
+def beat_of(request: Message, response: Message | None, connection: ConnectionFacts) -> Beat | None:
     """Read a heartbeat; None if its group, member or epoch is unreadable."""
     asked = request.body
     epoch = getattr(asked, "member_epoch", UNSET)

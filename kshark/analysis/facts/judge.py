@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 
 #: Reasons of an unknown finding: the stable word and its meaning.
 REASONS: Final = {
@@ -139,6 +139,6 @@ def _hole(argument: Argument) -> str | None:
     )
 
 
-def _incomplete(connection: Connection, last: int) -> str | None:
+def _incomplete(connection: ConnectionFacts, last: int) -> str | None:
     """Return why the connection may be incomplete before that packet."""
     return "beginning_not_seen" if connection.flow.opened_by is None else connection.gaps.between(-1, last)

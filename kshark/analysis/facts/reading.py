@@ -19,7 +19,7 @@ from kshark.analysis.facts.calls import (
     ShareStep,
     Span,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
 from kshark.endpoints import endpoint
@@ -83,7 +83,7 @@ def partitions_of(topics: Sequence[Any]) -> list[Partition]:
     return [(topic.topic_id, partition) for topic in topics for partition in topic.partitions or ()]
 
 
-def step_of(request: Message, connection: Connection) -> ShareStep | None:
+def step_of(request: Message, connection: ConnectionFacts) -> ShareStep | None:
     """Read a share-session request; None if its group, member or epoch is unreadable."""
     body = request.body
     epoch = getattr(body, "share_session_epoch", UNSET)
@@ -124,13 +124,13 @@ def _read_limits(step: ShareStep, body: Any) -> None:
     step.wants_no_batch = getattr(body, "batch_size", 1) < 1
 
 
-def call_of(request: Message, response: Message | None, connection: Connection) -> Call:
+def call_of(request: Message, response: Message | None, connection: ConnectionFacts) -> Call:
     """Read a request and its answer as a Call."""
     return read_as(Call, request, response, connection, 0)
 
 
 def read_as(
-    made: Callable[..., AnyCall], request: Message, response: Message | None, connection: Connection, epoch: int
+    made: Callable[..., AnyCall], request: Message, response: Message | None, connection: ConnectionFacts, epoch: int
 ) -> AnyCall:
     """Read a request and its answer as a given class."""
     return made(

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 
 from dissectors.enums import ErrorCode
 from kshark.analysis.facts.calls import Call, Partition
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
@@ -83,7 +83,7 @@ class StateStep(Struct, eq=False):
         self.reply, self.accepted = _REPLIES.get(error, FAILED), error == 0
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ConnectionFacts:
         return self.call.connection
 
     def coordinator_behaviour(self, question: str) -> bool | None:
@@ -137,7 +137,7 @@ class StateStep(Struct, eq=False):
             self.given.batches = ()
 
 
-def state_steps(request: Message, response: Message | None, connection: Connection) -> list[StateStep]:
+def state_steps(request: Message, response: Message | None, connection: ConnectionFacts) -> list[StateStep]:
     """Read the share partitions of a request 83 to 87 in its order.
 
     A cut request has no steps. With a cut answer the steps have no answer.

@@ -24,7 +24,7 @@ from kshark.analysis.facts.calls import (
     Reply,
     ShareStep,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.results.packed import Packed
 from kshark.analysis.states.session.situation import SessionSituation
@@ -213,7 +213,7 @@ class Listing:
         self._ending = None
         return True
 
-    def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None:
+    def connection_ended(self, connection: ConnectionFacts, end: End, session: SessionState) -> None:
         opening = session.opening
         if (
             opening is not None

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.brokers import By, End
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.rules.rule import Rule
 from kshark.anomaly import Blame
 from kshark.model import Closed
@@ -25,7 +25,7 @@ class ByteFault(Struct, eq=False):
     `disordered`: the capture's times run backwards. `end`: the connection's, where only that tells."""
 
     rule: Rule
-    connection: Connection
+    connection: ConnectionFacts
     sender: Blame
     call: Call
     detail: str

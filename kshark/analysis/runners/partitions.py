@@ -27,7 +27,7 @@ from kshark.analysis.facts.calls import (
     Partition,
     ShareStep,
 )
-from kshark.analysis.facts.connections import Connection, Owner, User
+from kshark.analysis.facts.connections import ConnectionFacts, Owner, User
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.facts.state_steps import StateStep
@@ -185,7 +185,7 @@ class PartitionRunner:
         """An accepted request with epoch -1: what the member has acquired in the session's partitions is released."""
         self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), session.in_flight.closed, step)
 
-    def ended(self, connection: Connection, user: User, at: End | Answer, *, noticed: bool = True) -> None:
+    def ended(self, connection: ConnectionFacts, user: User, at: End | Answer, *, noticed: bool = True) -> None:
         """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
 
         Only what it lists is released: records of other partitions stay locked. With an older connection it may end,
@@ -445,7 +445,7 @@ class PartitionRunner:
         self._wide.drop(group_id, partition)
 
 
-def _is_alone(session: SessionState, connection: Connection) -> bool:
+def _is_alone(session: SessionState, connection: ConnectionFacts) -> bool:
     """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none
     (4.2)."""
     return all(user.state is session for user in connection.users.values())

@@ -14,7 +14,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import NOTHING, Answer, ShareStep
-from kshark.analysis.facts.connections import Connection, Owner
+from kshark.analysis.facts.connections import ConnectionFacts, Owner
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.rules import connections
 from kshark.analysis.runners.runner import Runner
@@ -34,7 +34,7 @@ class Listing(Protocol):
 
     def step(self, now: SessionSituation, cause: str | None) -> None: ...
 
-    def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None: ...
+    def connection_ended(self, connection: ConnectionFacts, end: End, session: SessionState) -> None: ...
 
     def end(self, session: SessionState) -> None: ...
 
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
     """A connection of the session ended."""
 
     packet: int
-    connection: Connection
+    connection: ConnectionFacts
     end: End
 
 
@@ -69,7 +69,7 @@ class ShareSessionRunner:
         self.listing = listing
         self._queue: list[ShareStep | Ended | Blind] = []
         self.owner = owner
-        self.copied_connections: dict[Connection, CopiedConnection] = NOTHING
+        self.copied_connections: dict[ConnectionFacts, CopiedConnection] = NOTHING
 
     # -- what happens
 
@@ -137,7 +137,7 @@ class ShareSessionRunner:
         if behind:
             self._queue.sort(key=_turn)
 
-    def ended(self, connection: Connection, end: End) -> None:
+    def ended(self, connection: ConnectionFacts, end: End) -> None:
         if self.copied_connections:
             self.copied_connections = {
                 one: echo for one, echo in self.copied_connections.items() if connection not in (one, echo.of)
@@ -151,7 +151,7 @@ class ShareSessionRunner:
         self._queue.append(Blind(packet, doubt))
         self.state.unread = packet
 
-    def lost_on(self, connection: Connection) -> None:
+    def lost_on(self, connection: ConnectionFacts) -> None:
         self.blind(connection.last_unread, "cut")
         self.state.unread_on.append(connection)
         self.state.member.listed = None
@@ -213,7 +213,7 @@ class ShareSessionRunner:
         self.state.lose_sight("beginning_not_seen")
         return said
 
-    def waits_on(self, connection: Connection) -> bool:
+    def waits_on(self, connection: ConnectionFacts) -> bool:
         return any(not step.settled and step.connection is connection for step in self._steps())
 
     def _steps(self) -> list[ShareStep]:

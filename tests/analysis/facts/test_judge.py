@@ -9,7 +9,7 @@ import pytest
 from kshark.analysis import REASONS
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.connections import Connection, PacketOrder
+from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
 from kshark.analysis.states.session.situation import SessionSituation
@@ -152,7 +152,7 @@ HERE, THERE, OTHER = connection(0), connection(1), connection(2)
     ],
 )
 def test_holes_from_the_first_witness_to_the_last_answer(
-    where: Connection, first: int, last: int, missing: bool
+    where: ConnectionFacts, first: int, last: int, missing: bool
 ) -> None:
     where.holes.clear()
     where.holes.add(Hole(first, last, "gap"))

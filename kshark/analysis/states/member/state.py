@@ -12,7 +12,7 @@ from msgspec import Struct
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
 from kshark.analysis.states.tables.member import MemberState
 
@@ -36,7 +36,7 @@ class Assignment(Struct, eq=False):
 
     packet: int
     partitions: frozenset[Partition] | None
-    on: Connection | None = None
+    on: ConnectionFacts | None = None
     time_ns: int = 0
     confirmed: int = 0
 
@@ -140,7 +140,7 @@ class Member:
 
     def heartbeat(
         self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None,
-        on: Connection | None = None, time_ns: int = 0,
+        on: ConnectionFacts | None = None, time_ns: int = 0,
     ) -> None:  # fmt: skip
         """Note a heartbeat.
 
@@ -169,7 +169,7 @@ class Member:
             self._learn(answer, partitions, on, time_ns)
 
     def _learn(
-        self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None, time_ns: int = 0
+        self, packet: int, partitions: frozenset[Partition] | None, on: ConnectionFacts | None, time_ns: int = 0
     ) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
             self.assignments = (*self.assignments, Assignment(packet, partitions, on, time_ns))[-_ASSIGNMENTS:]

@@ -9,7 +9,7 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.session.state import SessionState
 
@@ -23,7 +23,7 @@ _JITTER_NS: Final = 50_000_000
 class CopiedConnection:
     """A connection that carries the same requests as `of`; `asked`: its requests since the last one of `of`."""
 
-    of: Connection
+    of: ConnectionFacts
     last_request: int = 0
     asked: int = 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kshark.analysis.facts.calls import ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import BEHAVIOUR, agreed
 from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
 
@@ -66,7 +66,7 @@ def _connections(session: SessionState, state: PossibleState, alive: ShareStep, 
 
 
 def _end(
-    connection: Connection, opening: ShareStep, alive: ShareStep, step: ShareStep, dies: bool | None
+    connection: ConnectionFacts, opening: ShareStep, alive: ShareStep, step: ShareStep, dies: bool | None
 ) -> EndCause | None:
     end = connection.ended_between(alive.packet, step.end) or connection.ended_between(opening.packet, step.end)
     if end is None:

@@ -22,7 +22,7 @@ from kshark.analysis.facts.calls import (
     ShareStep,
     next_epoch,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.session.end_causes import end_causes
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, PossibleState, SessionState
@@ -140,7 +140,7 @@ def _state_after(
     return PossibleState(due, None, ended, _openers(state, step))
 
 
-def _openers(state: PossibleState, step: ShareStep) -> tuple[Connection, ...]:
+def _openers(state: PossibleState, step: ShareStep) -> tuple[ConnectionFacts, ...]:
     """Return the open connections that have opened a session of the member.
 
     Release 4.1 ends sessions with them, even if their own sessions were replaced.

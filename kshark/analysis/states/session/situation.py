@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, ShareStep, next_epoch
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.session.copies import is_again, may_be_copy
 from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState, Trace
@@ -164,7 +164,7 @@ class SessionEnd(NamedTuple):
     """The end of a connection that a session used."""
 
     session: SessionState
-    connection: Connection
+    connection: ConnectionFacts
     end: End
 
     @property

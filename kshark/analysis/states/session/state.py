@@ -26,7 +26,7 @@ from kshark.analysis.facts.calls import (
     Reply,
     ShareStep,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import Beat
 from kshark.analysis.facts.releases import ANY_RELEASE, Release, both, releases_answering
 from kshark.analysis.states.member.state import Member, may_have_crossed
@@ -85,7 +85,7 @@ class PossibleState(Struct, eq=False):
     due: int
     opening: ShareStep | None = None
     ended: EndCause | None = None
-    replaced: tuple[Connection, ...] = ()
+    replaced: tuple[ConnectionFacts, ...] = ()
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -170,7 +170,7 @@ class SessionState:
     #: The last packet of a request or an answer that was not fully read: the ranges delivered before this packet are
     #: unknown. The connections that may have had more of them since. The last packet of a fetch without an answer.
     unread: int = 0
-    unread_on: list[Connection] = field(default_factory=list)
+    unread_on: list[ConnectionFacts] = field(default_factory=list)
     last_unanswered_fetch: int = 0
     #: The last request that acquired records, and these records, since the last answer that the session does not exist.
     last_acquisition: tuple[ShareStep, Sequence[Acquired]] | None = None
@@ -200,7 +200,7 @@ class SessionState:
         """The last packet of a message that was not fully read."""
         return max(self.unread, max((connection.last_unread for connection in self.unread_on), default=0))
 
-    def may_have_replaced(self, connection: Connection) -> bool:
+    def may_have_replaced(self, connection: ConnectionFacts) -> bool:
         """True if it may have replaced a session that was opened on that connection."""
         return self.states is None or any(connection in state.replaced for state in self.states)
 

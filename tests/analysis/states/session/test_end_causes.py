@@ -8,7 +8,7 @@ import pytest
 
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.end_causes import end_causes
 from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
@@ -31,7 +31,7 @@ class Met:
         self.session.alive = self.opening if alive == 10 else step(1, alive, on=self.own)
         self.state = PossibleState(1, self.opening, None, (self.old,))
 
-    def ends(self, where: Connection, *packets: int) -> Met:
+    def ends(self, where: ConnectionFacts, *packets: int) -> Met:
         where.ends += [end(packet, flow=where.flow.id) for packet in packets]
         return self
 

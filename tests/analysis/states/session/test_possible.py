@@ -8,7 +8,7 @@ import pytest
 
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.possible import conclude, situation
@@ -272,7 +272,7 @@ def test_a_connections_end_may_have_taken_it_unless_the_answer_shows_it_alive() 
     ],
 )
 def test_holes_between_what_is_known_and_the_request(
-    where: Connection, first: int, last: int, doubt: str | None
+    where: ConnectionFacts, first: int, last: int, doubt: str | None
 ) -> None:
     broker = Broker([BROKER])
     state = session(4, broker=broker)

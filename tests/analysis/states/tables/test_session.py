@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Reply, ShareStep
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.tables.session import (
     ABSENT,
     Outcome,
@@ -18,7 +18,7 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 from tests.analysis.reference import ReferenceBroker, Session
 
-FLOW = Connection(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
+FLOW = ConnectionFacts(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
 
 
 def step(api_key: int, epoch: int, error: int | None) -> ShareStep:
