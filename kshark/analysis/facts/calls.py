@@ -137,7 +137,7 @@ def reply_of(error: int | None) -> Reply:
 class AcknowledgementBatch(Struct, eq=False, gc=False):
     """Offsets that a request acknowledges.
 
-    `types`: one type for all offsets, or one for each (kshark.analysis.states.tables.in_flight.Type).
+    `types`: one type for all offsets, or one for each (kshark.analysis.states.tables.in_flight.AcknowledgementType).
     """
 
     first: int
