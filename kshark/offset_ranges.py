@@ -1,4 +1,4 @@
-"""Offsets of a partition in ranges, each with a value: what is known of its records."""
+"""Offset ranges of a partition, each with a value."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class Ranged(NamedTuple, Generic[Value]):
 
 
 class OffsetRanges(Generic[Value]):
-    """Disjoint ranges in the order of their offsets; what is known of no range has no value.
+    """Disjoint ranges in the order of their offsets. Other offsets have no value.
 
-    Neighbours with one and the same value are one range. A range costs about 120 bytes and the value; finding one takes
-    the logarithm of their number. Ranges with `first` above `last` hold no offset and change nothing."""
+    Neighbours with the identical value are one range. A range costs about 120 bytes plus the value; a lookup takes
+    logarithmic time. Ranges with `first` above `last` hold no offset and change nothing.
+    """
 
     __slots__ = ("_firsts", "_gapless", "_lasts", "_values")
 
@@ -34,7 +35,7 @@ class OffsetRanges(Generic[Value]):
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         self._values: list[Value] = []
-        #: All offsets from the first up to the second had a value when that was asked last.
+        #: Result of the last `is_gapless`: all offsets from the first up to the second, which is excluded, had a value.
         self._gapless: tuple[int, int] | None = None
 
     def __len__(self) -> int:
@@ -50,16 +51,16 @@ class OffsetRanges(Generic[Value]):
 
     @property
     def last(self) -> int | None:
-        """The highest one."""
+        """The highest offset that has a value."""
         return self._lasts[-1] if self._lasts else None
 
     def at(self, offset: int) -> Value | None:
-        """The value of one offset."""
-        found = bisect_left(self._lasts, offset)
-        return self._values[found] if found < len(self._firsts) and self._firsts[found] <= offset else None
+        """Return the value of an offset, or None."""
+        index = bisect_left(self._lasts, offset)
+        return self._values[index] if index < len(self._firsts) and self._firsts[index] <= offset else None
 
     def is_whole(self, first: int, last: int, value: Value) -> bool:
-        """Whether all offsets between two have this very value, in one range."""
+        """True if one range with this identical value contains all offsets between two."""
         at = bisect_left(self._lasts, first)
         return (
             at < len(self._lasts)
@@ -69,7 +70,7 @@ class OffsetRanges(Generic[Value]):
         )
 
     def passed(self, offset: int, test: Callable[[Value], bool]) -> int:
-        """The first offset from this one on that has no value, or one that does not pass."""
+        """Return the first offset, from this one on, that has no value or a value that fails the test."""
         firsts, lasts, values = self._firsts, self._lasts, self._values
         at, count = bisect_left(lasts, offset), len(lasts)
         while at < count and firsts[at] <= offset and test(values[at]):
@@ -78,38 +79,38 @@ class OffsetRanges(Generic[Value]):
         return offset
 
     def range_from(self, offset: int) -> Ranged[Value] | None:
-        """The whole range that an offset lies in, or else the next one."""
-        found = bisect_left(self._lasts, offset)
+        """Return the whole range that contains an offset, or else the next one."""
+        index = bisect_left(self._lasts, offset)
         return (
-            Ranged(self._firsts[found], self._lasts[found], self._values[found]) if found < len(self._firsts) else None
+            Ranged(self._firsts[index], self._lasts[index], self._values[index]) if index < len(self._firsts) else None
         )
 
     def ranges_from(self, offset: int, most: int) -> list[Ranged[Value]]:
-        """The first ones from an offset on, cut off there; no more than that."""
+        """Return at most `most` ranges from an offset on. The first one is cut at this offset."""
         at = bisect_left(self._lasts, offset)
         return self.over(offset, self._lasts[min(at + most, len(self._lasts)) - 1]) if at < len(self._lasts) else []
 
     def count_from(self, offset: int) -> int:
-        """How many of them are above an offset, or hold it."""
+        """Return the number of ranges that contain an offset or are above it."""
         return len(self._lasts) - bisect_left(self._lasts, offset)
 
     def over(self, first: int, last: int) -> list[Ranged[Value]]:
-        """What is known between two offsets, cut off there."""
+        """Return the ranges between two offsets, cut at these offsets."""
         firsts, lasts, values = self._firsts, self._lasts, self._values
         if not lasts or first > lasts[-1]:
-            return []  # the usual: behind all others
+            return []  # usual: after all ranges
         at, count = bisect_left(lasts, first), len(lasts)
         if firsts[at] <= first <= last <= lasts[at]:
-            return [_ranged((first, last, values[at]))]  # as usual: all in one range
-        found: list[Ranged[Value]] = []
+            return [_ranged((first, last, values[at]))]  # usual: all in one range
+        ranges: list[Ranged[Value]] = []
         while at < count and (begin := firsts[at]) <= last and first <= last:
             end = lasts[at]
-            found.append(_ranged((first if begin < first else begin, last if end > last else end, values[at])))
+            ranges.append(_ranged((first if begin < first else begin, last if end > last else end, values[at])))
             at += 1
-        return found
+        return ranges
 
     def gaps(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The offsets between two of which nothing is known."""
+        """Return the ranges between two offsets that have no value."""
         firsts, lasts = self._firsts, self._lasts
         missing, begin = [], first
         at, count = bisect_left(lasts, first), len(lasts)
@@ -122,8 +123,10 @@ class OffsetRanges(Generic[Value]):
         return missing
 
     def is_gapless(self) -> bool:
-        """Whether all offsets between the lowest and the highest have a value. Only what is new since it was asked last
-        is gone through."""
+        """True if all offsets between the lowest and the highest have a value.
+
+        Checks only offsets added since the last call.
+        """
         if not self._firsts:
             return True
         lowest = self._firsts[0]
@@ -135,7 +138,7 @@ class OffsetRanges(Generic[Value]):
         return gap > self._lasts[-1]
 
     def put(self, first: int, last: int, value: Value) -> None:
-        """Gives all offsets between two that value."""
+        """Give a value to all offsets between two."""
         if first > last:
             return
         firsts, lasts, values = self._firsts, self._lasts, self._values
@@ -146,24 +149,24 @@ class OffsetRanges(Generic[Value]):
             self._set(low, value)
         elif lasts and first == lasts[-1] + 1 and values[-1] is value:
             lasts[-1] = last
-        else:  # the usual: behind all others
+        else:  # usual: after all ranges
             firsts.append(first)
             lasts.append(last)
             values.append(value)
 
     def improve(self, first: int, last: int, value: Value, rank: Callable[[Value], Any]) -> None:
-        """Gives those offsets between two that value of which nothing is known, or what has a lower rank."""
+        """Give a value to the offsets between two that have no value, or one with a lower rank."""
         if not self._lasts or first > self._lasts[-1]:
             self.put(first, last, value)
             return
         low, high = self._cut(first, last)
         least, begin = rank(value), first
         pieces: list[tuple[int, int, Value]] = []
-        for known in zip(self._firsts[low:high], self._lasts[low:high], self._values[low:high], strict=True):
-            if begin < known[0]:
-                pieces.append((begin, known[0] - 1, value))
-            pieces.append((known[0], known[1], value) if rank(known[2]) < least else known)
-            begin = known[1] + 1
+        for piece in zip(self._firsts[low:high], self._lasts[low:high], self._values[low:high], strict=True):
+            if begin < piece[0]:
+                pieces.append((begin, piece[0] - 1, value))
+            pieces.append((piece[0], piece[1], value) if rank(piece[2]) < least else piece)
+            begin = piece[1] + 1
         if begin <= last:
             pieces.append((begin, last, value))
         if pieces:
@@ -171,21 +174,21 @@ class OffsetRanges(Generic[Value]):
             self._join(low, low + len(pieces))
 
     def change(self, first: int, last: int, change: Callable[[Value, int, int], Value]) -> tuple[int, bool]:
-        """Gives the ranges between two offsets other values, in their order; `change` is told the value and both ends
-        of each.
+        """Replace the values of the ranges between two offsets, in their order.
 
-        How many offsets had one, and whether any has another now.
+        `change` receives the value and both ends of each range. Return the number of offsets that had a value, and True
+        if a value changed.
         """
         firsts, lasts, values = self._firsts, self._lasts, self._values
         low = bisect_left(lasts, first)
-        if low < len(lasts) and firsts[low] <= first <= last <= lasts[low]:  # the usual: all in one range
+        if low < len(lasts) and firsts[low] <= first <= last <= lasts[low]:  # usual: all in one range
             before = values[low]
             value = change(before, first, last)
             if value is before:
                 return last - first + 1, False
             if firsts[low] != first:
                 low, _ = self._cut(first, last)
-            elif lasts[low] != last:  # its head
+            elif lasts[low] != last:  # the head of a range
                 firsts[low] = last + 1
                 firsts.insert(low, first)
                 lasts.insert(low, last)
@@ -203,7 +206,7 @@ class OffsetRanges(Generic[Value]):
         return size, changed
 
     def drop(self, first: int, last: int) -> None:
-        """Nothing is known of the offsets between two any more."""
+        """Remove the values of the offsets between two."""
         if not self._lasts or first > self._lasts[-1] or last < self._firsts[0]:
             return
         low, high = self._cut(first, last)
@@ -211,12 +214,12 @@ class OffsetRanges(Generic[Value]):
         self._gapless = None
 
     def keep(self, most: int) -> None:
-        """Lets go of the lowest ranges, where there are more than that."""
+        """Remove the lowest ranges, so that at most `most` remain."""
         if (many := len(self._firsts) - most) > 0:
             self.forget(many)
 
     def forget(self, many: int) -> int:
-        """Lets go of so many of the lowest ranges, one at least; the highest offset in them."""
+        """Remove the lowest `many` ranges, at least one. Return the highest offset in them."""
         highest = self._lasts[many - 1]
         del self._firsts[:many], self._lasts[:many], self._values[:many]
         if self._gapless is not None:
@@ -228,7 +231,7 @@ class OffsetRanges(Generic[Value]):
         self.__init__()  # type: ignore[misc]
 
     def _cut(self, first: int, last: int) -> tuple[int, int]:
-        """Cuts ranges that stick out of two offsets; the places of those between them."""
+        """Cut ranges that cross two offsets. Return the indexes of the ranges between them."""
         firsts, lasts, values = self._firsts, self._lasts, self._values
         low, count = bisect_left(lasts, first), len(lasts)
         if first > last or low == count or firsts[low] > last:
@@ -246,14 +249,14 @@ class OffsetRanges(Generic[Value]):
         return low, high
 
     def _set(self, at: int, value: Value) -> None:
-        """Gives the range at this place another value."""
+        """Replace the value of the range at an index."""
         values = self._values
         values[at] = value
         if (at and values[at - 1] is value) or (at + 1 < len(values) and values[at + 1] is value):
             self._join(at, at + 1)
 
     def _join(self, low: int, high: int) -> None:
-        """Neighbours among these places, and around them, with one and the same value become one range."""
+        """Join neighbours in and around these indexes that have the identical value."""
         firsts, lasts, values = self._firsts, self._lasts, self._values
         for at in range(high if high < len(values) else high - 1, low - 1 if low else low, -1):
             if values[at - 1] is values[at] and lasts[at - 1] + 1 == firsts[at]:
@@ -265,5 +268,5 @@ def _any(value: object) -> bool:
     return True
 
 
-#: A NamedTuple's own constructor is a function of Python; this is one of C, in half the time.
+#: Creates the NamedTuple in C, in half the time of its own constructor, which is a Python function.
 _ranged: Final[Callable[[tuple[int, int, Any]], Ranged[Any]]] = partial(tuple.__new__, Ranged)

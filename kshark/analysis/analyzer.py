@@ -27,8 +27,8 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
-from kshark.analysis.facts.calls import Step, reply_of
-from kshark.analysis.facts.connections import Clock, Connection, Connections
+from kshark.analysis.facts.calls import ShareStep, reply_of
+from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -89,7 +89,7 @@ class Analyzer:
         self._listing = partial(
             Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None
         )
-        self._clock = Clock()
+        self._clock = PacketOrder()
         self._brokers = Brokers()
         self._connections = Connections(self._brokers, self._clock)
         self._members = Members()
@@ -106,7 +106,7 @@ class Analyzer:
         )
         self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
         self._handed = Acquisitions()
-        self._asked: ByMessage[tuple[Message, Step, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
+        self._asked: ByMessage[tuple[Message, ShareStep, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
         self._forgot = False
         #: Events that are rare; those of each message are told apart in `page`.
         self._takes: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
@@ -288,7 +288,7 @@ class Analyzer:
 
     # -- share-session requests and other exchanges
 
-    def _request(self, message: Message, connection: Connection) -> Sequence[Verdict]:
+    def _request(self, message: Message, connection: ConnectionFacts) -> Sequence[Verdict]:
         step = step_of(message, connection)
         if step is None or connection.broker is None:
             connection.cannot_read(message.packet)
@@ -380,7 +380,7 @@ class Analyzer:
 
     # -- sessions
 
-    def _begin(self, key: _Key, step: Step) -> Sequence[Verdict]:
+    def _begin(self, key: _Key, step: ShareStep) -> Sequence[Verdict]:
         """A runner for a session; beyond the limit the one longest unused is closed for it."""
         broker = key[0]
         member = self._members.of(broker, step.group_id, step.member_id)

@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissectors.enums import ErrorCode
-from kshark.analysis.states.operations.listing import READS, Kind, Operation, OperationPartition
+from kshark.analysis.states.operations.listing import READS, Operation, OperationKind, OperationPartition
 from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, safe
 
 #: What was done with a group that was only read.
-_DONE: Final[dict[Kind, str]] = {"list": "listed", "describe": "described", "describe_offsets": "offsets described"}
+_DONE: Final[dict[OperationKind, str]] = {
+    "list": "listed",
+    "describe": "described",
+    "describe_offsets": "offsets described",
+}
 _STYLES: Final = {"done": GOOD, "refused": ERROR, "partly": ERROR, "unfinished": ERROR}
 #: What share coordinators did.
 _DID: Final = {
@@ -28,7 +32,7 @@ _LACKS: Final = {
     "not_assigned": "no member was assigned",
 }
 #: Between a partition and its start offset.
-_OFFSET: Final[dict[Kind, str]] = {"alter_offsets": "→", "describe_offsets": "="}
+_OFFSET: Final[dict[OperationKind, str]] = {"alter_offsets": "→", "describe_offsets": "="}
 _ERRORS: Final[dict[int, str]] = {error.value: error.name for error in ErrorCode}
 _OPERATIONS: Final = (
     Column("packet", right=True),

@@ -20,7 +20,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kshark.analysis.facts.reading import SESSION_APIS, doubt_of
-from kshark.analysis.facts.releases import TELLING
+from kshark.analysis.facts.releases import RELEASE_APIS
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
 from kshark.link.disorder import DISORDERS
@@ -269,7 +269,7 @@ def _brokers(body: Any) -> dict[str, Any]:
 def _offered(body: Any) -> dict[str, Any]:
     offered = getattr(body, "api_keys", UNSET)
     if isinstance(offered, list):
-        offered = [_only(one, "api_key", "max_version") for one in offered if one.api_key in TELLING]
+        offered = [_only(one, "api_key", "max_version") for one in offered if one.api_key in RELEASE_APIS]
     return _only(body, "error_code") | ({} if offered is UNSET else {"api_keys": offered})
 
 

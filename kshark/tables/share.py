@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kshark.analysis.facts.calls import Span
-from kshark.analysis.facts.reading import spans_known
+from kshark.analysis.facts.reading import record_spans
 from kshark.analysis.states.partition.missing_offsets import lacking
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.conditions import any_of, size
@@ -283,7 +283,7 @@ def _acquired(place: Row, responses: Any, names: Names) -> list[Row]:
             acquired = partition.acquired_records
             if acquired:
                 here = (*place, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
-                spans, before = spans_known(partition.records), None
+                spans, before = record_spans(partition.records), None
                 for run in acquired:
                     rows.append(_acquired_row(*here, run, spans, before))
                     before = run.last_offset

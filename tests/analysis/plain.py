@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kshark.analysis.facts.brokers import Broker, By, End
-from kshark.analysis.facts.calls import Answer, Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import Answer, ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.member.state import Member
-from kshark.analysis.states.session.state import Branch, SessionState, State
+from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 
@@ -23,8 +23,8 @@ def flow(number: int = 0, client: str = "10.0.0.1:50000", broker: str = BROKER) 
     return Flow(number, Ends(client, broker), 1, 0, opened_by=0)
 
 
-def connection(number: int = 0, client: str = "10.0.0.1:50000", *, broker: Broker | None = None) -> Connection:
-    return Connection(flow(number, client), broker)
+def connection(number: int = 0, client: str = "10.0.0.1:50000", *, broker: Broker | None = None) -> ConnectionFacts:
+    return ConnectionFacts(flow(number, client), broker)
 
 
 def end(packet: int, by: By = "client", flow: int = 0) -> End:
@@ -36,7 +36,7 @@ def step(
     packet: int = 10,
     error: int | None = 0,
     *,
-    on: Connection | None = None,
+    on: ConnectionFacts | None = None,
     answered: int | None = None,
     acquired: Sequence[tuple[tuple[str, int], int, int]] = (),
     fetch: bool = True,
@@ -44,14 +44,14 @@ def step(
     version: int = 1,
     doubt: str | None = None,
     **more: Any,
-) -> Step:
+) -> ShareStep:
     """Epoch and packet of the request, error of the answer (None: there is none), which comes with the packet behind it
     unless told."""
     last = packet + 1 if answered is None else answered
     answer = None if error is None else Answer(last, last * MS, error, None, [(*one, 1) for one in acquired])
     api_key, api = (SHARE_FETCH, "ShareFetch") if fetch else (SHARE_ACKNOWLEDGE, "ShareAcknowledge")
     where = on or connection()
-    return Step(
+    return ShareStep(
         where,
         api_key,
         api,
@@ -73,5 +73,5 @@ def step(
 def session(*due: int, broker: Broker | None = None) -> SessionState:
     """One that may be in these states; in any where there is none."""
     made = SessionState(broker or Broker([BROKER]), Member())
-    made.branches = tuple(Branch(State(epoch)) for epoch in due) or None
+    made.branches = tuple(Branch(PossibleState(epoch)) for epoch in due) or None
     return made

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.broker.state import OLD_CONNECTION_CLOSED, RACED, REOPENING, SHARE_FETCH, Request, Turn
-from tests.broker.table import Outcome
+from tests.broker.table import SessionOutcome
 
 NO_SESSION: Final = 122
 
@@ -93,7 +93,7 @@ def _of_turn(
         return frozenset({gone, *also}), frozenset({gone})
     if request.epoch == 0 and request.api_key != SHARE_FETCH:
         return _alone("ack_epoch_zero")
-    if turn.outcome is not Outcome.WRONG_EPOCH:
+    if turn.outcome is not SessionOutcome.WRONG_EPOCH:
         elsewhere = any(by.port != request.port for by in overtakers)
         return frozenset({*CROSSED, *(("reopened_elsewhere",) if elsewhere else ())}), frozenset(CROSSED)
     if turn.lost or turn.before is None or turn.last is None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.broker.releases import Release
 from tests.broker.state import REOPENING, SHARE_FETCH, End, Request, Session, State, Turn, end, take
-from tests.broker.table import Outcome, dies_with_older_connection, next_epoch
+from tests.broker.table import SessionOutcome, dies_with_older_connection, next_epoch
 
 #: More possible states of one session than this, and the model has lost it.
 MOST: Final = 500
@@ -151,7 +151,9 @@ class Model:
     def _tell_others(self, key: Key, request: Request, turns: tuple[Turn, ...], now_ns: int) -> None:
         """A connection takes the session with it that was opened on it last, of whatever member; and from 4.2 on none
         when a session that was opened on it has been closed or replaced since."""
-        opened = [turn.after is not None and turn.outcome in (Outcome.OPEN, Outcome.REOPEN) for turn in turns]
+        opened = [
+            turn.after is not None and turn.outcome in (SessionOutcome.OPEN, SessionOutcome.REOPEN) for turn in turns
+        ]
         if any(opened):
             self._taken_over(key, request.port, now_ns, certain=all(opened))
         if dies_with_older_connection(self.release.line):
@@ -159,7 +161,7 @@ class Model:
         ended = [
             turn.before.opening
             for turn in turns
-            if turn.before is not None and turn.outcome in (Outcome.REOPEN, Outcome.CLOSE)
+            if turn.before is not None and turn.outcome in (SessionOutcome.REOPEN, SessionOutcome.CLOSE)
         ]
         for port in {opening.port for opening in ended if opening is not None}:
             self._taken_over(key, port, now_ns, certain=len(ended) == len(turns) and len(set(ended)) == 1)

@@ -15,12 +15,12 @@ from msgspec import structs
 
 from kshark.analysis import APIS, RULES, Analyzer, Rule
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Batch, Partition, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Partition, ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.book import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
 from kshark.analysis.states.partition.group_records import may_have_acquired
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece, Record, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece, RecordState, runs_of
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring
 from kshark.analysis.states.stored.state import StoredSituation
@@ -61,7 +61,7 @@ class States:
         key = step.call.group_id, step.partition
         if step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.went_back.discard(key)
-        elif step.taken and step.start_offset is not None:
+        elif step.accepted and step.start_offset is not None:
             if 0 <= step.start_offset < (now.stored.start_offset or 0) and not step.coordinator_behaviour(
                 "keeps_highest_start"
             ):
@@ -80,13 +80,13 @@ class Foresight:
     #: Groups that let their members renew locks, by what they were answered.
     renewing: set[str | None] = field(default_factory=set)
     #: Fetches of each group at each leader that may have acquired records and handed out none.
-    lost: dict[tuple[str | None, Broker], Iterable[Step]] = field(default_factory=dict)
+    lost: dict[tuple[str | None, Broker], Iterable[ShareStep]] = field(default_factory=dict)
     states: States = field(default_factory=States)
 
     def acquiring(self, now: Acquiring) -> None:
         """An answer hands records out."""
-        self.lost[now.step.group_id, now.share_partition.leader] = now.stranded
-        for handed in now.handed:
+        self.lost[now.step.group_id, now.share_partition.leader] = now.lost_fetches
+        for handed in now.ranges:
             for piece in _pieces(now, handed):
                 if _goes_back(now, piece, self.states):
                     self.handed[TAKES_BACK] += 1
@@ -114,7 +114,7 @@ class Foresight:
         if now.error == TAKEN and renews:
             self.renewing.add(now.step.group_id)
 
-    def _surprised(self, step: Step, what: str, piece: Piece, possible: Iterable[int]) -> None:
+    def _surprised(self, step: ShareStep, what: str, piece: Piece, possible: Iterable[int]) -> None:
         may = (
             ", ".join(f"{one.stage} {one.count} {one.how} {_holder(one.hold)}" for one in piece.value)
             or "nothing known"
@@ -200,7 +200,7 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
     since = max(holds, default=(partition.doubt[0], 0))
     lost = sum(
         may_have_acquired(one, *since) and one.packet < now.answer.packet and one is not now.step
-        for one in now.stranded
+        for one in now.lost_fetches
     )
     least = (
         0 if agreed(now.session.releases, "release_uncounts") is False else -lost
@@ -255,7 +255,9 @@ def _known(now: Acknowledging) -> list[Piece]:
     return now.share_partition.over(first, last, now.step.time_ns, now.step.end_ns)
 
 
-def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hold: bool) -> set[int] | None:
+def _of_batch(
+    now: Acknowledging, batch: AcknowledgementBatch, pieces: Sequence[Piece], may_hold: bool
+) -> set[int] | None:
     """What a broker may say of one batch; all of them are taken, or none."""
     start, end = now.share_partition.start, now.share_partition.end
     if start is None or end is None:
@@ -279,7 +281,7 @@ def _of_batch(now: Acknowledging, batch: Batch, pieces: Sequence[Piece], may_hol
     return {TAKEN} if must else {TAKEN, *refused} if may else refused
 
 
-def _may_be_passed(now: Acknowledging, batch: Batch) -> bool:
+def _may_be_passed(now: Acknowledging, batch: AcknowledgementBatch) -> bool:
     """Whether all up to its end may be done with: then the start offset may be behind it."""
     start = now.share_partition.start
     if start is None:
@@ -295,7 +297,7 @@ def _stored_start(partition: SharePartition) -> int | None:
     return None if partition.stored is None else partition.stored[0]
 
 
-def _is_held_by(record: Record, member_id: str | None) -> bool:
+def _is_held_by(record: RecordState, member_id: str | None) -> bool:
     """Whether that member has it acquired, were it only known because it renewed the lock."""
     renewed = (
         record.stage is ACQUIRED and record.hold is None and record.by is not None and record.by.member_id == member_id

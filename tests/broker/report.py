@@ -9,9 +9,15 @@ from typing import Final
 
 from tests.broker.diary import Step, results_of
 from tests.broker.run import Done
-from tests.broker.table import Outcome, cells
+from tests.broker.table import SessionOutcome, cells
 
-OUTCOMES: Final = (*(outcome.value for outcome in Outcome), "untouched", "failed half-way", "overtaken", "no room")
+OUTCOMES: Final = (
+    *(outcome.value for outcome in SessionOutcome),
+    "untouched",
+    "failed half-way",
+    "overtaken",
+    "no room",
+)
 #: A long run has met each outcome so often.
 LEAST: Final = 100
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.broker.table import ABSENT, ERROR_OF, Outcome, due_after, outcome_of
+from tests.broker.table import ABSENT, ERROR_OF, SessionOutcome, due_after, outcome_of
 
 SHARE_FETCH: Final = 78
 UNKNOWN_SERVER_ERROR: Final = -1
@@ -26,12 +26,12 @@ REOPENING: Final = "the session was just being opened anew"
 ANOTHER: Final = -9
 
 EFFECTS: Final = {
-    Outcome.OPEN: "open",
-    Outcome.REOPEN: "open",
-    Outcome.ADVANCE: "advance",
-    Outcome.CLOSE: "close",
-    Outcome.NOT_FOUND: "refused",
-    Outcome.WRONG_EPOCH: "refused",
+    SessionOutcome.OPEN: "open",
+    SessionOutcome.REOPEN: "open",
+    SessionOutcome.ADVANCE: "advance",
+    SessionOutcome.CLOSE: "close",
+    SessionOutcome.NOT_FOUND: "refused",
+    SessionOutcome.WRONG_EPOCH: "refused",
 }
 
 
@@ -90,7 +90,7 @@ class Turn:
     had its turn before on the same connection; `last`: the last one that was accepted, on any; `overtook`: it was
     accepted after `previous`."""
 
-    outcome: Outcome | None
+    outcome: SessionOutcome | None
     before: Session | None
     after: Session | None
     gone: str
@@ -103,7 +103,7 @@ class Turn:
     def effect(self) -> str:
         if self.outcome is None:
             return "untouched"
-        failed = self.outcome in (Outcome.OPEN, Outcome.REOPEN) and self.after is None
+        failed = self.outcome in (SessionOutcome.OPEN, SessionOutcome.REOPEN) and self.after is None
         return "failed" if failed else EFFECTS[self.outcome]
 
 
@@ -149,11 +149,11 @@ def take(state: State, request: Request, *, room: bool, older_kill: bool) -> Ite
         return
     for known in _as_known(state, request.epoch):
         outcome = outcome_of(request.api_key, request.epoch, known.due)
-        if outcome in (Outcome.OPEN, Outcome.REOPEN):
+        if outcome in (SessionOutcome.OPEN, SessionOutcome.REOPEN):
             yield _opened(known, request, outcome, room=room, older_kill=older_kill)
-        elif outcome is Outcome.ADVANCE:
+        elif outcome is SessionOutcome.ADVANCE:
             yield _advanced(known, request)
-        elif outcome is Outcome.CLOSE:
+        elif outcome is SessionOutcome.CLOSE:
             closed = replace(
                 known, session=None, gone="final_epoch", killers=_still_killing(known, older_kill), lost=False
             )
@@ -201,7 +201,7 @@ def _still_killing(state: State, older_kill: bool) -> frozenset[int]:
     return state.killers if older_kill else state.killers & ending
 
 
-def _opened(state: State, request: Request, outcome: Outcome, *, room: bool, older_kill: bool) -> State:
+def _opened(state: State, request: Request, outcome: SessionOutcome, *, room: bool, older_kill: bool) -> State:
     """Epoch 0: the old session is gone in any case."""
     kept = _still_killing(state, older_kill)
     gone = replace(state, session=None, killers=kept, lost=False)
@@ -226,11 +226,11 @@ def _advanced(state: State, request: Request) -> State:
     fetches = request.api_key == SHARE_FETCH
     unknown = (session.unknown | request.unknown) - request.forgets if fetches else session.unknown
     error = UNKNOWN_SERVER_ERROR if fetches and unknown and not request.renews else 0
-    (due,) = {due for due in due_after(Outcome.ADVANCE, error, request.epoch, session.due) if due != session.due}
+    (due,) = {due for due in due_after(SessionOutcome.ADVANCE, error, request.epoch, session.due) if due != session.due}
     epochs = {**dict(session.last_epochs), request.api_key: request.epoch}
     after = replace(state, session=Session(session.opening, due, tuple(sorted(epochs.items())), unknown))
     overtaken = tuple(_overtaken(taken, session, request) for taken in after.taken)
-    return _turned(state, replace(after, taken=overtaken), request, Outcome.ADVANCE, frozenset({error}))
+    return _turned(state, replace(after, taken=overtaken), request, SessionOutcome.ADVANCE, frozenset({error}))
 
 
 def _overtaken(taken: Taken, session: Session, by: Request) -> Taken:
@@ -242,7 +242,7 @@ def _overtaken(taken: Taken, session: Session, by: Request) -> Taken:
 
 
 def _checked(
-    before: State, after: State, outcome: Outcome, error: int, request: Request, *, failed: bool = False
+    before: State, after: State, outcome: SessionOutcome, error: int, request: Request, *, failed: bool = False
 ) -> State:
     """What this model says comes after an answer has to be among what the product's table says."""
     assert after.due in due_after(outcome, error, request.epoch, before.due, failed=failed), (
@@ -254,14 +254,16 @@ def _checked(
     return after
 
 
-def _turned(before: State, after: State, request: Request, outcome: Outcome | None, answers: frozenset[int]) -> State:
+def _turned(
+    before: State, after: State, request: Request, outcome: SessionOutcome | None, answers: frozenset[int]
+) -> State:
     """Writes down the turn that led from one state to the other."""
     previous, overtook = next(
         ((seen, later) for port, seen, later in before.here if port == request.port), (None, False)
     )
     turn = Turn(outcome, before.session, after.session, before.gone, previous, before.last, overtook, before.lost)
-    accepted = outcome is Outcome.CLOSE or (
-        after.session is not None and outcome in (Outcome.OPEN, Outcome.REOPEN, Outcome.ADVANCE)
+    accepted = outcome is SessionOutcome.CLOSE or (
+        after.session is not None and outcome in (SessionOutcome.OPEN, SessionOutcome.REOPEN, SessionOutcome.ADVANCE)
     )
     others = [(port, seen, later or accepted) for port, seen, later in before.here if port != request.port]
     answerable = not any(isinstance(item, End) and item.port == request.port for item in before.queue)

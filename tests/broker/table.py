@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.calls import LAST_EPOCH, Kind, Reply, next_epoch, reply_of
+from kshark.analysis.facts.calls import LAST_EPOCH, EpochKind, Reply, next_epoch, reply_of
 from kshark.analysis.facts.releases import BEHAVIOUR, Release
-from kshark.analysis.states.tables.session import ABSENT, AFTER, SESSION_OUTCOME, Outcome, Then
+from kshark.analysis.states.tables.session import ABSENT, AFTER, SESSION_OUTCOME, SessionEffect, SessionOutcome
 
 #: The answer that goes with each outcome when nothing else is wrong.
 ERROR_OF: Final = {
-    Outcome.OPEN: 0,
-    Outcome.REOPEN: 0,
-    Outcome.ADVANCE: 0,
-    Outcome.CLOSE: 0,
-    Outcome.NOT_FOUND: 122,
-    Outcome.WRONG_EPOCH: 123,
+    SessionOutcome.OPEN: 0,
+    SessionOutcome.REOPEN: 0,
+    SessionOutcome.ADVANCE: 0,
+    SessionOutcome.CLOSE: 0,
+    SessionOutcome.NOT_FOUND: 122,
+    SessionOutcome.WRONG_EPOCH: 123,
 }
 
 
@@ -40,23 +40,28 @@ def cells() -> frozenset[Cell]:
         (api_key, kind.name, state)
         for api_key, kind in SESSION_OUTCOME
         for state in STATES
-        if kind is Kind.SUBSEQUENT or state != STATES[1]
+        if kind is EpochKind.SUBSEQUENT or state != STATES[1]
     )
 
 
-def outcome_of(api_key: int, epoch: int, due: int) -> Outcome:
+def outcome_of(api_key: int, epoch: int, due: int) -> SessionOutcome:
     """What becomes of a request when the session expects that epoch (ABSENT: there is none)."""
     _, _, state = cell_of(api_key, epoch, due)
     return SESSION_OUTCOME[api_key, _kind(epoch)][STATES.index(state)]
 
 
-def _kind(epoch: int) -> Kind:
-    return Kind.SUBSEQUENT if epoch > 0 else Kind(max(epoch, -2))
+def _kind(epoch: int) -> EpochKind:
+    return EpochKind.SUBSEQUENT if epoch > 0 else EpochKind(max(epoch, -2))
 
 
-def due_after(outcome: Outcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
+def due_after(outcome: SessionOutcome, error: int, epoch: int, due: int, *, failed: bool = False) -> frozenset[int]:
     """The epochs that may be due after that answer; `failed`: an opening that tripped over a partition listed twice."""
-    states = {Then.GONE: ABSENT, Then.STAYS: due, Then.FIRST: 1, Then.NEXT: next_epoch(epoch)}
+    states = {
+        SessionEffect.GONE: ABSENT,
+        SessionEffect.STAYS: due,
+        SessionEffect.FIRST: 1,
+        SessionEffect.NEXT: next_epoch(epoch),
+    }
     return frozenset(states[then] for then in AFTER[outcome][Reply.FAILED_REOPEN if failed else reply_of(error)])
 
 
@@ -73,7 +78,7 @@ __all__ = [
     "ERROR_OF",
     "LAST_EPOCH",
     "Cell",
-    "Outcome",
+    "SessionOutcome",
     "cell_of",
     "cells",
     "dies_with_older_connection",

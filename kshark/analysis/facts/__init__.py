@@ -1,1 +1,1 @@
-"""What the capture says: calls and their answers, heartbeats, connections, brokers, the clock, missing bytes."""
+"""Facts of the capture: calls and their answers, heartbeats, connections, brokers, the clock, missing bytes."""

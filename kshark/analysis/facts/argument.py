@@ -1,4 +1,4 @@
-"""What a rule says: what is wrong, by which exchanges one knows, and what has to be certain for that to hold."""
+"""The argument of a rule: the sentence about a fault, the exchanges that prove it, and the conditions of the proof."""
 
 from __future__ import annotations
 
@@ -11,44 +11,52 @@ from msgspec.structs import replace
 from dissectors.enums import ErrorCode
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import Blame
 
 _ERRORS: Final = {error.value: error.name for error in ErrorCode}
 
 
 def refused_with(error: int | None) -> str:
-    """As a sentence goes on; `error` None: the answer has one for each of several things that were asked."""
+    """Return the end of a sentence about a refusal.
+
+    `error` None: the answer has an error code for each requested item instead of one for all.
+    """
     return "was refused" if error is None else f"was refused with {_ERRORS.get(error, f'error {error}')}"
 
 
 class Proof(Protocol):
-    """Something that the capture may show later."""
+    """Evidence that the capture may show later."""
 
     def holds(self) -> bool | str | None:
-        """None while that cannot be told yet; a word of kshark.analysis.facts.judge.REASONS where it never can,
-        `refuted` where all is well."""
+        """Return True if the evidence was seen and False if it was not.
+
+        None: it may still appear. A word of kshark.analysis.facts.judge.REASONS: it can never appear, for this reason.
+        `refuted`: there is no fault.
+        """
 
 
 class StillOpen(NamedTuple):
-    """A connection was still open at a packet: a later request or FIN of its client shows it."""
+    """Evidence that a connection was still open at a packet: a later request or FIN of its client."""
 
-    connection: Connection
+    connection: ConnectionFacts
     packet: int
 
     def holds(self) -> bool | None:
         return self.connection.is_used_after(self.packet)
 
 
-class Needs(Struct, frozen=True):
-    """What has to be certain.
+class ProofNeeds(Struct, frozen=True):
+    """The conditions that must be certain before a finding is proved.
 
-    The exchanges themselves always have to: every byte of them, and of their connections between the first and the last
-    of them.
-    `state`: the session's state was observed, and the broker's answer agrees with it. `whole`: nothing is missing of
-    the connections up to there, from their beginning on, which their end tells. `absence`: nothing happened unseen in
-    that scope, which no capture proves.
-    `proof` has to show up, or the finding is unknown because of `unproved`; None: or there is none.
+    The exchanges of the argument must always be certain: every byte of them, and every byte of their connections
+    between the first and the last of them.
+
+    `state`: the state of the session was observed, and the broker's answer agrees with it.
+    `whole`: the connections have no missing bytes from their beginning up to the last of these exchanges.
+    `absence`: nothing in this scope happened outside the capture. No capture can prove this.
+    `proof`: evidence that must appear later. Without it the finding is unknown because of `unproved`, or refuted if
+    `unproved` is None.
     """
 
     state: bool = False
@@ -57,50 +65,50 @@ class Needs(Struct, frozen=True):
     proof: Proof | None = None
     unproved: str | None = "end_not_seen"
 
-    def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> Needs:
+    def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> ProofNeeds:
         return replace(self, proof=proof, unproved=unproved)
 
 
-#: The exchange says it all.
-EXCHANGE = Needs()
-#: Also all that its connection carried before.
-CONNECTION = Needs(whole=True)
-#: Also the session's state.
-STATE = Needs(state=True)
-#: Also that the session was used nowhere else.
-ABSENCE = Needs(state=True, absence="session")
+#: The exchange alone is enough.
+EXCHANGE = ProofNeeds()
+#: Also needs all earlier bytes of its connection.
+CONNECTION = ProofNeeds(whole=True)
+#: Also needs the state of the session.
+STATE = ProofNeeds(state=True)
+#: Also needs that the session was used nowhere else.
+ABSENCE = ProofNeeds(state=True, absence="session")
 
 
-class Place(NamedTuple):
-    """Where a finding stands that is no exchange's."""
+class Position(NamedTuple):
+    """The position of a finding that belongs to no exchange."""
 
-    connection: Connection
+    connection: ConnectionFacts
     packet: int
     time_ns: int
 
 
 class Argument(Struct, frozen=True):
-    """What a rule says, in one sentence, and the exchanges by which one knows (in their order, the one it is about
-    last).
+    """The argument of a rule: one sentence, and the exchanges that prove it in their order, with the subject last.
 
-    `text` of what is rarely told may be a function: it is put into words only where somebody reads it, `said`.
-    `ends` are ends of connections that it rests on too. `because` is a doubt that the rule itself has; `noted`: nobody
-    broke a rule;
-    `blame` None: the first that the rule's row names.
+    `text`: the sentence. Rare sentences are functions: they are formatted only when a reader asks for `sentence`.
+    `ends`: ends of connections that are part of the evidence.
+    `because`: a doubt of the rule itself.
+    `noted`: no party broke a rule.
+    `blame`: the party at fault. None: the first party that the rule's row names.
     """
 
     text: str | Callable[[], str]
     witness: Sequence[Call]
-    needs: Needs = STATE
+    needs: ProofNeeds = STATE
     cause: str | None = None
     blame: Blame | None = None
     noted: bool = False
     because: str | None = None
     partition: Partition | None = None
     offsets: tuple[int, int] | None = None
-    place: Place | None = None
+    position: Position | None = None
     ends: Sequence[End] = ()
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         return self.text if isinstance(self.text, str) else self.text()

@@ -1,5 +1,4 @@
-"""Brokers: by which addresses each is known, which release it runs, what of its connections is missing, when it went
-down."""
+"""Brokers: their addresses, release, connections, missing bytes and restarts."""
 
 from __future__ import annotations
 
@@ -12,19 +11,21 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.facts.holes import Hole, Holes
-from kshark.analysis.facts.releases import ANY_RELEASE, TELLING, Release, releases_offering
+from kshark.analysis.facts.releases import ANY_RELEASE, RELEASE_APIS, Release, releases_offering
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint
 from kshark.model import Message
 
 By = Literal["client", "broker", "unknown"]
-#: A broker that goes down closes its connections within this time.
+#: A broker that shuts down closes its connections within this time.
 _TOGETHER_NS: Final = 2_000_000_000
 
 
 class End(NamedTuple):
-    """The end of a connection, or of its half: a FIN, a RST, or the new SYN that shows that it is over; `by` is who
-    ended it."""
+    """The end of a connection or of one direction: a FIN, a RST, or a new SYN on the same ports.
+
+    `by`: the side that ended it.
+    """
 
     packet: int
     time_ns: int
@@ -33,8 +34,11 @@ class End(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """A broker went down: its connections closed together from `since` on, the last by `end`, or it refused a new one
-    (`end`)."""
+    """A restart of a broker.
+
+    Its connections closed together from packet `since` on, the last one with `end`. Or it refused a new connection
+    (`end`).
+    """
 
     since: int
     seen: str
@@ -51,41 +55,41 @@ class Restart(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Broker:
-    """A broker, by every address that the capture showed to be its own."""
+    """A broker, with every address that the capture proves to belong to it."""
 
     addresses: list[str]
-    #: Brokers that are down, this one or others.
+    #: All brokers that are down. The set is shared by all brokers.
     down: set[Broker] = field(default_factory=set)
-    #: Cluster id and node id, once Metadata told them; the number of its cluster (kshark.clusters).
+    #: Cluster id and node id from Metadata, and the number of its cluster (kshark.clusters).
     node: tuple[str, int] | None = None
     cluster: int = 0
-    #: Metadata named no other broker in its cluster.
+    #: True if Metadata named no other broker in its cluster.
     is_alone: bool = False
     releases: frozenset[Release] = ANY_RELEASE
-    #: The releases that fit what was offered last at each of its addresses.
+    #: For each of its addresses, the releases that fit the last ApiVersions answer.
     offered: dict[str, frozenset[Release]] = field(default_factory=dict)
-    #: Open connections, by the number of their flow.
+    #: Flow ids of its open connections.
     open: set[int] = field(default_factory=set)
     closed: deque[End] = field(default_factory=lambda: deque(maxlen=1000))
     restarts: list[Restart] = field(default_factory=list)
-    #: Holes of all its connections, by the client's host.
+    #: Holes of all its connections, by client host.
     holes: dict[str, Holes] = field(default_factory=dict)
 
     def is_not(self, other: Broker) -> bool:
-        """Whether the two are known to be different brokers."""
+        """True if the two are certainly different brokers."""
         return self is not other and self.node is not None and other.node is not None and self.node != other.node
 
     # -- what is missing
 
     def lose(self, host: str, hole: Hole) -> None:
-        """Bytes of a connection with a client on that host are missing."""
+        """Note missing bytes of a connection with a client on this host."""
         if host not in self.holes:
             host = "" if len(self.holes) >= limits.LOSSY_HOSTS else host
             self.holes.setdefault(host, Holes())
         self.holes[host].add(hole)
 
     def missing_between(self, hosts: Iterable[str], first: int, last: int) -> str | None:
-        """Why something that these hosts sent between two packets may be missing; None when all of it is there."""
+        """Return why traffic of these hosts may be missing between two packets, or None if it is complete."""
         if not self.holes:
             return None
         lossy = (self.holes[host] for host in (*hosts, "") if host in self.holes)
@@ -94,14 +98,17 @@ class Broker:
     # -- release
 
     def offers(self, answer: Message) -> None:
-        """Its answer to ApiVersions; one with an error lists ApiVersions alone and tells nothing. Addresses that differ
-        leave all open."""
+        """Read the release from an answer to ApiVersions.
+
+        An answer with an error lists only ApiVersions, so it proves nothing. If the addresses of the broker disagree,
+        any release is possible.
+        """
         body: Any = answer.body
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
-        highest = {one.api_key: one.max_version for one in offered}
-        releases = releases_offering(*map(highest.get, TELLING))
+        highest = {api.api_key: api.max_version for api in offered}
+        releases = releases_offering(*map(highest.get, RELEASE_APIS))
         if releases != ANY_RELEASE:
             self._fit({answer.broker: releases})
 
@@ -112,7 +119,7 @@ class Broker:
     # -- restarts
 
     def ended(self, end: End) -> None:
-        """Notices when the broker closes its last connection, and others together with it."""
+        """Note an end, and detect that the broker closed its last connection together with others."""
         self.open.discard(end.flow)
         self.closed.append(end)
         while end.time_ns - self.closed[0].time_ns > _TOGETHER_NS:
@@ -121,18 +128,20 @@ class Broker:
             end.by == "broker"
             and not self.open
             and self not in self.down
-            and sum(one.by == "broker" for one in self.closed) > 1
+            and sum(closed.by == "broker" for closed in self.closed) > 1
         ):
             self._went_down(end, "all its connections closed together")
 
     def refused(self, end: End) -> None:
-        """A new connection was answered by a RST."""
+        """Note that the broker answered a SYN with a RST."""
         if self not in self.down:
             self._went_down(end, "it refused a new connection")
 
     def _went_down(self, end: End, seen: str) -> None:
         together = (
-            one.packet for one in self.closed if one.by == "broker" and end.time_ns - one.time_ns <= _TOGETHER_NS
+            closed.packet
+            for closed in self.closed
+            if closed.by == "broker" and end.time_ns - closed.time_ns <= _TOGETHER_NS
         )
         self.restarts.append(Restart(min(together, default=end.packet), seen, end))
         del self.restarts[: -limits.RESTARTS_PER_BROKER]
@@ -144,7 +153,7 @@ class Broker:
         return next((restart for restart in self.restarts if first < restart.packet and restart.since <= last), None)
 
     def absorb(self, other: Broker) -> None:
-        """Both are one: everything known of either is known of it."""
+        """Merge another broker into this one: both are the same broker."""
         self.addresses += other.addresses
         self._fit(other.offered)
         self.open |= other.open
@@ -156,29 +165,32 @@ class Broker:
 
 
 class Brokers:
-    """Every broker that the capture shows, found by address; what Metadata says joins addresses to one broker."""
+    """All brokers of the capture, by address. Metadata joins several addresses to one broker."""
 
     def __init__(self) -> None:
-        #: Those that are down, as far as the capture shows.
+        #: Brokers that are down, as far as the capture shows.
         self.down: set[Broker] = set()
         self._by_address: dict[str, Broker] = {}
         self._by_node: dict[tuple[str, int], Broker] = {}
         self._clusters = Clusters()
 
     def at(self, address: str) -> Broker:
-        """The broker at an address, a new one where none is known there."""
-        found = self._by_address.get(address)
-        if found is None:
-            found = Broker([address], self.down)
+        """Return the broker at an address, and create it if there is none."""
+        broker = self._by_address.get(address)
+        if broker is None:
+            broker = Broker([address], self.down)
             if len(self._by_address) < limits.BROKERS:
-                self._by_address[address] = found
-        return found
+                self._by_address[address] = broker
+        return broker
 
     def at_address(self, address: str) -> Broker | None:
         return self._by_address.get(address)
 
     def metadata(self, answer: Message) -> list[tuple[Broker, Broker]]:
-        """Learns which addresses belong to which node; pairs of brokers that turned out to be one (the first stays)."""
+        """Assign addresses to nodes from a Metadata answer.
+
+        Return the pairs of brokers that are the same broker; the first of a pair stays.
+        """
         body: Any = answer.body
         cluster, nodes = getattr(body, "cluster_id", UNSET), getattr(body, "brokers", UNSET)
         joined = []
@@ -201,13 +213,13 @@ class Brokers:
             self.at(address).cluster = self._clusters.number(address)
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
-        known = self._by_node.get(node, broker)
+        kept = self._by_node.get(node, broker)
         if len(self._by_node) < limits.BROKERS:
-            self._by_node[node] = known
-        if known is broker or (broker.node is not None and broker.node != node):
+            self._by_node[node] = kept
+        if kept is broker or (broker.node is not None and broker.node != node):
             broker.node = broker.node or node
             return None
-        known.absorb(broker)
+        kept.absorb(broker)
         for address in broker.addresses:
-            self._by_address[address] = known
-        return known, broker
+            self._by_address[address] = kept
+        return kept, broker

@@ -1,5 +1,4 @@
-"""Steps: the requests of a share session in the order in which they were complete, each with its answer as an
-attribute."""
+"""Steps: the requests of a share session in the order in which they were complete, each with its answer."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
@@ -18,9 +17,9 @@ from kshark.model import Witness
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
-#: Characters of a member id that brokers take.
+#: Brokers accept member ids of at most this many characters.
 LONGEST_MEMBER_ID: Final = 36
-#: Highest share-session epoch; the one after it is 1 (Kafka: ShareRequestMetadata.nextEpoch).
+#: Highest share-session epoch; the next one is 1 (Kafka: ShareRequestMetadata.nextEpoch).
 LAST_EPOCH: Final = 2_147_483_647
 
 _UNKNOWN_SERVER_ERROR: Final = -1
@@ -30,67 +29,70 @@ _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _RENEW: Final = [4]
 
 Partition = tuple[str, int]
-#: First and last offset, and what an answer has there (kshark.records.spans).
+#: First and last offset, and the content of the answer there (kshark.records.spans).
 Span = Sequence[Any]
 #: Partition, first and last offset, delivery count.
 Acquired = tuple[Partition, int, int, int]
 
 
 class _Nothing(dict[Any, Any]):
-    """What stays empty."""
+    """A dictionary that stays empty."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError("it is not one's own")
+        raise TypeError("the shared dictionary stays empty")
 
     def __reduce__(self) -> str:
         return "NOTHING"
 
 
-#: The one dictionary of all who have nothing to say or to remember; of their own it would be 64 bytes each.
+#: The shared empty dictionary. An own empty dictionary would cost 64 bytes for each object.
 NOTHING: Final = _Nothing()
 
 
 def has_uuid(member_id: str | None) -> bool:
-    """Whether the id is a uuid in Kafka's base64 form, the only one that 4.0 and 4.1 take. Kafka: Uuid.fromString."""
+    """True if the id is a uuid in Kafka's base64 form, the only one in brokers 4.0 and 4.1. Kafka: Uuid.fromString."""
     return member_id is not None and _UUID.fullmatch(member_id) is not None
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch due after an accepted one."""
+    """Return the epoch that follows an accepted one."""
     return 1 if epoch == LAST_EPOCH else epoch + 1
 
 
-class Kind(IntEnum):
-    """Epochs by what they ask for (KIP-932): of a share session to be opened, used or closed; of a member to join, stay
-    or leave."""
+class EpochKind(IntEnum):
+    """Kinds of epochs (KIP-932).
+
+    A share session is opened, used or closed; a member joins, stays or leaves.
+    """
 
     INITIAL = 0
     SUBSEQUENT = 1
     FINAL = -1
     NEGATIVE = -2
 
-    #: Tables are asked for members with every step; Enum's own hash is written in Python.
+    #: Every step is looked up in tables by these members, and Enum's own hash is written in Python.
     __hash__ = int.__hash__
 
 
-# Looked up once, here and below: a member of an enumeration takes ten times as long to find as a name.
-INITIAL, SUBSEQUENT, FINAL, NEGATIVE = Kind
+# Names for the members, here and below: the lookup of an enumeration's member takes ten times as long.
+INITIAL, SUBSEQUENT, FINAL, NEGATIVE = EpochKind
 
 
 class Reply(StrEnum):
-    """Answers by what they say about the session. Kafka: KafkaApis and SharePartitionManager.
+    """Answers, by their effect on the session. Kafka: KafkaApis and SharePartitionManager.
 
-    FAILED_LATER: the session took the request, and something behind it failed (an unknown topic id, say): it is counted
-    all the same. FAILED_REOPEN: an epoch 0 that lists a partition twice takes the old session away before it trips over
-    that."""
+    FAILED_LATER: the session accepted the request and counted its epoch, then a later stage failed (an unknown topic
+    id, for example).
+    FAILED_REOPEN: an epoch 0 lists a partition twice. The broker removes the old session before it fails.
+    """
 
     ACCEPTED = "was accepted"
     SESSION_NOT_FOUND = "was refused with SHARE_SESSION_NOT_FOUND"
     INVALID_EPOCH = "was refused with INVALID_SHARE_SESSION_EPOCH"
     LIMIT_REACHED = "was refused with SHARE_SESSION_LIMIT_REACHED"
-    REJECTED_EARLY = "was refused before it reached the session"
-    FAILED_LATER = "was counted and failed behind the session"
-    FAILED_REOPEN = "failed half-way"
+    REJECTED_EARLY = "was rejected before its epoch was counted"
+    FAILED_LATER = "was counted by the broker, then failed"
+    FAILED_REOPEN = "closed the old session, then failed"
     UNCLEAR = "was answered with an error"
     UNANSWERED = "was not answered"
 
@@ -109,8 +111,8 @@ class Reply(StrEnum):
     UNANSWERED,
 ) = Reply
 
-#: By top-level error; None: no answer, or none that could be read. 30, 35 and 42 come before the session is looked at
-#: (group authorization, feature off, invalid request).
+#: By top-level error; None: no answer, or an unreadable one. The broker checks 30, 35 and 42 before it looks up the
+#: session (group authorization, feature off, invalid request).
 _REPLIES: Final = {
     None: UNANSWERED,
     0: ACCEPTED,
@@ -121,20 +123,22 @@ _REPLIES: Final = {
     35: REJECTED_EARLY,
     42: REJECTED_EARLY,
 }
-#: Answers of which one finding has to say why they came.
+#: Answers that a finding must explain.
 REFUSALS: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH})
-#: Answers after which only an epoch 0 goes on.
+#: Answers after which the client must send epoch 0.
 NEED_A_NEW_SESSION: Final = frozenset({SESSION_NOT_FOUND, INVALID_EPOCH, LIMIT_REACHED})
 
 
 def reply_of(error: int | None) -> Reply:
-    """What a top-level error says; None where there is no answer, or none that could be read."""
+    """Return the effect of a top-level error on the session. None: no answer, or an unreadable one."""
     return _REPLIES.get(error, UNCLEAR)
 
 
-class Batch(Struct, eq=False, gc=False):
-    """Offsets that a request acknowledges; `types`: one for all of them, or one each
-    (kshark.analysis.states.tables.in_flight.Type)."""
+class AcknowledgementBatch(Struct, eq=False, gc=False):
+    """Offsets that a request acknowledges.
+
+    `types`: one type for all offsets, or one for each (kshark.analysis.states.tables.in_flight.AcknowledgementType).
+    """
 
     first: int
     last: int
@@ -142,20 +146,19 @@ class Batch(Struct, eq=False, gc=False):
 
     @property
     def renews(self) -> bool:
-        """Whether it only renews their locks (KIP-1222)."""
+        """True if it only renews the locks of the offsets (KIP-1222)."""
         return self.types == _RENEW
 
 
 class Listed(Struct, eq=False, gc=False):
-    """A partition in a request, with what it acknowledges there."""
+    """A partition in a request, with the batches that it acknowledges."""
 
     partition: Partition
-    acknowledged: Sequence[Batch]
+    acknowledged: Sequence[AcknowledgementBatch]
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, as an answer of another broker tells: its node id and address, and since which leader
-    epoch."""
+    """The leader of a partition, from another broker's answer: node id, address and leader epoch."""
 
     node_id: int
     address: str
@@ -163,15 +166,15 @@ class Leader(NamedTuple):
 
 
 class Answer(Struct, eq=False, gc=False):
-    """The response.
+    """The answer to a request.
 
-    `acquired` are the ranges that it hands out: partition, first and last offset, delivery count. `lock_ns` is how long
-    they are locked, None where it does not say. `acknowledged` has what became of the acknowledgements of each
-    partition that it names, an error code;
-    `failed` the partitions that could not be fetched from, with theirs, and `leaders` the leaders of those that another
-    broker leads.
-    `spans` tells of partitions whose records it holds which offsets have one, where that is known.
-    `throttled`: for a quota it names none at all, whatever was acquired.
+    `acquired`: the ranges that it delivers: partition, first and last offset, delivery count.
+    `lock_ns`: the lock duration; None where the answer does not contain it.
+    `acknowledged`: the error code of the acknowledgements, by partition.
+    `failed`: the error code of partitions that could not be fetched.
+    `leaders`: the leaders of the partitions that another broker leads.
+    `throttled`: the answer names no partition because of a quota, even if records were acquired.
+    `spans`: for a partition with records in the answer, the offsets that have a record, where they are known.
     """
 
     packet: int
@@ -188,12 +191,14 @@ class Answer(Struct, eq=False, gc=False):
 
 
 class Call(Struct, eq=False):
-    """A request, with its answer once it is seen; `settled` when none will come any more.
+    """A request with its answer, if it was seen.
 
-    `end` and `end_ns`: the last packet of the exchange, and its time. What follows from the rest is found out when a
-    call is made, and not again where it is read back."""
+    `settled`: no other answer can come.
+    `end`, `end_ns`: the last packet of the exchange, and its time. Derived fields are computed when a call is created,
+    and not again when it is read from tables.
+    """
 
-    connection: Connection
+    connection: ConnectionFacts
     api_key: int
     api: str
     version: int
@@ -209,7 +214,7 @@ class Call(Struct, eq=False):
     settled: bool = False
     end: int = 0
     end_ns: int = 0
-    #: Why the request, or else its answer, cannot be relied on; that one is cut, and lacks fields, before all else.
+    #: Why the request or the answer is unreliable. "cut" comes first, because a cut message lacks fields.
     any_doubt: str | None = None
 
     def __post_init__(self) -> None:
@@ -232,16 +237,19 @@ class Call(Struct, eq=False):
 
     @property
     def here(self) -> str:
-        """`exchange 17 (ShareFetch)`."""
-        return f"exchange {self.correlation_id} ({self.api})"
+        """Return `ShareFetch #17`: the API and the correlation id."""
+        return f"{self.api} #{self.correlation_id}"
 
     def on(self, other: Call) -> str:
-        """` on 10.0.0.1:50001`, where the other one was on another connection."""
+        """Return ` on 10.0.0.1:50001` if the other call was on another connection."""
         return "" if self.connection is other.connection else f" on {self.connection.client}"
 
 
 class Sighting(Call, eq=False, kw_only=True):
-    """Bytes of a connection that are no exchange, or an answer to nothing: `api` says what they are, `seen` where."""
+    """Bytes of a connection that are no exchange, or an answer without a request.
+
+    `api`: their description. `seen`: their position.
+    """
 
     seen: Witness
 
@@ -254,29 +262,29 @@ class Sighting(Call, eq=False, kw_only=True):
         return self.api
 
 
-class Step(Call, eq=False):
-    """A ShareFetch or ShareAcknowledge."""
+class ShareStep(Call, eq=False):
+    """A ShareFetch or ShareAcknowledge request."""
 
     listed: Sequence[Listed] = ()
     forgotten: Sequence[Partition] = ()
-    #: It says that it renews locks (KIP-1222).
+    #: The request declares that it renews locks (KIP-1222).
     is_renewal: bool = False
-    #: How many records it asks for; how many it takes, where that is a strict limit (KIP-1206); it wants batches of
-    #: less than one record.
+    #: The number of records that it asks for; the strict limit, where that number is one (KIP-1206); its batch size is
+    #: below one record.
     max_records: int | None = None
     most_records: int | None = None
     wants_no_batch: bool = False
-    #: The packet with which it was the broker's turn to take it: its own, or later where others of its connection were
-    #: before it.
+    #: The packet at which the broker could process it: its own packet, or a later one if earlier requests of its
+    #: connection were still open.
     arrival: int = 0
-    kind: Kind = SUBSEQUENT
+    kind: EpochKind = SUBSEQUENT
     reply: Reply = UNANSWERED
     is_fetch: bool = False
 
     def __post_init__(self) -> None:
         if self.end:
             return
-        self.kind = SUBSEQUENT if self.epoch > 0 else Kind(max(self.epoch, -2))
+        self.kind = SUBSEQUENT if self.epoch > 0 else EpochKind(max(self.epoch, -2))
         self.is_fetch = self.api_key == SHARE_FETCH
         self.arrival, self.any_doubt = self.packet, self.doubt
         self.end, self.end_ns = self.packet, self.time_ns
@@ -284,7 +292,7 @@ class Step(Call, eq=False):
             self.settle(self.answer)
 
     def settle(self, answer: Answer | None) -> None:
-        """The answer is there, or none will come."""
+        """Note the answer, or that none will come."""
         self.settled = True
         if answer is not None:
             self.answer, self.end, self.end_ns = answer, answer.packet, answer.time_ns
@@ -294,8 +302,10 @@ class Step(Call, eq=False):
                 self.reply = self._failed()
 
     def _failed(self) -> Reply:
-        """What UNKNOWN_SERVER_ERROR says: brokers from 4.1 on give it behind the session, but for ids of members that
-        they cannot read."""
+        """Return the meaning of UNKNOWN_SERVER_ERROR.
+
+        Brokers from 4.1 on send it after they counted the epoch, unless they cannot read the member id.
+        """
         if self.kind is FINAL or self.kind is NEGATIVE or not self._is_read:
             return UNCLEAR
         if self.opens:
@@ -304,40 +314,40 @@ class Step(Call, eq=False):
 
     @property
     def _is_read(self) -> bool:
-        """Whether the broker surely can read the member id."""
+        """True if the broker can certainly read the member id."""
         broker = self.connection.broker
         any_text = broker is not None and agreed(broker.releases, "reads_uuids") is False
         return has_uuid(self.member_id) or (any_text and self.is_named)
 
     def lighten(self) -> None:
-        """Lets go of what only the step's own turn asks for."""
+        """Drop the fields that only the judgement of this step needs."""
         self.listed = self.forgotten = ()
         if self.answer is not None:
             self.answer.acquired = ()
 
     @property
     def opens(self) -> bool:
-        """Whether it asks for a new session."""
+        """True if it asks for a new session."""
         return self.kind is INITIAL and self.is_fetch
 
     @property
     def is_named(self) -> bool:
-        """Whether its member id is one that a broker takes. Kafka: KafkaApis.isMemberIdValid."""
+        """True if brokers accept its member id. Kafka: KafkaApis.isMemberIdValid."""
         return self.member_id is not None and 0 < len(self.member_id) <= LONGEST_MEMBER_ID
 
     @property
     def is_counted(self) -> bool:
-        """Whether the session went on with it: accepted, or failed behind the session."""
+        """True if the broker counted its epoch: it was accepted, or it failed after that."""
         return self.reply is ACCEPTED or self.reply is FAILED_LATER
 
     @property
     def refused(self) -> bool:
-        """With 122 or 123: one finding has to explain it."""
+        """True if the broker refused it with 122 or 123. A finding must explain the refusal."""
         return self.reply in REFUSALS
 
     @property
     def is_trouble(self) -> bool:
-        """An opening or a refusal: few of them in a healthy session's life."""
+        """True for an opening or a refusal. A healthy session has few of them."""
         return self.kind is INITIAL or self.refused
 
     @property
@@ -346,12 +356,16 @@ class Step(Call, eq=False):
 
     @property
     def asked_for(self) -> list[Partition]:
-        """Partitions listed to fetch from them: nothing of them is acknowledged, and they are not forgotten at once."""
-        return [one.partition for one in self.listed if not one.acknowledged and one.partition not in self.forgotten]
+        """Partitions listed for a fetch: without acknowledgements, and not in the forgotten partitions."""
+        return [
+            listed.partition
+            for listed in self.listed
+            if not listed.acknowledged and listed.partition not in self.forgotten
+        ]
 
     @property
     def duplicates(self) -> list[Partition]:
-        """Partitions listed more than once."""
+        """Partitions that are listed more than once."""
         if len(self.listed) < 2:
             return []
         seen: set[Partition] = set()
@@ -364,5 +378,5 @@ class Step(Call, eq=False):
 
     @property
     def story(self) -> str:
-        """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89)`."""
-        return f"{self.here} used epoch {self.epoch} and {self.reply.value} ({self.packets})"
+        """Return `ShareFetch #17 (epoch 4) was accepted (packets 88, 89)`."""
+        return f"{self.here} (epoch {self.epoch}) {self.reply.value} ({self.packets})"

@@ -1,5 +1,4 @@
-"""TCP connections as the judgement sees them: whose they are, when they were used, what is missing of them, how they
-ended."""
+"""TCP connections: their broker, use, missing bytes and end."""
 
 from __future__ import annotations
 
@@ -14,15 +13,17 @@ from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
 
 
 @dataclass(slots=True)
-class Clock:
-    """`disorder_ns`: packets of different connections that lie within this time have no order, whatever the file
-    says."""
+class PacketOrder:
+    """The reliability of packet times.
+
+    `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
+    """
 
     disorder_ns: int = 0
 
-    def is_before(self, one_ns: int, two_ns: int) -> bool:
-        """Whether a packet of one connection surely came before one of another."""
-        return two_ns - one_ns > self.disorder_ns if self.disorder_ns else two_ns >= one_ns
+    def is_before(self, first_ns: int, second_ns: int) -> bool:
+        """True if a packet of one connection was certainly sent before a packet of another connection."""
+        return second_ns - first_ns > self.disorder_ns if self.disorder_ns else second_ns >= first_ns
 
 
 _REASONS: Final = {"snapped": "cut"}
@@ -43,49 +44,54 @@ class User(Protocol):
     @property
     def owner(self) -> Owner: ...
 
-    def ended(self, connection: Connection, end: End) -> None:
-        """The connection ended."""
+    def ended(self, connection: ConnectionFacts, end: End) -> None:
+        """Note that the connection ended."""
 
-    def waits_on(self, connection: Connection) -> bool:
-        """Whether a request that came on it has no answer yet: until then its broker reads no further, and notices no
-        end of it."""
+    def waits_on(self, connection: ConnectionFacts) -> bool:
+        """True if a request on the connection has no answer yet.
 
-    def lost_on(self, connection: Connection) -> None:
-        """A share request on it could not be read; not said again before the session takes another step."""
+        Until the answer is sent, the broker reads no further and notices no end of the connection.
+        """
+
+    def lost_on(self, connection: ConnectionFacts) -> None:
+        """Note that a share request on the connection could not be read.
+
+        Called at most once between two steps of the session.
+        """
 
     def settle(self) -> Sequence[Any]:
-        """What can be said by now."""
+        """Return the verdicts that are certain by now."""
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
-    """One TCP connection; `flow` says between whom."""
+class ConnectionFacts:
+    """A TCP connection; `flow` has its two ends."""
 
     flow: Flow
     broker: Broker | None = None
     #: Packet of the client's last request, and of its FIN.
     last_request: int = 0
     client_fin: int | None = None
-    #: Its ends in their order: the FIN of either side, or a RST.
+    #: Its ends in their order: the FIN of each side, or a RST.
     ends: list[End] = field(default_factory=list)
-    #: Packet behind which nothing more will be seen of it: it is closed, was forgotten, or the capture is over.
+    #: Packet after which the capture shows nothing more of it: it was closed or forgotten, or the capture ended.
     over_at: int | None = None
     holes: Holes = field(default_factory=Holes)
-    #: Of its holes, those that its bytes show, and the first of these.
+    #: The holes that its own bytes show, and the first gap.
     gaps: Holes = field(default_factory=Holes)
     first_gap: Gap | None = None
-    #: What was odd and waits for its end (kshark.analysis.runners.byte_faults).
+    #: Anomalies that are reported when it ends (kshark.analysis.runners.byte_faults).
     odd: tuple[Any, ...] = ()
-    #: Answers to requests that it does not hold.
+    #: Number of answers whose request is missing.
     orphans: int = 0
-    #: Share sessions that use it, by owner, in the order in which they came.
+    #: Share sessions that use it, by owner, in the order of their first use.
     users: dict[Owner, User] = field(default_factory=dict)
-    #: The packet of the last share request that could not be read, and the users that have to be told of the next one.
+    #: The packet of the last unreadable share request, and the users to notify about the next one.
     last_unread: int = 0
-    untold: dict[Owner, User] | None = None
-    #: How far the times of its packets can be trusted beside those of others.
-    clock: Clock = field(default_factory=Clock)
-    #: The client's address without its port; which end is the client, the first request tells.
+    to_notify: dict[Owner, User] | None = None
+    #: The order of its packets relative to other connections.
+    clock: PacketOrder = field(default_factory=PacketOrder)
+    #: The client's address without its port. The first request shows which end is the client.
     host: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,49 +113,52 @@ class Connection:
 
     @property
     def end(self) -> End | None:
-        """Its first end."""
+        """The first end."""
         return self.ends[0] if self.ends else None
 
     def state_of(self, group_id: str | None, member_id: str | None) -> Any:
-        """The SessionState of a member's session that uses it; None where there is none."""
+        """Return the SessionState of a member's session that uses it, or None."""
         user = self.users.get((group_id, member_id))
         return None if user is None else user.state
 
     def used_by(self, user: User) -> None:
-        """That session takes a step on it, or elsewhere."""
+        """Note that a session uses it, or that one of its users took a step elsewhere."""
         self.users[user.owner] = user
-        if self.untold is None:
-            self.untold = {}
-        self.untold[user.owner] = user
+        if self.to_notify is None:
+            self.to_notify = {}
+        self.to_notify[user.owner] = user
 
     def leave(self, user: User) -> None:
-        """That session uses it no more."""
+        """Remove a session that no longer uses it."""
         if self.users.get(user.owner) is user:
             del self.users[user.owner]
-            if self.untold:
-                self.untold.pop(user.owner, None)
+            if self.to_notify:
+                self.to_notify.pop(user.owner, None)
 
     def leave_all(self) -> None:
-        """It is over."""
+        """Remove all sessions, because it is over."""
         self.users.clear()
-        self.untold = None
+        self.to_notify = None
 
     def cannot_read(self, packet: int) -> None:
-        """A share request, whosever it is; of many behind each other a session is told once, and looks up which was the
-        last."""
+        """Note an unreadable share request of an unknown session.
+
+        A session is notified once for several unreadable requests in a row, and reads `last_unread` for the last one.
+        """
         self.last_unread = packet
-        untold, self.untold = self.untold, None
-        for user in untold.values() if untold else ():
+        users, self.to_notify = self.to_notify, None
+        for user in users.values() if users else ():
             user.lost_on(self)
 
     def ended_between(self, first: int, last: int) -> End | None:
-        """The first of its ends that lies between two packets."""
+        """Return its first end between two packets."""
         return next((end for end in self.ends if first < end.packet <= last), None)
 
     def is_used_after(self, packet: int) -> bool | None:
-        """Whether it was still open at that packet; None while that cannot be told.
+        """True if it was still open at that packet; None while this is unknown.
 
-        A later request or FIN of the client shows it. A RST proves nothing: it also comes from a socket closed before.
+        A later request or FIN of the client proves it. A RST proves nothing: it also comes from a socket that was
+        closed before.
         """
         if self.last_request > packet or (self.client_fin is not None and self.client_fin > packet):
             return True
@@ -157,37 +166,37 @@ class Connection:
 
 
 class Connections:
-    """Every connection that is not over, by the number of its flow."""
+    """All connections that are not over, by flow id."""
 
-    def __init__(self, brokers: Brokers, clock: Clock) -> None:
-        self.by_flow: dict[int, Connection] = {}
+    def __init__(self, brokers: Brokers, clock: PacketOrder) -> None:
+        self.by_flow: dict[int, ConnectionFacts] = {}
         self._brokers = brokers
         self._clock = clock
 
-    def of(self, flow: Flow) -> Connection:
-        found = self.by_flow.get(flow.id)
-        if found is None:
-            found = self.by_flow[flow.id] = Connection(flow, clock=self._clock)
-        return found
+    def of(self, flow: Flow) -> ConnectionFacts:
+        connection = self.by_flow.get(flow.id)
+        if connection is None:
+            connection = self.by_flow[flow.id] = ConnectionFacts(flow, clock=self._clock)
+        return connection
 
-    def begin(self, connection: Connection) -> None:
-        """Its first request: which end is the broker is known by now."""
+    def begin(self, connection: ConnectionFacts) -> None:
+        """Note the first request: it shows which end is the broker."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
         connection.host = host_of(connection.flow.client)
-        known = broker.holes.get(connection.host, ())
-        for hole in [hole for hole in connection.holes if hole not in known]:
+        noted = broker.holes.get(connection.host, ())
+        for hole in [hole for hole in connection.holes if hole not in noted]:
             broker.lose(connection.host, hole)
         if connection.end is None:
             broker.open.add(connection.flow.id)
 
     def answered(self, flow: int) -> None:
-        """The broker is up, if that connection is."""
+        """Note that the broker of a connection is up, if the connection is still open."""
         connection = self.by_flow.get(flow)
         if connection is not None and connection.broker is not None and connection.end is None:
             self._brokers.down.discard(connection.broker)
 
     def joined(self, kept: Broker, absorbed: Broker) -> None:
-        """Two brokers turned out to be one."""
+        """Note that two brokers are the same broker."""
         for connection in self.by_flow.values():
             if connection.broker is absorbed:
                 connection.broker = kept
@@ -195,19 +204,20 @@ class Connections:
     # -- what is missing
 
     def lost(self, gap: Gap) -> None:
-        """Bytes that the capture does not hold."""
+        """Note bytes that the capture does not hold."""
         connection = self.of(gap.flow)
         connection.first_gap = connection.first_gap or gap
         hole = Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap"))
         connection.gaps.add(hole)
         self._lose(connection, hole)
 
-    def _lose(self, connection: Connection, hole: Hole) -> None:
-        """Brokers know of it at once, whether anything of the connection was read or not: other members' sessions may
-        be concerned.
+    def _lose(self, connection: ConnectionFacts, hole: Hole) -> None:
+        """Add a hole to the connection and to its brokers, because it may concern sessions of other members.
 
-        Before the first request that is the end that was called and, if nobody saw the call, the other one where a
-        broker is known: what the flow says of its client by then may depend on how many packets came at once."""
+        Before the first request the broker is the end that received the SYN. If the SYN is missing, the other end is
+        also possible, where a broker is known there. The flow's own client may depend on how many packets came at once
+        by then.
+        """
         connection.holes.add(hole)
         if connection.broker is not None:
             connection.broker.lose(connection.host, hole)
@@ -219,35 +229,35 @@ class Connections:
             other.lose(host_of(ends[1]), hole)
 
     def orphan(self, flow: Flow, answer: Message | None) -> None:
-        """An answer without its request: the capture does not hold what the client sent."""
+        """Note an answer without its request: the client's bytes are missing."""
         if answer is not None:
             connection = self.of(flow)
             connection.orphans += 1
             self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
 
-    def broken(self, connection: Connection, packet: int, reason: str) -> None:
-        """A frame of which nothing can be read: what it held is not known, nor for certain where the next one
-        begins."""
+    def broken(self, connection: ConnectionFacts, packet: int, reason: str) -> None:
+        """Note an unreadable frame: its content is unknown, and the next frame boundary is uncertain."""
         hole = Hole(packet, packet + 1, reason)
         connection.gaps.add(hole)
         self._lose(connection, hole)
 
-    def unfinished(self, connection: Connection, weird: Weird) -> None:
-        """A frame was not whole when the connection ended: from its beginning on nothing was read of that direction."""
+    def unfinished(self, connection: ConnectionFacts, weird: Weird) -> None:
+        """Note an incomplete frame at the end: from its first packet on nothing was read of this direction."""
         first = weird.packet if weird.first_packet is None else weird.first_packet
         connection.gaps.add(Hole(first, weird.packet, "cut"))
 
-    def unread(self, connection: Connection, request: Message, answer: Message) -> None:
-        """A request that could not be read was answered: what it did is not known."""
+    def unread(self, connection: ConnectionFacts, request: Message, answer: Message) -> None:
+        """Note an unreadable request with an answer: its effect is unknown."""
         self._lose(connection, Hole(request.packet, answer.packet, "cut"))
 
     # -- ends
 
-    def ended(self, event: HalfClosed | Closed) -> tuple[Connection, bool]:
-        """Takes an end to the connection it belongs to; the second value says whether it is the first one seen.
+    def ended(self, event: HalfClosed | Closed) -> tuple[ConnectionFacts, bool]:
+        """Add an end to its connection. The second value is True if it is the first end.
 
-        Before the first request nobody has to know whose it is: what the flow says of its client by then may depend on
-        how many packets came at once, and who has ended asks and answers nothing any more."""
+        Before the first request the client side is unknown and not needed: the flow's own client may depend on how many
+        packets came at once, and an ended side sends no request or answer.
+        """
         connection = self.of(event.flow)
         is_known = connection.broker is not None
         is_client = event.flow.ends[event.side] == event.flow.client if is_known and event.side is not None else None
@@ -259,7 +269,7 @@ class Connections:
                 return connection, False
         by: By = "unknown" if is_client is None else "client" if is_client else "broker"
         if connection.ends and type(event) is Closed and event.how == "fin":
-            by = _OTHER[connection.ends[0].by]  # `side` is who closed first
+            by = _OTHER[connection.ends[0].by]  # `side` closed first
         end = End(event.packet, event.time_ns, by, event.flow.id)
         connection.ends.append(end)
         if len(connection.ends) > 1:
@@ -268,7 +278,7 @@ class Connections:
             connection.broker.ended(end)
         return connection, True
 
-    def _closed(self, connection: Connection, event: Closed) -> None:
+    def _closed(self, connection: ConnectionFacts, event: Closed) -> None:
         flow = event.flow
         if event.how == "fin" and connection.client_fin is None:
             connection.client_fin = event.packet
@@ -285,7 +295,7 @@ class Connections:
             and event.side == 1 - flow.opened_by
             and not any(flow.stream_bytes)
         ):
-            # A SYN answered by a RST, on a port where a broker used to listen.
+            # A SYN answered by a RST, on a port where a broker listened before.
             broker = self._brokers.at_address(flow.ends[1 - flow.opened_by])
             if broker is not None:
                 broker.refused(End(event.packet, event.time_ns, "broker", flow.id))

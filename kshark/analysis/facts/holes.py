@@ -1,4 +1,4 @@
-"""Holes: bytes that the capture does not hold, as the judgement sees them."""
+"""Holes: bytes that the capture does not hold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from kshark import limits
 
 
 class Hole(NamedTuple):
-    """Something is missing between two packets; `reason` is why, in the words of
-    kshark.analysis.facts.judge.REASONS."""
+    """Missing bytes between two packets.
+
+    `reason`: a word of kshark.analysis.facts.judge.REASONS.
+    """
 
     first_packet: int
     last_packet: int
@@ -18,12 +20,12 @@ class Hole(NamedTuple):
 
 
 class Holes(list[Hole]):
-    """Holes in the order in which they were found; many become fewer that cover them."""
+    """Holes in the order of their detection. When there are too many, fewer holes cover them."""
 
     __slots__ = ("reach",)
 
     def __init__(self, holes: Iterable[Hole] = ()) -> None:
-        #: The last packet that any of them reaches to.
+        #: The highest last packet of all holes.
         self.reach = -1
         for hole in holes:
             self.add(hole)
@@ -33,13 +35,13 @@ class Holes(list[Hole]):
         if hole.last_packet > self.reach:
             self.reach = hole.last_packet
         if len(self) > limits.HOLES:
-            old = self[: limits.HOLES // 2 + 1]  # many at once: each time two would cost a move of all others
+            old = self[: limits.HOLES // 2 + 1]  # many at once: to merge two each time would move all others each time
             self[: len(old)] = [
-                Hole(min(each.first_packet for each in old), max(each.last_packet for each in old), "gap")
+                Hole(min(hole.first_packet for hole in old), max(hole.last_packet for hole in old), "gap")
             ]
 
     def between(self, first: int, last: int) -> str | None:
-        """Why the capture does not hold everything that went between two packets; None when it does."""
+        """Return why traffic between two packets may be missing, or None if it is complete."""
         if self.reach <= first:
             return None
         return next((hole.reason for hole in self if hole.first_packet < last and hole.last_packet > first), None)

@@ -1,8 +1,9 @@
-"""The one place where it is decided whether the capture can prove what a rule says.
+"""The judge: decide whether the capture proves the argument of a rule. No other module decides this.
 
-A rule gives an Argument: what is wrong and by which exchanges one knows. `judge` looks at what lies between them:
-holes, messages found again after holes, state that was assumed and not observed, traffic that may have gone elsewhere.
-What it cannot rule out makes `unknown`."""
+`judge` checks the traffic between the exchanges of an argument: holes, messages found again after holes, state that was
+assumed and not observed, traffic that may have used another connection. A possibility that it cannot exclude makes the
+finding `unknown`.
+"""
 
 from __future__ import annotations
 
@@ -11,43 +12,47 @@ from itertools import combinations
 from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 
-#: Why a finding is unknown: the stable word, and what it means.
+#: Reasons of an unknown finding: the stable word and its meaning.
 REASONS: Final = {
-    "gap": "bytes of these connections are missing from the capture between the witnesses",
-    "cut": "a message between the witnesses was cut or could not be read to its end",
-    "version_unknown": "the message's API is none that is known, or its version newer or older",
-    "resync": "the message was found again after a gap: its boundary is likely, not certain",
+    "gap": "the capture lacks bytes of these connections between the exchanges that prove the finding",
+    "cut": "a message among these exchanges was cut or could not be read to its end",
+    "version_unknown": "the API of the message is unknown, or its version is older or newer than the known ones",
+    "resync": "the message was found again after a gap: its boundary is likely, but not certain",
     "beginning_not_seen": "the session, the member or the connection began before the capture or outside it",
-    "hidden_traffic": "requests that the capture does not hold (another connection, listener or TLS) would explain it",
-    "unanswered": "a request without an answer, or with an error that does not tell, may have been counted or not",
-    "disorder": "packets are not in the order in which they were sent: an answer may stand before its request",
-    "race": "requests were open at the same time on several connections; which of them the broker took first cannot "
-    "be told",
-    "release_unknown": "broker releases differ here, and no ApiVersions answer told this one's",
-    "assignment_unknown": "what was assigned to the member is not known",
-    "lock_unknown": "whether the lock of these records had run out is not known, or how long it was (ShareFetch 0 "
-    "does not tell)",
-    "leader_moved": "the partition's leader moved, or read its state anew, and what was known of the records before "
-    "holds no longer",
-    "broker_restart": "the broker was started again, and what it knew of the records before is not known",
-    "compaction": "compaction may have taken the records, and no message shows whether it did",
-    "end_not_seen": "whether the other connection was still open is not known",
+    "hidden_traffic": "requests that are not in the capture (another connection, listener or TLS) could explain it",
+    "unanswered": "a request has no answer, or an error that does not show whether it was counted",
+    "disorder": "packets are not in the order in which they were sent: an answer may come before its request",
+    "race": "requests were open at the same time on several connections, and their order in the broker is unknown",
+    "release_unknown": "broker releases differ here, and no ApiVersions answer shows the release of this broker",
+    "assignment_unknown": "the assignment of the member is unknown",
+    "lock_unknown": "it is unknown whether the lock of these records had expired, or how long it lasted (ShareFetch 0 "
+    "does not contain the duration)",
+    "leader_moved": "the partition's leader moved or read its state again, so the earlier state of the records is "
+    "uncertain",
+    "broker_restart": "the broker was restarted, so its earlier state of the records is unknown",
+    "compaction": "compaction may have removed the records, and no message shows whether it did",
+    "end_not_seen": "it is unknown whether the other connection was still open",
 }
 
 
 class Judgement(NamedTuple):
-    """`verdict` is violation, unknown or note, None while more of the capture has to be seen, or refuted: then nothing
-    is said."""
+    """The decision about an argument.
+
+    `verdict`: violation, unknown or note. None: it depends on later packets. refuted: there is nothing to report.
+    """
 
     verdict: str | None
     because: str | None = None
 
 
-class Known(Protocol):
-    """What was known of a machine when a step came: the states that it may have met (None: any, because of `doubt`),
-    and those of them that the answer agrees with."""
+class Knowledge(Protocol):
+    """The state of a machine before a step, as far as it is certain.
+
+    `met`: the states that the step may have met; None: any state, because of `doubt`.
+    `agreeing`: those of `met` that agree with the broker's answer.
+    """
 
     @property
     def met(self) -> Sequence[Any] | None: ...
@@ -63,14 +68,14 @@ PENDING: Final = Judgement(None)
 REFUTED: Final = Judgement("refuted")
 
 
-def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Judgement:
-    """Whether the capture proves the argument; `now` is what was known at the step it is about, None where it is no
-    step's.
+def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = True) -> Judgement:
+    """Decide whether the capture proves the argument.
 
-    `accuses`: whether its rule can name a party at all; what cannot is a note.
+    `situation`: the state at the step that the argument is about; None if it is about no step.
+    `accuses`: True if the rule can name a party at fault. Otherwise the verdict is a note.
     """
     needs = argument.needs
-    because = argument.because or _state(argument, now) or _hole(argument) or _doubt(argument) or _order(argument)
+    because = argument.because or _state(argument, situation) or _hole(argument) or _doubt(argument) or _order(argument)
     if because is not None:
         return Judgement("unknown", because)
     if needs.absence is not None:
@@ -87,45 +92,53 @@ def judge(argument: Argument, now: Known | None, *, accuses: bool = True) -> Jud
 
 
 def _doubt(argument: Argument) -> str | None:
-    """A witness whose bytes are not certain."""
+    """Return the doubt of the first witness whose bytes are uncertain."""
     return next((call.any_doubt for call in argument.witness if call.any_doubt), None)
 
 
 def _order(argument: Argument) -> str | None:
-    """Witnesses of different connections, of which one ends before the other one begins, or ends, so closely that times
-    tell no order."""
-    for one, two in combinations(argument.witness, 2):
-        if one.connection is two.connection or one.end > two.end:
+    """Return "disorder" if the times of witnesses on different connections are too close to give their order.
+
+    One of the two ends before the other begins or ends.
+    """
+    for first, second in combinations(argument.witness, 2):
+        if first.connection is second.connection or first.end > second.end:
             continue
-        if not two.connection.clock.is_before(one.end_ns, two.time_ns if one.end <= two.packet else two.end_ns):
+        if not second.connection.clock.is_before(
+            first.end_ns, second.time_ns if first.end <= second.packet else second.end_ns
+        ):
             return "disorder"
     return None
 
 
-def _state(argument: Argument, now: Known | None) -> str | None:
-    """State that was assumed, or that the broker's answer contradicts."""
-    if not argument.needs.state or now is None:
+def _state(argument: Argument, situation: Knowledge | None) -> str | None:
+    """Return why the state is uncertain: it was assumed, or the broker's answer contradicts it."""
+    if not argument.needs.state or situation is None:
         return None
-    if now.met is None:
-        return now.doubt
-    return None if now.agreeing else "hidden_traffic"
+    if situation.met is None:
+        return situation.doubt
+    return None if situation.agreeing else "hidden_traffic"
 
 
 def _hole(argument: Argument) -> str | None:
-    """Bytes missing on the witnesses' connections between the first and the last of them, or since these connections
-    began."""
+    """Return why bytes may be missing on the witnesses' connections.
+
+    The interval begins at the first witness, or at the beginning of the connections, and ends at the last witness.
+    """
     if not argument.witness:
         return None
     first = min(call.packet for call in argument.witness)
     last = max(call.end for call in argument.witness)
-    if argument.place is not None:
-        last = max(last, argument.place.packet)
+    if argument.position is not None:
+        last = max(last, argument.position.packet)
     connections = {id(call.connection): call.connection for call in argument.witness}
     if argument.needs.whole:
-        return next((reason for one in connections.values() if (reason := _incomplete(one, last))), None)
-    return next((reason for one in connections.values() if (reason := one.holes.between(first, last))), None)
+        return next((reason for connection in connections.values() if (reason := _incomplete(connection, last))), None)
+    return next(
+        (reason for connection in connections.values() if (reason := connection.holes.between(first, last))), None
+    )
 
 
-def _incomplete(connection: Connection, last: int) -> str | None:
-    """Why something of a connection may be missing before that packet."""
+def _incomplete(connection: ConnectionFacts, last: int) -> str | None:
+    """Return why the connection may be incomplete before that packet."""
     return "beginning_not_seen" if connection.flow.opened_by is None else connection.gaps.between(-1, last)

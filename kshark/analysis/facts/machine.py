@@ -1,5 +1,4 @@
-"""What a machine is: something that a broker keeps state of, one for each value of its key, moved by the exchanges of
-some APIs."""
+"""Machines: the state that a broker keeps for each value of a key, changed by the exchanges of some APIs."""
 
 from __future__ import annotations
 
@@ -9,11 +8,13 @@ from msgspec import Struct
 
 
 class Machine(Struct, frozen=True):
-    """`name` is its own alone; `key` names columns of the tables; `states` are what it can be in, none where its table
-    is not written yet.
+    """A state machine of the broker.
 
-    Rules of a machine look at its steps in their order. Where one machine's steps lie together, no other is needed to
-    judge them: that is what Spark's buckets follow from."""
+    `name` is unique. `key` names columns of the tables. `states` is empty where its table is not written yet.
+
+    The rules of a machine read its steps in their order. They need the steps of one key only; Spark's buckets follow
+    from this.
+    """
 
     name: str
     key: tuple[str, ...]
@@ -23,11 +24,12 @@ class Machine(Struct, frozen=True):
 
 
 class StepType(NamedTuple):
-    """What a step is, as far as that decides which checks look at it.
+    """The type of a step: the fields that select the checks for it.
 
     `situation`: the machine's name, or the class of one of its several situations. `kind` (of epoch) and `reply` are
-    None where checks ask for none. `accepted`: the broker took it. `refused`: one finding has to say why it did not.
-    `contested`: what the capture shows agrees with several reasons, so that no explanation but the catch-all is asked.
+    None where checks do not depend on them.
+    `accepted`: the broker accepted the step. `refused`: a finding must explain the refusal.
+    `contested`: the capture agrees with several reasons, so only the catch-all explanation is asked.
     """
 
     situation: str

@@ -1,4 +1,4 @@
-"""Messages read as steps: only what later rules ask for is kept; bodies and records are let go."""
+"""Read messages as steps. A step keeps only the fields that later rules need; bodies and records are dropped."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from dissectors.enums import ShareAcquireMode
-from kshark.analysis.facts.calls import Acquired, Answer, Batch, Call, Leader, Listed, Partition, Span, Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import (
+    AcknowledgementBatch,
+    Acquired,
+    Answer,
+    Call,
+    Leader,
+    Listed,
+    Partition,
+    ShareStep,
+    Span,
+)
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
 from kshark.endpoints import endpoint
@@ -18,7 +28,7 @@ from kshark.records import RecordsField, spans_of
 
 AnyCall = TypeVar("AnyCall", bound=Call)
 
-#: Codes of a message whose fields cannot be relied on, and why; a body that could not be read to its end is cut.
+#: Codes of a message with unreliable fields, and the reason; an incomplete body counts as cut.
 _DOUBTS: Final = {
     **{code: "cut" for code, entry in CATALOGUE.items() if entry.group == "codec" and entry.severity == "error"},
     "RESYNC": "resync",
@@ -28,17 +38,17 @@ _DOUBTS: Final = {
 _RECORD_LIMIT: Final = ShareAcquireMode.RECORD_LIMIT.value
 #: The requests of share sessions.
 SESSION_APIS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
-#: Errors of a partition with which its leader is named: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
+#: Errors of a partition that come with its leader: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _LED_ELSEWHERE: Final = frozenset({6, 74})
-#: Answers with an error code for each thing that was asked for, and none of their own.
+#: Answers with an error code for each requested item, and no top-level one.
 _ERRORS_INSIDE: Final = SHARE_STATE | {FIND_COORDINATOR, SHARE_GROUP_DESCRIBE}
 
 
 def doubt_of(message: Message) -> str | None:
-    """Why a message's fields cannot be relied on: cut, resync, version_unknown; None where they can."""
+    """Return why the fields of a message are unreliable: cut, resync, version_unknown; None if they are reliable."""
     if message.weird is UNSET:
         return None
-    # of a version that is unknown, what does not fit the nearest known one is in the detail alone
+    # For an unknown version, only the detail names what does not fit the nearest known version.
     misfits = (
         message.detail.replace(":", " ").split()
         if message.detail is not UNSET and "VERSION_UNKNOWN" in message.weird
@@ -48,18 +58,18 @@ def doubt_of(message: Message) -> str | None:
 
 
 def doubt_by(codes: Iterable[str]) -> str | None:
-    """The same of a message with these codes. One that is cut lacks fields, whatever else is doubtful about it."""
+    """Return why a message with these codes is unreliable. "cut" comes first, because a cut message lacks fields."""
     doubts = [_DOUBTS[code] for code in codes if code in _DOUBTS]
     return "cut" if "cut" in doubts else next(iter(doubts), None)
 
 
 def _listed(topics: Sequence[Any]) -> list[Listed]:
-    """Arrays may be null, here and below."""
+    """Read the partitions of a request. Arrays may be null, here and below."""
     return [
         Listed(
             (topic.topic_id, partition.partition_index),
             [
-                Batch(batch.first_offset, batch.last_offset, batch.acknowledge_types or ())
+                AcknowledgementBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types or ())
                 for batch in partition.acknowledgement_batches or ()
             ],
         )
@@ -69,18 +79,18 @@ def _listed(topics: Sequence[Any]) -> list[Listed]:
 
 
 def partitions_of(topics: Sequence[Any]) -> list[Partition]:
-    """The partitions of structs that have a topic id and list numbers."""
+    """Return the partitions of structs that have a topic id and partition numbers."""
     return [(topic.topic_id, partition) for topic in topics for partition in topic.partitions or ()]
 
 
-def step_of(request: Message, connection: Connection) -> Step | None:
-    """A share-session request; None where its group, member or epoch could not be read."""
+def step_of(request: Message, connection: ConnectionFacts) -> ShareStep | None:
+    """Read a share-session request; None if its group, member or epoch is unreadable."""
     body = request.body
     epoch = getattr(body, "share_session_epoch", UNSET)
     if not isinstance(epoch, int) or request.api_key is UNSET:
         return None
     doubt = None if request.weird is UNSET else doubt_of(request)
-    step = Step(
+    step = ShareStep(
         connection,
         request.api_key,
         request.api or "",
@@ -106,23 +116,23 @@ def step_of(request: Message, connection: Connection) -> Step | None:
     return step
 
 
-def _read_limits(step: Step, body: Any) -> None:
-    """How many records it wants."""
+def _read_limits(step: ShareStep, body: Any) -> None:
+    """Read the limits on the number of records."""
     step.max_records = getattr(body, "max_records", None)
     if getattr(body, "share_acquire_mode", UNSET) == _RECORD_LIMIT:
         step.most_records = step.max_records
     step.wants_no_batch = getattr(body, "batch_size", 1) < 1
 
 
-def call_of(request: Message, response: Message | None, connection: Connection) -> Call:
-    """A request with its answer, as far as they can be read."""
+def call_of(request: Message, response: Message | None, connection: ConnectionFacts) -> Call:
+    """Read a request and its answer as a Call."""
     return read_as(Call, request, response, connection, 0)
 
 
 def read_as(
-    made: Callable[..., AnyCall], request: Message, response: Message | None, connection: Connection, epoch: int
+    made: Callable[..., AnyCall], request: Message, response: Message | None, connection: ConnectionFacts, epoch: int
 ) -> AnyCall:
-    """The same as a class of its own."""
+    """Read a request and its answer as a given class."""
     return made(
         connection,
         request.api_key or 0,
@@ -142,7 +152,7 @@ def read_as(
 
 
 def answer_of(response: Message) -> Answer:
-    """What the response says about the session; `error` None where it could not be read, or stands inside alone."""
+    """Read an answer. `error` is None if it is unreadable, or if only the items inside have error codes."""
     body = response.body
     error = getattr(body, "error_code", UNSET)
     doubt = None if response.weird is UNSET else doubt_of(response)
@@ -166,7 +176,7 @@ def answer_of(response: Message) -> Answer:
 
 
 def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -> None:
-    """What an answer says of each partition."""
+    """Read the partitions of an answer."""
     acquired: list[Acquired] = []
     acknowledged: dict[Partition, int] = {}
     failed: dict[Partition, int] = {}
@@ -185,26 +195,28 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
             if ranges := partition.acquired_records:
                 for held in ranges:
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
-                if known := spans_known(partition.records):
-                    spans[key] = known
+                if record_offsets := record_spans(partition.records):
+                    spans[key] = record_offsets
 
 
-def spans_known(records: Any) -> Any:
-    """Which offsets have a record in a records field, also in one that was read back from tables; nothing where that is
-    not known."""
-    known = getattr(records, "spans", None)
-    if known:
-        return known
+def record_spans(records: Any) -> Any:
+    """Return the offsets that have a record in a records field, also in one from tables; None if they are unknown."""
+    spans = getattr(records, "spans", None)
+    if spans:
+        return spans
     if type(records) is RecordsField:
         return spans_of(records)
     return records.get("spans") if type(records) is dict else None
 
 
 def _leaders(body: Any) -> Iterator[tuple[Partition, Leader]]:
-    """Partitions that another broker leads, where the answer says which, and where it is."""
+    """Yield the partitions that another broker leads, where the answer has the leader and its address."""
     nodes = {node.node_id: node for node in body.node_endpoints or () if node.host is not None}
     for topic in body.responses:
-        for one in topic.partitions or ():
-            if one.error_code in _LED_ELSEWHERE and (node := nodes.get(one.current_leader.leader_id)) is not None:
-                leader = Leader(node.node_id, endpoint(node.host, node.port), one.current_leader.leader_epoch)
-                yield (topic.topic_id, one.partition_index), leader
+        for partition in topic.partitions or ():
+            if (
+                partition.error_code in _LED_ELSEWHERE
+                and (node := nodes.get(partition.current_leader.leader_id)) is not None
+            ):
+                leader = Leader(node.node_id, endpoint(node.host, node.port), partition.current_leader.leader_epoch)
+                yield (topic.topic_id, partition.partition_index), leader

@@ -1,9 +1,9 @@
-"""Broker releases, as far as share groups behave differently; nothing here is guessed from anything but the broker's
-own answer.
+"""Broker releases, as far as share groups behave differently. Only the broker's own answer shows its release.
 
-Sources: KAFKA-19015 (sessions die with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction
+Sources: KAFKA-19015 (sessions end with their connection), KAFKA-19950 (and with an older one), KAFKA-19159 (no eviction
 of idle sessions), KAFKA-19231 (a full cache has its own error code), KAFKA-19456 (epochs of stored state),
-apache/kafka#23074 (start offsets)."""
+apache/kafka#23074 (start offsets).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kshark.api_keys import API_VERSIONS, SHARE_FETCH
 
 
 class Release(Enum):
-    """Lines of releases; the last stands for all later ones."""
+    """Lines of releases; the last one includes all later releases."""
 
     V4_0 = "4.0"
     V4_1 = "4.1"
@@ -26,18 +26,18 @@ class Release(Enum):
 
 
 class Behaviour(Struct, frozen=True):
-    """What a broker of one release does with share sessions and stored state.
+    """The behaviour of a broker release for share sessions and stored state.
 
-    `dies_with_connection`: the session ends when the connection that opened it closes. `dies_with_older_connection`:
-    also when an earlier connection closes, whose session it replaced. `idle_ns`: a session this long unused may give
-    way to another; None: never.
-    `full_is_not_found`: a full cache refuses epoch 0 with 122, later releases with 133. `write_sets_epochs`: a
-    WriteShareGroupState sets the stored state and leader epoch to its own. `release_uncounts`: records that the end of
-    a session releases were not delivered by it.
-    `reads_uuids`: a member id has to be a uuid in URL-safe base64 (KafkaApis reads it with Uuid.fromString); later it
-    is any text.
-    `delivers_last_alone`: a record that is delivered for the last time is alone in the answer. `keeps_highest_start`: a
-    WriteShareGroupState with a lower start offset leaves the stored one as it is.
+    `dies_with_connection`: the session ends when the connection that opened it closes.
+    `dies_with_older_connection`: the session also ends when an earlier connection closes whose session it replaced.
+    `idle_ns`: a session may be evicted after it was unused for this time; None: never.
+    `full_is_not_found`: a full cache refuses epoch 0 with 122; later releases use 133.
+    `write_sets_epochs`: a WriteShareGroupState sets the stored state and leader epoch to its own.
+    `release_uncounts`: the end of a session releases records and takes their delivery off the delivery count.
+    `reads_uuids`: a member id must be a uuid in URL-safe base64 (KafkaApis reads it with Uuid.fromString); later
+    releases accept any text.
+    `delivers_last_alone`: a record in its last delivery attempt is alone in the answer.
+    `keeps_highest_start`: a WriteShareGroupState with a lower start offset does not change the stored one.
     """
 
     dies_with_connection: bool
@@ -58,19 +58,21 @@ BEHAVIOUR: Final = {
     Release.V4_4: Behaviour(True, False, None, False, False, False, False, True, True),
 }
 ANY_RELEASE: Final = frozenset(Release)
-#: APIs whose highest version that a broker offers tells its release: the first one, and of the newest releases the
-#: second.
-TELLING: Final = (SHARE_FETCH, API_VERSIONS)
+#: APIs whose highest offered version shows the release: the first one, and for the newest releases the second one.
+RELEASE_APIS: Final = (SHARE_FETCH, API_VERSIONS)
 _BY_SHARE_FETCH: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1})}
 _NEWEST: Final = frozenset({Release.V4_2, Release.V4_4})
 _API_VERSIONS_SINCE_4_4: Final = 5
-#: The releases that answer a share request of a version; the first version went when the second came.
+#: The releases that answer a share request of a version; the first version was removed when the second came.
 _ANSWERING: Final = {0: frozenset({Release.V4_0}), 1: frozenset({Release.V4_1}) | _NEWEST}
 
 
 @lru_cache(maxsize=64)
 def releases_offering(share_fetch: int | None, api_versions: int | None) -> frozenset[Release]:
-    """The releases whose ApiVersions answer offers both APIs up to these versions; None (not offered) tells nothing."""
+    """Return the releases whose ApiVersions answer has these highest versions.
+
+    `share_fetch` None (not offered): any release is possible.
+    """
     if share_fetch is None:
         return ANY_RELEASE
     if share_fetch in _BY_SHARE_FETCH or api_versions is None:
@@ -79,18 +81,18 @@ def releases_offering(share_fetch: int | None, api_versions: int | None) -> froz
 
 
 def releases_answering(share_fetch: int) -> frozenset[Release]:
-    """The releases that answer a share request of this version."""
+    """Return the releases that answer a ShareFetch of this version."""
     return _ANSWERING.get(share_fetch, _NEWEST)
 
 
 @lru_cache(maxsize=64)
-def both(one: frozenset[Release], other: frozenset[Release]) -> frozenset[Release]:
-    """The releases that are in both; one set for all sessions of which the same is known."""
-    return one & other
+def both(first: frozenset[Release], second: frozenset[Release]) -> frozenset[Release]:
+    """Return the releases that are in both sets. The cache shares one set between sessions."""
+    return first & second
 
 
 @lru_cache(maxsize=64)
 def agreed(releases: frozenset[Release], question: str) -> bool | None:
-    """What the possible releases agree on, by the name of a Behaviour's field; None where they differ."""
+    """Return the value of a Behaviour field if all possible releases agree on it, else None."""
     answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}
     return answers.pop() if len(answers) == 1 else None

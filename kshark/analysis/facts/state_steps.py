@@ -1,5 +1,4 @@
-"""State steps: what brokers ask a share coordinator of a share partition, one partition of a request each, with its
-answer."""
+"""State steps: one partition of a request to a share coordinator, with its answer."""
 
 from __future__ import annotations
 
@@ -13,24 +12,25 @@ from msgspec import UNSET, Struct
 
 from dissectors.enums import ErrorCode
 from kshark.analysis.facts.calls import Call, Partition
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.model import Message
 
 _NAMES: Final[dict[int, str]] = {code: code.name for code in ErrorCode}
-#: Numbers of a request, and of a Read's answer, that a step's story tells.
-_TOLD: Final = ("state_epoch", "leader_epoch", "start_offset")
+#: Fields of a request, and of a Read's answer, that a step's story contains.
+_STORY_FIELDS: Final = ("state_epoch", "leader_epoch", "start_offset")
 
 
-class Reply(StrEnum):
-    """Answers by what they say about the stored state. Kafka: ShareCoordinatorShard, ShareCoordinatorService.
+class StateReply(StrEnum):
+    """Answers, by their effect on the stored state. Kafka: ShareCoordinatorShard, ShareCoordinatorService.
 
-    INVALID: a number below zero, or nothing was ever stored (both are INVALID_REQUEST). ELSEWHERE: another broker
-    coordinates it."""
+    INVALID: a number below zero, or no state was ever stored (both are INVALID_REQUEST).
+    ELSEWHERE: another broker coordinates the partition.
+    """
 
-    TAKEN = "was accepted"
+    ACCEPTED = "was accepted"
     INVALID = "was refused with INVALID_REQUEST"
     FENCED_STATE = "was refused with FENCED_STATE_EPOCH"
     FENCED_LEADER = "was refused with FENCED_LEADER_EPOCH"
@@ -41,12 +41,12 @@ class Reply(StrEnum):
     __hash__ = str.__hash__
 
 
-TAKEN, INVALID, FENCED_STATE, FENCED_LEADER, ELSEWHERE, FAILED, UNANSWERED = Reply
-_REPLIES: Final = {None: UNANSWERED, 0: TAKEN, 42: INVALID, 124: FENCED_STATE, 74: FENCED_LEADER, 16: ELSEWHERE}
+ACCEPTED, INVALID, FENCED_STATE, FENCED_LEADER, ELSEWHERE, FAILED, UNANSWERED = StateReply
+_REPLIES: Final = {None: UNANSWERED, 0: ACCEPTED, 42: INVALID, 124: FENCED_STATE, 74: FENCED_LEADER, 16: ELSEWHERE}
 
 
 class StateBatch(NamedTuple):
-    """Offsets, both ends included, with the state in which their records are and how often they were delivered."""
+    """Offsets, both ends included, with the state and delivery count of their records."""
 
     first: int
     last: int
@@ -55,9 +55,9 @@ class StateBatch(NamedTuple):
 
 
 class StateStep(Struct, eq=False):
-    """What a request says of one share partition; numbers that it does not have are None.
+    """One share partition of a request; fields that the request does not have are None.
 
-    `given` is what the answer to a Read or a Summary tells, in the same shape and without an answer of its own.
+    `given`: the state in the answer to a Read or a Summary, in the same shape and without an answer of its own.
     """
 
     call: Call
@@ -69,35 +69,35 @@ class StateStep(Struct, eq=False):
     complete_count: int | None = None
     batches: Sequence[StateBatch] = ()
     given: StateStep | None = None
-    # of its call and its error
+    # from the call and the error
     packet: int = 0
     is_read: bool = False
     is_write: bool = False
-    reply: Reply = UNANSWERED
-    taken: bool = False
+    reply: StateReply = UNANSWERED
+    accepted: bool = False
 
     def __post_init__(self) -> None:
         call, error = self.call, self.error
         self.packet = call.packet
         self.is_read, self.is_write = call.api_key == READ_SHARE_GROUP_STATE, call.api_key == WRITE_SHARE_GROUP_STATE
-        self.reply, self.taken = _REPLIES.get(error, FAILED), error == 0
+        self.reply, self.accepted = _REPLIES.get(error, FAILED), error == 0
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ConnectionFacts:
         return self.call.connection
 
     def coordinator_behaviour(self, question: str) -> bool | None:
-        """What its coordinator's release does, by the name of a Behaviour's field; None where that is not known."""
+        """Return the coordinator's value of a Behaviour field, or None if it is unknown."""
         broker = self.connection.broker
         return None if broker is None else agreed(broker.releases, question)
 
     def is_same_leader(self, other: StateStep) -> bool:
-        """Whether both are of one leadership, and came from one sender."""
+        """True if both steps have the same leader epoch and the same sender."""
         return self.connection is other.connection and self.leader_epoch == other.leader_epoch
 
     @property
     def negative(self) -> str | None:
-        """The number in it that is below all that a broker takes: epochs may be -1, which stands for none."""
+        """The name of a number below the lowest one that a broker accepts. An epoch may be -1, which means "none"."""
         if self.partition[1] < 0:
             return "partition"
         if self.state_epoch is not None and self.state_epoch < -1:
@@ -106,14 +106,19 @@ class StateStep(Struct, eq=False):
 
     @property
     def numbers(self) -> str:
-        """`state epoch 2, leader epoch 0 and start offset 100`."""
-        told = [f"{name.replace('_', ' ')} {value}" for name in _TOLD if (value := getattr(self, name)) is not None]
-        return " and ".join(part for part in (", ".join(told[:-1]), *told[-1:]) if part)
+        """Return `state epoch 2, leader epoch 0 and start offset 100`."""
+        parts = [
+            f"{name.replace('_', ' ')} {value}" for name in _STORY_FIELDS if (value := getattr(self, name)) is not None
+        ]
+        return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
     @property
     def story(self) -> str:
-        """`exchange 17 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 100 was accepted
-        (packets 88, 89)`."""
+        """Return the step as text.
+
+        Example: `WriteShareGroupState #17 with state epoch 2, leader epoch 0 and start offset 100 was
+        accepted (packets 88, 89)`.
+        """
         asked = f"{self.call.here} with {self.numbers}" if self.numbers else self.call.here
         came = f"failed with {_NAMES.get(self.error or 0, self.error)}" if self.reply is FAILED else self.reply.value
         if self.given is not None:
@@ -121,19 +126,22 @@ class StateStep(Struct, eq=False):
         return f"{asked} {came} ({self.call.packets})"
 
     def story_after(self, before: StateStep) -> str:
-        """Both stories, and where this one happened."""
+        """Return both stories, with the connection of this one."""
         where = "the same connection" if self.connection is before.connection else self.connection.client
         return f"{before.story}; {self.story} on {where}"
 
     def lighten(self) -> None:
-        """Lets go of what only the step's own turn asks for."""
+        """Drop the fields that only the judgement of this step needs."""
         self.batches = ()
         if self.given is not None:
             self.given.batches = ()
 
 
-def state_steps(request: Message, response: Message | None, connection: Connection) -> list[StateStep]:
-    """The share partitions of a request 83 to 87, in its order; none where it was cut, no answer where that was."""
+def state_steps(request: Message, response: Message | None, connection: ConnectionFacts) -> list[StateStep]:
+    """Read the share partitions of a request 83 to 87 in its order.
+
+    A cut request has no steps. With a cut answer the steps have no answer.
+    """
     call = call_of(request, response, connection)
     if call.doubt == "cut":
         return []
@@ -148,16 +156,16 @@ def state_steps(request: Message, response: Message | None, connection: Connecti
             partition = topic.topic_id, asked.partition
             answer = answers.get(partition)
             step = _read(call, partition, asked, None if answer is None else answer.error_code)
-            if step.taken and getattr(answer, "state_epoch", UNSET) is not UNSET:
+            if step.accepted and getattr(answer, "state_epoch", UNSET) is not UNSET:
                 step.given = _read(call, partition, answer, None)
             steps.append(step)
     return steps
 
 
-def _read(call: Call, partition: Partition, told: Any, error: int | None) -> StateStep:
-    """Not all bodies have all of it, and of those that have some versions do not."""
-    state_epoch, leader_epoch = getattr(told, "state_epoch", None), getattr(told, "leader_epoch", None)
-    start_offset, complete_count = getattr(told, "start_offset", None), getattr(told, "delivery_complete_count", None)
+def _read(call: Call, partition: Partition, body: Any, error: int | None) -> StateStep:
+    """Read a partition's fields. Some bodies or versions lack some of them."""
+    state_epoch, leader_epoch = getattr(body, "state_epoch", None), getattr(body, "leader_epoch", None)
+    start_offset, complete_count = getattr(body, "start_offset", None), getattr(body, "delivery_complete_count", None)
     return StateStep(
         call,
         partition,
@@ -166,11 +174,11 @@ def _read(call: Call, partition: Partition, told: Any, error: int | None) -> Sta
         None if leader_epoch is UNSET else leader_epoch,
         None if start_offset is UNSET else start_offset,
         None if complete_count is UNSET else complete_count,
-        [*map(_state_batch, map(_in_batch, batches))] if (batches := getattr(told, "state_batches", None)) else (),
+        [*map(_state_batch, map(_in_batch, batches))] if (batches := getattr(body, "state_batches", None)) else (),
     )
 
 
-#: What a body says of a batch of offsets.
+#: The fields of a batch of offsets in a body.
 _in_batch: Final = attrgetter("first_offset", "last_offset", "delivery_state", "delivery_count")
-#: A NamedTuple made in C; see offset_ranges.
+#: Creates the NamedTuple in C; see offset_ranges.
 _state_batch: Final[Callable[[tuple[int, int, int, int]], StateBatch]] = partial(tuple.__new__, StateBatch)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
-from kshark.analysis.facts.argument import Argument, Place
+from kshark.analysis.facts.argument import Argument, Position
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.rules.rule import Rule
@@ -25,7 +25,7 @@ def finding_of(judged: Verdict) -> Finding:
     """The JSON line of an argument."""
     rule, argument, (verdict, because), *_ = judged
     about = argument.witness[-1]
-    place = argument.place or _place(rule, argument, about)
+    place = argument.position or _place(rule, argument, about)
     accused: Blame = argument.blame or rule.blame[0] if verdict == "violation" else "unknown"
     topic_id, partition = argument.partition or (None, None)
     first_offset, last_offset = argument.offsets or (None, None)
@@ -47,7 +47,7 @@ def finding_of(judged: Verdict) -> Finding:
         partition=partition,
         cause=argument.cause,
         witness=_witness(argument.witness, argument.ends),
-        argument=argument.said,
+        argument=argument.sentence,
         unknown_because=because,
         client_id=about.client_id,
         software=place.connection.software,
@@ -56,11 +56,11 @@ def finding_of(judged: Verdict) -> Finding:
     )
 
 
-def _place(rule: Rule, argument: Argument, about: Call) -> Place:
+def _place(rule: Rule, argument: Argument, about: Call) -> Position:
     """What explains a refusal stands at the answer, whatever the row says."""
     if about.answer is None or (rule.at == "request" and argument.cause is None):
-        return Place(about.connection, about.packet, about.time_ns)
-    return Place(about.connection, about.answer.packet, about.answer.time_ns)
+        return Position(about.connection, about.packet, about.time_ns)
+    return Position(about.connection, about.answer.packet, about.answer.time_ns)
 
 
 def _witness(calls: Iterable[Call], ends: Sequence[End]) -> list[Witness]:

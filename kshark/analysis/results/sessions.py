@@ -20,14 +20,14 @@ from kshark.analysis.facts.calls import (
     SESSION_NOT_FOUND,
     SUBSEQUENT,
     UNCLEAR,
-    Kind,
+    EpochKind,
     Reply,
-    Step,
+    ShareStep,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.results.packed import Packed
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import SessionState
 from kshark.model import Finding, Witness
 
@@ -177,7 +177,7 @@ class Listing:
         #: The opening connection's end: the session's too, unless it is used again.
         self._ending: Closing | None = None
 
-    def step(self, now: Situation, cause: str | None) -> None:
+    def step(self, now: SessionSituation, cause: str | None) -> None:
         """Takes a request; `cause`: why it was refused."""
         step = now.step
         opens = step.opens and _may_open(step)
@@ -197,7 +197,7 @@ class Listing:
         elif step.kind is SUBSEQUENT and (step.is_counted or step.reply is INVALID_EPOCH):
             self._ending = None
 
-    def count(self, step: Step) -> bool:
+    def count(self, step: ShareStep) -> bool:
         """Takes the request that was due, accepted behind another on its connection; says whether there is a session to
         count it in."""
         session = self._current
@@ -213,7 +213,7 @@ class Listing:
         self._ending = None
         return True
 
-    def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None:
+    def connection_ended(self, connection: ConnectionFacts, end: End, session: SessionState) -> None:
         opening = session.opening
         if (
             opening is not None
@@ -245,7 +245,7 @@ class Listing:
             return self._ending
         return Closing(restart.packet, restart.time_ns, "broker_restart")
 
-    def _begin(self, step: Step, *, opened: bool) -> ShareSession:
+    def _begin(self, step: ShareStep, *, opened: bool) -> ShareSession:
         self._sessions += 1
         self._clients = step.connection.flow.id
         self._ending = None
@@ -270,7 +270,7 @@ class Listing:
         self._begun()
         return self._current
 
-    def _add(self, session: ShareSession, step: Step) -> None:
+    def _add(self, session: ShareSession, step: ShareStep) -> None:
         session.requests += 1
         session.last_epoch = step.epoch
         if step.reply is ACCEPTED:
@@ -295,31 +295,31 @@ class Listing:
             self._over.append(self._first)
 
 
-def _may_open(step: Step) -> bool:
+def _may_open(step: ShareStep) -> bool:
     return step.is_counted or (step.reply is UNCLEAR and step.is_named)
 
 
-def _found_by(now: Situation) -> Closing | None:
+def _found_by(now: SessionSituation) -> Closing | None:
     """What ended the session that a request did not find."""
     cause = now.end_cause
     return None if cause is None or cause.cause not in _HOW else Closing(cause.packet, cause.time_ns, _HOW[cause.cause])
 
 
-def _listed(step: Step, session: ShareSession | None, row: SessionStep) -> ListedStep:
+def _listed(step: ShareStep, session: ShareSession | None, row: SessionStep) -> ListedStep:
     flow = step.connection.flow
     return ListedStep(
         step.witness, step.time_ns, step.end_ns, flow.broker, flow.client, step.group_id, step.member_id, session, row
     )
 
 
-def _row(now: Situation, cause: str | None) -> SessionStep:
+def _row(now: SessionSituation, cause: str | None) -> SessionStep:
     step, expected = now.step, sorted({state.due for state in now.met}) if now.met is not None else None
     error = step.answer.error if step.answer is not None else None
     shown = None if expected is None else expected[0] if len(expected) == 1 else expected
     return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(now), cause)
 
 
-def _outcome(now: Situation) -> str:
+def _outcome(now: SessionSituation) -> str:
     """opened, reopened, advanced, closed; overtaken; not found, wrong epoch; refused; unanswered."""
     step = now.step
     if now.overtaker is not None and step.reply is INVALID_EPOCH:
@@ -331,9 +331,9 @@ def _outcome(now: Situation) -> str:
             return "not found"
         case Reply.INVALID_EPOCH:
             return "wrong epoch"
-        case Reply.ACCEPTED | Reply.FAILED_LATER if step.kind is Kind.INITIAL:
+        case Reply.ACCEPTED | Reply.FAILED_LATER if step.kind is EpochKind.INITIAL:
             return "opened" if not now.session.is_open else "reopened"
         case Reply.ACCEPTED | Reply.FAILED_LATER:
-            return "closed" if step.kind is Kind.FINAL else "advanced"
+            return "closed" if step.kind is EpochKind.FINAL else "advanced"
         case _:
             return "refused"

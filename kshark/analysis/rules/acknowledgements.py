@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import acknowledged, offsets_text, refusal
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_APPLIED, NOT_HELD, RENEWS, UNTOLD
-from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record
+from kshark.analysis.states.partition.records_in_flight import Hold, Piece, RecordState
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import is_again
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -219,7 +219,7 @@ def accepted_twice(now: Acknowledging) -> Argument | None:
 # -- what is known
 
 
-def _holds(piece: Piece) -> tuple[Step, ...]:
+def _holds(piece: Piece) -> tuple[ShareStep, ...]:
     hold = piece.value[0].hold
     return () if hold is None else (hold.step,)
 
@@ -234,16 +234,16 @@ def _out(piece: Piece) -> str:
     )
 
 
-def _is_of_another(record: Record, step: Step) -> bool:
+def _is_of_another(record: RecordState, step: ShareStep) -> bool:
     return record.stage is ACQUIRED and _went_to_another(record, step)
 
 
-def _went_to_another(record: Record, step: Step) -> bool:
+def _went_to_another(record: RecordState, step: ShareStep) -> bool:
     """Whether another member acquired it last, whatever it did with it."""
     return record.hold is not None and record.hold.step.member_id != step.member_id
 
 
-def _mine(record: Record, step: Step) -> Iterator[Hold]:
+def _mine(record: RecordState, step: ShareStep) -> Iterator[Hold]:
     """The member's acquisitions of it, the last one first."""
     hold = record.hold
     while hold is not None:
@@ -252,7 +252,7 @@ def _mine(record: Record, step: Step) -> Iterator[Hold]:
         hold = hold.before
 
 
-def _said_before(now: Acknowledging, piece: Piece) -> Step | None:
+def _said_before(now: Acknowledging, piece: Piece) -> ShareStep | None:
     """The request with which the member has acknowledged records that it was handed last."""
     record = piece.value[0]
     by, hold = record.by, record.hold
@@ -263,7 +263,7 @@ def _said_before(now: Acknowledging, piece: Piece) -> Step | None:
     return by if now.step.member_id == by.member_id and hold.is_of(by) and by.end < now.step.packet else None
 
 
-def _is_first(now: Acknowledging, record: Record) -> bool:
+def _is_first(now: Acknowledging, record: RecordState) -> bool:
     """Whether the member was handed these once, as all that it was handed tells, or their count. 4.1 takes some
     deliveries back."""
     hold, session = record.hold, now.session
@@ -279,7 +279,7 @@ def _is_first(now: Acknowledging, record: Record) -> bool:
     )
 
 
-def _goes_on(now: Acknowledging, before: Step) -> bool:
+def _goes_on(now: Acknowledging, before: ShareStep) -> bool:
     """Whether the member's session went on since an exchange before, and no answer of it that may have handed records
     out is missing."""
     session = now.session
@@ -308,7 +308,7 @@ def _late(now: Acknowledging) -> Piece | None:
             one.stage not in TERMINAL and one.how != "released" for one in piece.value
         )
         if lost or out:
-            return piece._replace(value=(Record(AVAILABLE, None, hold),))
+            return piece._replace(value=(RecordState(AVAILABLE, None, hold),))
     return None
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Place
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.brokers import By, End
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.rules.rule import Rule
 from kshark.anomaly import Blame
 from kshark.model import Closed
@@ -25,7 +25,7 @@ class ByteFault(Struct, eq=False):
     `disordered`: the capture's times run backwards. `end`: the connection's, where only that tells."""
 
     rule: Rule
-    connection: Connection
+    connection: ConnectionFacts
     sender: Blame
     call: Call
     detail: str
@@ -47,19 +47,19 @@ class ByteFault(Struct, eq=False):
             return "unknown"
         return "client" if self.connection.flow.ends[self.end.side] == self.connection.client else "broker"
 
-    def at_end(self, needs: Needs = EXCHANGE, because: str | None = None) -> Argument:
+    def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
         """The same, where the connection ended."""
         argument = self.argument(needs)
         if self.end is None:
             return argument
         packet, time_ns = self.end.packet, self.end.time_ns
         place, ends = (
-            Place(self.connection, packet, time_ns),
+            Position(self.connection, packet, time_ns),
             (End(packet, time_ns, self.closed_by, self.connection.flow.id),),
         )
-        return replace(argument, place=place, ends=ends, because=argument.because or because)
+        return replace(argument, position=place, ends=ends, because=argument.because or because)
 
-    def argument(self, needs: Needs = EXCHANGE) -> Argument:
+    def argument(self, needs: ProofNeeds = EXCHANGE) -> Argument:
         """The sender sent what the rule's row tells. Whom the row does not name as a culprit hands on what somebody
         unseen sent."""
         because = None if not self.rule.accuses or self.sender in self.rule.blame else "hidden_traffic"

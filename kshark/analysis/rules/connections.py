@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, StillOpen
-from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, Step, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, ShareStep, next_epoch
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
 from kshark.analysis.states.session.copies import is_again, may_be_copy, may_be_one
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import WentOn
 from kshark.analysis.states.tables import SESSION
 
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def overtaken(now: Situation) -> Argument | None:
+def overtaken(now: SessionSituation) -> Argument | None:
     """Right when it arrived; another request moved the session on before it was answered."""
     step = now.step
     if now.overtaker is not None:
@@ -25,7 +25,7 @@ def overtaken(now: Situation) -> Argument | None:
             f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then "
             f"{step.story}"
         )
-        return Argument(text, (*now.known, ahead, step), cause="overtaken")
+        return Argument(text, (*now.epoch_witness, ahead, step), cause="overtaken")
     rival = next((other for other in now.rivals if not now.is_shifted(other)), None)
     if now.met is None or not any(state.due == step.epoch for state in now.met) or rival is None:
         return None
@@ -40,13 +40,13 @@ def overtaken(now: Situation) -> Argument | None:
             f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on "
             f"with {second.here}"
         )
-        return Argument(text, (*now.known, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
+        return Argument(text, (*now.epoch_witness, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
     because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
     needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
-    return Argument(text, (*now.known, rival, step), needs, "concurrent_requests", because=because)
+    return Argument(text, (*now.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
 
 
-def overtaken_and_served(now: Situation) -> Argument | None:
+def overtaken_and_served(now: SessionSituation) -> Argument | None:
     """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later
     epoch only."""
     step, ahead = now.step, now.overtaker
@@ -56,10 +56,10 @@ def overtaken_and_served(now: Situation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
         f"then {step.here} was answered with records all the same ({step.packets})"
     )
-    return Argument(text, (*now.known, ahead, step), because="unanswered" if ahead.answer is None else None)
+    return Argument(text, (*now.epoch_witness, ahead, step), because="unanswered" if ahead.answer is None else None)
 
 
-def two_writers(now: Situation) -> Argument | None:
+def two_writers(now: SessionSituation) -> Argument | None:
     """Another connection used the session since this one did last: two writers with one member id."""
     step, session = now.step, now.session
     last, here = session.last, now.before_here
@@ -75,13 +75,13 @@ def two_writers(now: Situation) -> Argument | None:
     return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
-def _same(one: Step, two: Step) -> str:
+def _same(one: ShareStep, two: ShareStep) -> str:
     """Whether both connections are one client's, as far as they say."""
     same = one.connection.host == two.connection.host and one.client_id == two.client_id
     return ", another connection of that client" if same else ", another client"
 
 
-def crossed(now: Situation) -> Argument | None:
+def crossed(now: SessionSituation) -> Argument | None:
     """The session is used on a connection that did not open it, and ends with the one that did (4.1 and later)."""
     step, opening = now.step, now.session.opening
     if opening is None or opening.connection is step.connection:
@@ -92,7 +92,7 @@ def crossed(now: Situation) -> Argument | None:
     return Argument(text, (opening, step), noted=True)
 
 
-def concurrent(now: Situation) -> Argument | None:
+def concurrent(now: SessionSituation) -> Argument | None:
     """Sent while another request of the session was open on another connection; on one connection they are handled in
     order."""
     step, session = now.step, now.session
@@ -123,7 +123,7 @@ def concurrent(now: Situation) -> Argument | None:
     return None
 
 
-def _may_be_copies(other: Step, step: Step) -> bool:
+def _may_be_copies(other: ShareStep, step: ShareStep) -> bool:
     """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once
     but by the clock of one of its sides."""
     if other.epoch == step.epoch:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, Proof
-from kshark.analysis.facts.calls import Call, Step
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds
+from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
@@ -44,7 +44,7 @@ def held_already(now: Acquiring) -> Argument | None:
 
 def done_with(now: Acquiring) -> Argument | None:
     """Records that were accepted, rejected or passed over, and the acknowledgement was taken."""
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces:
             done = piece.value[0]
             by = done.by
@@ -59,7 +59,7 @@ def done_with(now: Acquiring) -> Argument | None:
 def below_the_start(now: Acquiring) -> Argument | None:
     """Records below the start offset, which the leader itself had stored."""
     start, by = now.share_partition.stored or (0, None)
-    low = next((handed for handed in now.handed if handed.first < start), None)
+    low = next((handed for handed in now.ranges if handed.first < start), None)
     if low is None or by is None or by.call.end >= now.step.packet:
         return None
     call = by.call
@@ -77,12 +77,12 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
     Where compaction has taken records a leader counts their offsets all the same (Kafka: SharePartition.acquire).
     Nothing is said where that is likely: others of the answer are missing, too, it has counted up to what was asked
     for, or did so before, for another delivery."""
-    most, (_, acquired) = now.step.max_records, now.session.handed or (now.step, ())
+    most, (_, acquired) = now.step.max_records, now.session.last_acquisition or (now.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
         return None
-    if any(are_compacted(handed.lacks) for handed in now.handed):
+    if any(are_compacted(handed.lacks) for handed in now.ranges):
         return None
-    for handed in now.handed:
+    for handed in now.ranges:
         for lack in handed.lacks or ():
             if lack.kind == OUTSIDE and handed.number <= 1:
                 text = "none of the batches in the answer holds them"
@@ -92,7 +92,7 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
 
 def had_records_all_the_time(now: Acquiring) -> Argument | None:
     """Offsets whose records come now were handed out before, and no batch of that answer held them."""
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces:
             hold = piece.value[0].hold
             if hold is None or not hold.lacks or handed.lacks is None:
@@ -110,10 +110,10 @@ def had_records_all_the_time(now: Acquiring) -> Argument | None:
 
 def ranges_contradict(now: Acquiring) -> Argument | None:
     """Ranges that end before they begin, overlap, or do not come in the order of their offsets."""
-    for handed in now.handed:
+    for handed in now.ranges:
         if handed.last < handed.first:
             return _malformed(now, handed, f"the range from {handed.first} to {handed.last} ends before it begins")
-    for one, two in pairwise(now.handed):
+    for one, two in pairwise(now.ranges):
         if two.first <= one.last:
             return _malformed(
                 now, two, f"behind {offsets_text(one.first, one.last)} comes {offsets_text(two.first, two.last)}"
@@ -128,10 +128,10 @@ def _malformed(now: Acquiring, handed: AcquiredRange, text: str) -> Argument:
 
 def more_than_asked(now: Acquiring) -> Argument | None:
     """More records of one partition than the whole answer may have where that is a strict limit."""
-    most, count = now.step.most_records, sum(one.last - one.first + 1 for one in now.handed)
+    most, count = now.step.most_records, sum(one.last - one.first + 1 for one in now.ranges)
     if most is None or count <= most:
         return None
-    return say(now, now.handed[0], f"{count} records of the partition, and {most} were asked for at most")
+    return say(now, now.ranges[0], f"{count} records of the partition, and {most} were asked for at most")
 
 
 # -- what is known
@@ -140,7 +140,7 @@ def more_than_asked(now: Acquiring) -> Argument | None:
 def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
     """Records that were acquired, with a lock that surely was not out, and whose release nobody had asked for."""
     lock_ns, asked = now.answer.lock_ns or 0, [*chain(*now.share_partition.open)]
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces:
             hold = piece.value[0].hold
             if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
@@ -153,7 +153,7 @@ def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
 
 def _is_next(now: Acquiring, piece: Piece) -> bool:
     """Whether the delivery is behind all that the records had, as their numbers tell."""
-    number = next(handed.number for handed in now.handed if handed.first <= piece.first <= handed.last)
+    number = next(handed.number for handed in now.ranges if handed.first <= piece.first <= handed.last)
     return all(one.count is not None and one.count < number for one in piece.value)
 
 
@@ -181,7 +181,7 @@ def say(
     text: str,
     before: tuple[Call, ...] = (),
     *,
-    needs: Needs = EXCHANGE,
+    needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:
@@ -198,7 +198,7 @@ def say(
     )
 
 
-def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
+def again(now: Acquiring, piece: Piece, before: ShareStep, text: str) -> Argument | None:
     """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of
     its requests is missing, on whatever connection. Of two that were under way together either may have been first, and
     its session have ended then."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.calls import FAILED_LATER, Step
+from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.rules.deliveries import again, say
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
@@ -60,7 +60,7 @@ def counted_anew(now: Acquiring) -> Argument | None:
     earlier, why = now.share_partition.earlier or (None, "")
     if earlier is None or why not in _STARTED_ANEW:
         return None
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in earlier.over(handed.first, handed.last):
             one = piece.value[0]
             if len(piece.value) == 1 and one.hold is not None and one.count is not None and one.count >= handed.number:
@@ -71,7 +71,7 @@ def counted_anew(now: Acquiring) -> Argument | None:
 
 def counted_none(now: Acquiring) -> Argument | None:
     """A count that no delivery can have."""
-    for handed in now.handed:
+    for handed in now.ranges:
         if handed.number < 1:
             return say(now, handed, _count(handed.number))
     return None
@@ -80,7 +80,7 @@ def counted_none(now: Acquiring) -> Argument | None:
 def counted_too_many(now: Acquiring) -> Argument | None:
     """More deliveries than the highest limit that the broker can have been told."""
     most = max(_HIGHEST_LIMIT[release] for release in now.session.releases)
-    for handed in now.handed:
+    for handed in now.ranges:
         if handed.number > most:
             return say(now, handed, f"{_count(handed.number)}, and no limit is above {most}")
     return None
@@ -88,7 +88,7 @@ def counted_too_many(now: Acquiring) -> Argument | None:
 
 def stranded(now: Acquiring) -> Argument | None:
     """They were acquired before for a fetch that handed out none of them."""
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces or (Piece(handed.first, handed.last, ()),):
             seen = _seen(now, handed, piece)
             lost = None if seen is None or handed.number <= seen + 1 else _lost(now, piece)
@@ -106,7 +106,7 @@ def _counted(now: Acquiring) -> Iterator[tuple[AcquiredRange, Piece, list[int]]]
     have stored this very delivery, and that it is over, while the answer was under way."""
     _, by = now.share_partition.stored or (0, None)
     was_stored = by is not None and by.call.end > now.step.packet
-    for handed in now.handed:
+    for handed in now.ranges:
         for piece in handed.pieces:
             if AVAILABLE not in [one.stage for one in piece.value] or (
                 was_stored and any(one.by is None for one in piece.value)
@@ -129,14 +129,14 @@ def _seen(now: Acquiring, handed: AcquiredRange, piece: Piece) -> int | None:
     )  # stored, and handed out by no answer
 
 
-def _lost(now: Acquiring, piece: Piece) -> Step | None:
+def _lost(now: Acquiring, piece: Piece) -> ShareStep | None:
     """A fetch since the last delivery that may have acquired the records and handed out none; rather one whose answer
     shows that."""
     holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
     since = max(holds, default=(now.share_partition.doubt[0], 0))
     others = (
         one
-        for one in now.stranded
+        for one in now.lost_fetches
         if one.packet < now.answer.packet and one is not now.step and may_have_acquired(one, *since)
     )
     return min(others, key=lambda one: (one.answer is None, one.packet), default=None)
@@ -151,7 +151,7 @@ def _count(count: int, before: int | None = None) -> str:
     return f"their delivery is number {count}{after}"
 
 
-def _why_lost(lost: Step) -> str:
+def _why_lost(lost: ShareStep) -> str:
     answer = lost.answer
     if answer is None or answer.throttled:
         return "was not answered" if answer is None else "was throttled"

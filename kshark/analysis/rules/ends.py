@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Needs, Place, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, ProofNeeds, StillOpen
 from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
@@ -15,13 +15,13 @@ from kshark.analysis.facts.calls import (
     SESSION_NOT_FOUND,
     SUBSEQUENT,
     Call,
-    Step,
+    ShareStep,
 )
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
-from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, Situation
+from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, SessionSituation
 from kshark.analysis.states.session.state import EndCause
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
@@ -34,43 +34,43 @@ _BROKERS: Final = 256
 _UNSEEN: Final = "; an opening that the capture does not hold would explain it as well"
 
 
-def _ended_by(now: Situation, *causes: str) -> EndCause | None:
+def _ended_by(now: SessionSituation, *causes: str) -> EndCause | None:
     """What ended the session that the broker did not find, when it is one of these."""
     found = now.end_cause
     return found if found is not None and found.cause in causes else None
 
 
 def _argument(
-    now: Situation, ended: EndCause, needs: Needs = STATE, *, noted: bool = False, more: str = ""
+    now: SessionSituation, ended: EndCause, needs: ProofNeeds = STATE, *, noted: bool = False, more: str = ""
 ) -> Argument:
     alive = now.session.alive
     witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]
     before = "" if ended.step is not None or alive is None else f"{alive.story}; "
-    text = f"{before}{ended.told}; {now.step.story}{more}"
+    text = f"{before}{ended.description}; {now.step.story}{more}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (*witness, now.step), needs, ended.cause, noted=noted, because=ended.because, ends=ends)
 
 
-def used_after_final(now: Situation) -> Argument | None:
+def used_after_final(now: SessionSituation) -> Argument | None:
     """Epoch -1 was accepted, and the session is used again."""
     return _used_on(now, "final_epoch")
 
 
-def lost_in_a_failed_reopen(now: Situation) -> Argument | None:
+def lost_in_a_failed_reopen(now: SessionSituation) -> Argument | None:
     """An epoch 0 that listed a partition twice took the old session away and opened no new one."""
     return _used_on(now, "failed_reopen")
 
 
-def _used_on(now: Situation, cause: str) -> Argument | None:
+def _used_on(now: SessionSituation, cause: str) -> Argument | None:
     ended = _ended_by(now, cause)
     if ended is None:
         return None
     if ended.step is not None and now.step.packet < ended.step.packet:
         return _argument(now, ended, noted=True, more=", but had been sent before that")
-    return _argument(now, ended, noted=not now.goes_on, more="" if now.goes_on else _UNSEEN)
+    return _argument(now, ended, noted=not now.continues, more="" if now.continues else _UNSEEN)
 
 
-def killed_by_an_old_connection(now: Situation) -> Argument | None:
+def killed_by_an_old_connection(now: SessionSituation) -> Argument | None:
     """Reopened on another connection, the session died when an older one closed (4.1), though its own was open and its
     epoch was due."""
     ended = _ended_by(now, "old_connection_closed")
@@ -81,18 +81,18 @@ def killed_by_an_old_connection(now: Situation) -> Argument | None:
     if opening is None or opening.connection.ended_between(opening.packet, now.step.end) is not None:
         return _argument(now, ended, noted=True)
     needs = STATE.and_proof(StillOpen(opening.connection, now.step.end))
-    text = f"{opening.story} on {opening.connection.client}; {ended.told}; {now.step.story}"
+    text = f"{opening.story} on {opening.connection.client}; {ended.description}; {now.step.story}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (opening, now.step), needs, ended.cause, because=ended.because, ends=ends)
 
 
-def ended_unasked(now: Situation) -> Argument | None:
+def ended_unasked(now: SessionSituation) -> Argument | None:
     """The connection closed, the broker restarted, the session gave way or found no room: nobody broke a rule."""
     ended = _ended_by(now, *ORDINARY)
     return _argument(now, ended, noted=True) if ended else None
 
 
-def found_no_room(now: Situation) -> Argument | None:
+def found_no_room(now: SessionSituation) -> Argument | None:
     """Until 4.0 a full cache refuses epoch 0 with this error; later releases never do."""
     step = now.step
     if not step.is_fetch:
@@ -105,7 +105,7 @@ def found_no_room(now: Situation) -> Argument | None:
     return Argument(text, (step,), EXCHANGE, "session_limit", noted=True, because=None if full else "release_unknown")
 
 
-def looked_for_none(now: Situation) -> Argument | None:
+def looked_for_none(now: SessionSituation) -> Argument | None:
     """A ShareAcknowledge with epoch 0 is refused before any session is looked for, with another error."""
     step = now.step
     if step.is_fetch:
@@ -115,7 +115,7 @@ def looked_for_none(now: Situation) -> Argument | None:
     )
 
 
-def never_opened(now: Situation) -> Argument | None:
+def never_opened(now: SessionSituation) -> Argument | None:
     """The member joined in sight of the capture and was not seen to ask this broker for a session.
 
     Only a connection that was there when it joined shows that much: one opened later may have had another before it.
@@ -134,7 +134,7 @@ def never_opened(now: Situation) -> Argument | None:
     return Argument(f"{joined}{step.story}{_UNSEEN}", witness, EXCHANGE, "never_opened", noted=True, because=because)
 
 
-def _why_not_never(now: Situation) -> str | None:
+def _why_not_never(now: SessionSituation) -> str | None:
     """Why an opening may have gone unseen."""
     step, session, join = now.step, now.session, now.session.member.join
     first = step if now.here is None else now.here.first
@@ -149,7 +149,7 @@ def _why_not_never(now: Situation) -> str | None:
     return session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
 
 
-def limited(now: Situation) -> Argument | None:
+def limited(now: SessionSituation) -> Argument | None:
     """The broker holds as many sessions as it may."""
     return Argument(now.step.story, (now.step,), EXCHANGE, noted=True)
 
@@ -171,12 +171,12 @@ def left_open(now: SessionEnd) -> Argument | None:
             f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session by "
             f"epoch -1"
         )
-        return Argument(text, (last,), EXCHANGE, place=Place(connection, end.packet, end.time_ns), ends=(end,))
+        return Argument(text, (last,), EXCHANGE, position=Position(connection, end.packet, end.time_ns), ends=(end,))
     text = f"{last.story}; the member left the group ({leave.packets}) and never closed the session by epoch -1"
-    return Argument(text, (last, leave), EXCHANGE, place=Place(leave.connection, leave.packet, leave.time_ns))
+    return Argument(text, (last, leave), EXCHANGE, position=Position(leave.connection, leave.packet, leave.time_ns))
 
 
-def listed_twice(now: Situation) -> Argument | None:
+def listed_twice(now: SessionSituation) -> Argument | None:
     """At epoch 0 the session is lost; of two acknowledgements the first one is."""
     step = now.step
     again = step.duplicates
@@ -213,7 +213,7 @@ SESSION_UNKNOWN: Final = Rule(
 )
 
 
-def forgotten(step: Step) -> Argument:
+def forgotten(step: ShareStep) -> Argument:
     """Said once: from here on sessions are missing."""
     text = (
         f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused "

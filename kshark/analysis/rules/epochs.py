@@ -29,13 +29,13 @@ from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API, UNTOLD
 from kshark.analysis.states.member.state import REQUEST_TIMEOUT_NS
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
 
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def _due(now: Situation) -> str:
+def _due(now: SessionSituation) -> str:
     """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due`."""
     known = now.session.anchor
     return (
@@ -45,12 +45,12 @@ def _due(now: Situation) -> str:
     )
 
 
-def negative(now: Situation) -> Argument | None:
+def negative(now: SessionSituation) -> Argument | None:
     """Below -1 there is no epoch, whatever the state."""
     return Argument(f"{now.step.story}; no epoch is below -1", (now.step,), EXCHANGE, "negative")
 
 
-def acknowledged_at_zero(now: Situation) -> Argument | None:
+def acknowledged_at_zero(now: SessionSituation) -> Argument | None:
     """Only a ShareFetch opens a session."""
     step = now.step
     if step.is_fetch:
@@ -58,7 +58,7 @@ def acknowledged_at_zero(now: Situation) -> Argument | None:
     return Argument(f"{step.story}; a ShareAcknowledge cannot open a session", (step,), EXCHANGE, "ack_epoch_zero")
 
 
-def counted_an_error(now: Situation) -> Argument | None:
+def counted_an_error(now: SessionSituation) -> Argument | None:
     """The request before was refused without advancing the session, and was counted all the same."""
     step, before = now.step, now.before_here
     if before is None or before.kind is not SUBSEQUENT:
@@ -69,10 +69,10 @@ def counted_an_error(now: Situation) -> Argument | None:
         return None
     error = before.answer.error if before.answer is not None else None
     text = f"{before.story} (error {error}), so the session still expected {before.epoch}; {step.story}"
-    return Argument(text, (*now.known, before, step), cause="skip_after_error")
+    return Argument(text, (*now.epoch_witness, before, step), cause="skip_after_error")
 
 
-def counted_apart(now: Situation) -> Argument | None:
+def counted_apart(now: SessionSituation) -> Argument | None:
     """Fetches and acknowledgements each go on from their own last epoch."""
     step, last, own = now.step, now.session.last, now.session.last_of(now.step.api_key)
     if last is None or own is None or last.api_key == step.api_key:
@@ -91,7 +91,7 @@ def counted_apart(now: Situation) -> Argument | None:
     return Argument(text, (own, last, step), cause="two_counters")
 
 
-def wrapped(now: Situation) -> Argument | None:
+def wrapped(now: SessionSituation) -> Argument | None:
     """After the highest epoch comes 1."""
     step, last = now.step, now.session.last
     if last is None or last.epoch != LAST_EPOCH or now.all_agree("replay"):
@@ -99,7 +99,7 @@ def wrapped(now: Situation) -> Argument | None:
     return Argument(f"{last.story}; the epoch after it is 1; {step.story}", (last, step), cause="wrap")
 
 
-def replayed(now: Situation) -> Argument | None:
+def replayed(now: SessionSituation) -> Argument | None:
     """The epoch that was just used, again.
 
     An answer was lost on the way where its connection ended without it, and the client soon asked again on one that is
@@ -112,18 +112,18 @@ def replayed(now: Situation) -> Argument | None:
         end = lost.connection.ended_between(lost.packet, step.packet)
         broke = end is not None and now.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
         text = f"{lost.story}{lost.on(step)}, and was taken all the same: {step.story}"
-        return Argument(text, (*now.known, lost, step), cause="replay", blame="network" if broke else None)
-    return Argument(_due(now), (*now.known, step), cause="replay")
+        return Argument(text, (*now.epoch_witness, lost, step), cause="replay", blame="network" if broke else None)
+    return Argument(_due(now), (*now.epoch_witness, step), cause="replay")
 
 
-def went_back(now: Situation) -> Argument | None:
+def went_back(now: SessionSituation) -> Argument | None:
     """An epoch from before the one that was just used."""
     if not now.all_agree("stale"):
         return None
-    return Argument(_due(now), (*now.known, now.step), cause="stale")
+    return Argument(_due(now), (*now.epoch_witness, now.step), cause="stale")
 
 
-def skipped_ahead(now: Situation) -> Argument | None:
+def skipped_ahead(now: SessionSituation) -> Argument | None:
     """The client counted a request that the broker never accepted."""
     step = now.step
     if not now.all_agree("ahead"):
@@ -134,11 +134,11 @@ def skipped_ahead(now: Situation) -> Argument | None:
             f"{_due(now)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}) and was counted all "
             f"the same"
         )
-        return Argument(text, (*now.known, lost, step), cause="skip_after_timeout")
-    return Argument(_due(now), (*now.known, step), cause="skip_ahead")
+        return Argument(text, (*now.epoch_witness, lost, step), cause="skip_after_timeout")
+    return Argument(_due(now), (*now.epoch_witness, step), cause="skip_ahead")
 
 
-def rejected_what_is_never_compared(now: Situation) -> Argument | None:
+def rejected_what_is_never_compared(now: SessionSituation) -> Argument | None:
     """An opening or closing epoch has nothing to be compared with: no state of the session makes it wrong."""
     step = now.step
     if step.kind is INITIAL and not step.is_fetch:
@@ -146,7 +146,7 @@ def rejected_what_is_never_compared(now: Situation) -> Argument | None:
     return Argument(f"{step.story}; that epoch fits every state of a session", (step,), EXCHANGE, "broker_anomaly")
 
 
-def accepted_what_was_not_due(now: Situation) -> Argument | None:
+def accepted_what_was_not_due(now: SessionSituation) -> Argument | None:
     """No broker accepts an epoch below -1, nor a ShareAcknowledge with epoch 0.
 
     One that was not due, on the other hand, may have been: something unseen explains it better than the broker's fault.

@@ -46,7 +46,7 @@ def left_aside(now: MemberSituation) -> Argument | None:
     member, step, given = now.member, now.step, now.member.assigned_by
     if given is None or given.assigned is None or not member.settles(step):
         return None
-    told = member.told(step.packet)
+    told = member.assignment_at(step.packet)
     if (
         member.join is None
         or member.listed is None
@@ -76,7 +76,7 @@ def left_aside(now: MemberSituation) -> Argument | None:
 
 def uninitialized(now: Unserved) -> Argument | None:
     """A partition without a state: its group never subscribed to the topic, or is none; or it is about to get one."""
-    if now.error != _UNKNOWN_SERVER_ERROR or now.known:
+    if now.error != _UNKNOWN_SERVER_ERROR or now.was_served:
         return None
     text = (
         f"{now.step.here} was answered UNKNOWN_SERVER_ERROR for partition {now.partition[1]} ({now.step.packets}), of "

@@ -10,7 +10,7 @@ from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import LACKING, PASSES_OVER
 from kshark.analysis.states.partition.missing_offsets import MISSING, between, recorded
-from kshark.analysis.states.partition.records_in_flight import Hold, Run, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, runs_of
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.state import Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -31,7 +31,9 @@ def passed_over(now: Acknowledging) -> Argument | None:
     for run, hold in _held(now, [run for run in now.runs if run.type == GAP]) if now.error == 0 else ():
         found = None if hold.lacks is None else recorded(hold.lacks, run.first, run.last)
         if found is not None:
-            return _argument(now, hold, Run(*found, GAP), "a record there" if found[0] == found[1] else "records there")
+            return _argument(
+                now, hold, AcknowledgedRange(*found, GAP), "a record there" if found[0] == found[1] else "records there"
+            )
     return None
 
 
@@ -47,17 +49,17 @@ def not_passed_over(now: Acknowledging) -> Argument | None:
     for run, hold in _held(now, _one_by_one(now)) if now.error == 0 else ():
         for lack in between(hold.lacks or (), run.first, run.last):
             if lack.kind in _THERE:
-                return _argument(now, hold, Run(lack.first, lack.last, run.type), _THERE[lack.kind])
+                return _argument(now, hold, AcknowledgedRange(lack.first, lack.last, run.type), _THERE[lack.kind])
     return None
 
 
-def _one_by_one(now: Acknowledging) -> list[Run]:
+def _one_by_one(now: Acknowledging) -> list[AcknowledgedRange]:
     """What is acknowledged as if there were a record, each offset with a type of its own."""
     single = [batch for batch in now.batches if len(batch.types) == batch.last - batch.first + 1]
     return [run for run in runs_of(single) if run.type in _DOES and run.type != GAP]
 
 
-def _held(now: Acknowledging, runs: Iterable[Run]) -> Iterator[tuple[Run, Hold]]:
+def _held(now: Acknowledging, runs: Iterable[AcknowledgedRange]) -> Iterator[tuple[AcknowledgedRange, Hold]]:
     """The parts of these runs that the member had when it sent the request, each with the answer that it has them
     from."""
     for run in runs:
@@ -70,10 +72,10 @@ def _held(now: Acknowledging, runs: Iterable[Run]) -> Iterator[tuple[Run, Hold]]
             ):
                 continue
             if hold.step.end < now.step.packet:
-                yield Run(first, last, run.type), hold
+                yield AcknowledgedRange(first, last, run.type), hold
 
 
-def _argument(now: Acknowledging, hold: Hold, run: Run, there: str) -> Argument | None:
+def _argument(now: Acknowledging, hold: Hold, run: AcknowledgedRange, there: str) -> Argument | None:
     """What holds as long as the session is known to have gone on: then no later answer has handed the same offsets
     out."""
     step, by, (first, last, kind) = now.step, hold.step, run

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import named_ranges, offsets_text
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -41,7 +41,7 @@ def delivered_in_vain(now: Acquiring) -> Argument | None:
             f"last "
             f"delivery, number "
             f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
-            f"{now.step.here} is handed {offsets_text(*now.handed[0][:2])} instead ({now.step.packets}){others}"
+            f"{now.step.here} is handed {offsets_text(*now.ranges[0][:2])} instead ({now.step.packets}){others}"
         )
 
     return _argument(now, now.given_up, text, *([record.by] if record.by else []))
@@ -65,13 +65,13 @@ def delivered_together(now: Acquiring) -> Argument | None:
     return None
 
 
-def _last_delivery(piece: Piece) -> Step:
+def _last_delivery(piece: Piece) -> ShareStep:
     hold = piece.value[0].hold
     assert hold is not None
     return hold.step
 
 
-def _argument(now: Acquiring, pieces: Sequence[Piece], text: str | Callable[[], str], *between: Step) -> Argument:
+def _argument(now: Acquiring, pieces: Sequence[Piece], text: str | Callable[[], str], *between: ShareStep) -> Argument:
     offsets = pieces[0].first, pieces[-1].last
     witness = (_last_delivery(pieces[0]), *between, now.step)
     return Argument(text, witness, EXCHANGE, partition=now.share_partition.partition, offsets=offsets)

@@ -12,7 +12,7 @@ from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN, NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation
 from kshark.analysis.states.tables import MEMBER
-from kshark.analysis.states.tables.member import AHEAD, BEHIND
+from kshark.analysis.states.tables.member import GREATER, SMALLER
 
 
 def _after_last(now: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:
@@ -35,7 +35,7 @@ def rejoined_in_vain(now: MemberSituation) -> Argument | None:
 
 def ahead(now: MemberSituation) -> Argument | None:
     """An epoch that the coordinator never gave."""
-    if now.met is not None and now.relations != {AHEAD}:
+    if now.met is not None and now.relations != {GREATER}:
         return None
     text, witness = _after_last(now)
     return Argument(text, witness, STATE, "ahead")
@@ -44,7 +44,7 @@ def ahead(now: MemberSituation) -> Argument | None:
 def kept(now: MemberSituation) -> Argument | None:
     """The same epoch again, behind an answer that gave a newer one."""
     step, last = now.step, now.member.last
-    if now.relations != {BEHIND} or last is None or last is not now.before_here or not _keeps(step, last):
+    if now.relations != {SMALLER} or last is None or last is not now.before_here or not _keeps(step, last):
         return None
     text, witness = _after_last(now)
     return Argument(text, witness, STATE, "not_adopted")
@@ -57,7 +57,7 @@ def _keeps(step: Beat, last: Beat) -> bool:
 def behind(now: MemberSituation) -> Argument | None:
     """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in
     it."""
-    if now.relations != {BEHIND}:
+    if now.relations != {SMALLER}:
         return None
     text, witness = _after_last(now)
     lost, last = now.member.unanswered, now.member.last

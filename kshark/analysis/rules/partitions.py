@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Place
-from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, Step, next_epoch
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position
+from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
 
 
-def phantom(now: Situation) -> Argument | None:
+def phantom(now: SessionSituation) -> Argument | None:
     """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out. Said once."""
     step, acknowledged_only = now.step, now.session.in_flight.acknowledged_only
     if not step.is_fetch or not acknowledged_only or step.answer is None:
@@ -39,12 +39,12 @@ def phantom(now: Situation) -> Argument | None:
         )
         needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
         because = "assignment_unknown" if assigned is None else None
-        place = Place(brought.connection, brought.packet, brought.time_ns)
-        return Argument(text, (brought, step), needs, because=because, partition=partition, place=place)
+        place = Position(brought.connection, brought.packet, brought.time_ns)
+        return Argument(text, (brought, step), needs, because=because, partition=partition, position=place)
     return None
 
 
-def forgot_what_it_had_not(now: Situation) -> Argument | None:
+def forgot_what_it_had_not(now: SessionSituation) -> Argument | None:
     """A partition that is not in the session is to be forgotten."""
     step, partitions = now.step, now.session.in_flight.partitions
     if not step.forgotten or partitions is None or now.session.anchor is None:
@@ -57,7 +57,7 @@ def forgot_what_it_had_not(now: Situation) -> Argument | None:
     return Argument(text, (step,), partition=strange[0])
 
 
-def forgot_what_it_holds(now: Situation) -> Argument | None:
+def forgot_what_it_holds(now: SessionSituation) -> Argument | None:
     """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
     lock runs out."""
     step = now.step
@@ -72,13 +72,13 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
     return None
 
 
-def asked_for_anothers(now: Situation) -> Argument | None:
+def asked_for_anothers(now: SessionSituation) -> Argument | None:
     """A partition enters a session that is open, and the member's assignment has it not.
 
     What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
     assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet."""
     step, session, member = now.step, now.session, now.session.member
-    held, told = session.in_flight.partitions, member.told(step.packet)
+    held, told = session.in_flight.partitions, member.assignment_at(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
     settled = (
@@ -94,7 +94,7 @@ def asked_for_anothers(now: Situation) -> Argument | None:
     return None
 
 
-def kept_anothers(now: Situation) -> Argument | None:
+def kept_anothers(now: SessionSituation) -> Argument | None:
     """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
 
     Java clients open a session with all that they had before, to forget what is not theirs any more with the next
@@ -107,7 +107,7 @@ def kept_anothers(now: Situation) -> Argument | None:
         or step.epoch != next_epoch(opening.epoch)
     ):
         return None
-    told, held = member.told(opening.packet), sorted(now.session.in_flight.partitions or ())
+    told, held = member.assignment_at(opening.packet), sorted(now.session.in_flight.partitions or ())
     if told is None or not told.partitions:
         return None
     for partition in held:
@@ -121,7 +121,7 @@ def kept_anothers(now: Situation) -> Argument | None:
 
 
 def _anothers(
-    now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
+    now: SessionSituation, asking: ShareStep, told: Assignment, partition: Partition, kept: ShareStep | None = None
 ) -> Argument:
     """`kept`: the request behind that which does not forget the partition."""
     asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -129,13 +129,13 @@ def _anothers(
     place = None
     if kept is not None:
         text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
-        place = Place(asking.connection, asking.packet, asking.time_ns)
+        place = Position(asking.connection, asking.packet, asking.time_ns)
     member, witness = now.session.member, (asking,) if kept is None else (asking, kept)
     needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
-    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, place=place)
+    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=place)
 
 
-def went_on_without_its_group(now: Situation) -> Argument | None:
+def went_on_without_its_group(now: SessionSituation) -> Argument | None:
     """The member left its group, or was told that it is out, and goes on in its session.
 
     Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.
@@ -151,7 +151,7 @@ def went_on_without_its_group(now: Situation) -> Argument | None:
     return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
 
 
-def _unordered(member: Member, step: Step) -> str | None:
+def _unordered(member: Member, step: ShareStep) -> str | None:
     """Whether the member may have had its assignment only when it had asked."""
     by = member.assigned_by
     if by is None or by.connection is step.connection or step.connection.clock.is_before(by.end_ns, step.time_ns):

@@ -19,7 +19,7 @@ from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
 from kshark.analysis.states.partition.persisting import HALF, SLOW_NS, STORED_AS, Persisting, concern
-from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece
 from kshark.analysis.states.partition.situations import Persisted
 from kshark.analysis.states.session.state import SessionState, Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -29,7 +29,7 @@ _INVALID_RECORD_STATE: Final = 121
 _WORDS: Final[dict[int, str]] = {GAP: "as a gap", ACCEPT: "as accepted", RELEASE: "as released", REJECT: "as rejected"}
 
 
-_Range = TypeVar("_Range", Piece, Run)
+_Range = TypeVar("_Range", Piece, AcknowledgedRange)
 
 
 class NotStored(NamedTuple):

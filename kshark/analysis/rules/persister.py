@@ -11,7 +11,7 @@ from typing import Final
 
 from dissectors.enums import CoordinatorType, ErrorCode
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
-from kshark.analysis.facts.state_steps import ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, StateStep
+from kshark.analysis.facts.state_steps import ACCEPTED, ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, StateStep
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
 from kshark.analysis.states.stored.state import StoredSituation
@@ -90,7 +90,7 @@ def fenced_by_some_leader(now: StoredSituation) -> Argument | None:
 def state_epoch_went_back(now: StoredSituation) -> Argument | None:
     """A sender stores with a lower state epoch than before, and the coordinator takes it."""
     step, before = now.step, now.own_before
-    if step.reply is not TAKEN or before is None or not _is_above(before.state_epoch, step.state_epoch):
+    if step.reply is not ACCEPTED or before is None or not _is_above(before.state_epoch, step.state_epoch):
         return None
     return Argument(step.story_after(before), (before.call, step.call), EXCHANGE)
 
@@ -98,7 +98,7 @@ def state_epoch_went_back(now: StoredSituation) -> Argument | None:
 def state_epoch_is_lower(now: StoredSituation) -> Argument | None:
     """A state epoch is taken, or told, that is below the stored one: only after a deletion could it be."""
     step, by = now.step, now.stored.state_epoch_by
-    if step.reply is not TAKEN or by is None or by.call.end >= step.packet:
+    if step.reply is not ACCEPTED or by is None or by.call.end >= step.packet:
         return None
     told = step.given is not None and now.stored.exists and _is_above(now.stored.state_epoch, step.given.state_epoch)
     taken = now.stored.held(step) is NEWER_STATE and reply_due(step.call.api_key, NEWER_STATE) is FENCED_STATE
@@ -123,7 +123,7 @@ def wrote_after_a_refused_read(now: StoredSituation) -> Argument | None:
 def wrote_without_reading(now: StoredSituation) -> Argument | None:
     """The first write of a leader epoch of which no Read was seen."""
     step, stored = now.step, now.stored
-    if not step.taken or not stored.begun or step.leader_epoch is None or step.leader_epoch <= stored.read_epoch:
+    if not step.accepted or not stored.begun or step.leader_epoch is None or step.leader_epoch <= stored.read_epoch:
         return None
     before = stored.sender(step).write
     if before is not None and before.is_same_leader(step):  # not its first

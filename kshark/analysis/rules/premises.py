@@ -16,7 +16,7 @@ from kshark.analysis.facts.calls import (
     REJECTED_EARLY,
     SUBSEQUENT,
     UNCLEAR,
-    Step,
+    ShareStep,
 )
 from kshark.analysis.facts.heartbeats import OUT
 from kshark.analysis.states.tables.in_flight import RENEW
@@ -24,7 +24,7 @@ from kshark.analysis.states.tables.in_flight import RENEW
 # -- sessions
 
 
-def _before_here(now: Any) -> Step | None:
+def _before_here(now: Any) -> ShareStep | None:
     """The request before this one on the same connection."""
     trace = now.session.here.get(now.step.connection.flow.id)
     return None if trace is None else trace.last

@@ -13,11 +13,11 @@ from kshark.analysis.facts.calls import (
     NEED_A_NEW_SESSION,
     REFUSALS,
     SUBSEQUENT,
-    Kind,
+    EpochKind,
 )
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_REFUSAL, NOT_PLAIN, TROUBLES
-from kshark.analysis.states.session.situation import Situation, continues_from
+from kshark.analysis.states.session.situation import SessionSituation, continues_from
 from kshark.analysis.states.session.state import FLAPPING, LOOP
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
@@ -26,7 +26,7 @@ from kshark.analysis.states.tables.session import ABSENT
 _BACKOFF_NS: Final = 100_000_000
 
 
-def reopened(now: Situation) -> Argument | None:
+def reopened(now: SessionSituation) -> Argument | None:
     """The old session is replaced; what the member had acquired in it stays locked."""
     step, anchor = now.step, now.session.anchor
     if not step.opens or anchor is None or not now.met or any(state.due == ABSENT for state in now.met):
@@ -34,7 +34,7 @@ def reopened(now: Situation) -> Argument | None:
     return Argument(f"{anchor.story}; {step.story}{step.on(anchor)} while that session was open", (anchor, step))
 
 
-def flapping(now: Situation) -> Argument | None:
+def flapping(now: SessionSituation) -> Argument | None:
     """Opened or refused again and again."""
     step, session = now.step, now.session
     if not step.is_trouble or step.time_ns < session.quiet_until or session.recent_troubles(step) < FLAPPING:
@@ -43,7 +43,7 @@ def flapping(now: Situation) -> Argument | None:
     return Argument(text, (step,), EXCHANGE)
 
 
-def went_on(now: Situation) -> Argument | None:
+def went_on(now: SessionSituation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
 
     At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited
@@ -64,7 +64,7 @@ def went_on(now: Situation) -> Argument | None:
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
-def looped(now: Situation) -> Argument | None:
+def looped(now: SessionSituation) -> Argument | None:
     """Opened again right behind the request before, several times. A broker without room delays its answer: that is a
     pause too."""
     step = now.step
@@ -111,7 +111,7 @@ ROWS: Final = (
         machine=SESSION,
         checks=(
             Check(flapping, (INITIAL,), trigger=TROUBLES),
-            Check(flapping, tuple(kind for kind in Kind if kind is not INITIAL), tuple(REFUSALS), TROUBLES),
+            Check(flapping, tuple(kind for kind in EpochKind if kind is not INITIAL), tuple(REFUSALS), TROUBLES),
         ),
     ),
     Rule(

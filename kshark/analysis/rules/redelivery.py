@@ -8,13 +8,13 @@ from functools import partial
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record, Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, RecordState
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
 from kshark.analysis.states.session.state import Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -30,7 +30,7 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
     """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts
     for this one."""
     step, partition, session = now.step, now.share_partition, now.session
-    if now.error != 0 or partition.handed < step.packet or session is None:
+    if now.error != 0 or partition.last_delivery_packet < step.packet or session is None:
         return None
     for run in now.runs:
         for piece in partition.records.over(run.first, run.last):
@@ -85,7 +85,7 @@ def refused_and_half_taken(now: Acknowledging) -> Argument | None:
     return None
 
 
-def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: Step) -> Argument | None:
+def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: ShareStep) -> Argument | None:
     step, partition = now.step, now.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
     overlapping = any(
@@ -116,7 +116,7 @@ def lost(now: Acquiring) -> Argument | None:
     return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
 
 
-def _is_lost(record: Record, step: Step) -> bool:
+def _is_lost(record: RecordState, step: ShareStep) -> bool:
     by = record.by
     return (
         record.stage in TERMINAL
@@ -145,13 +145,13 @@ def too_slow(now: Acquiring) -> Argument | None:
     return None
 
 
-def _had(by: Step, and_then: str) -> str:
+def _had(by: ShareStep, and_then: str) -> str:
     return (
         f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
     )
 
 
-def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
+def _timed_out(now: Acquiring) -> Iterator[tuple[ShareStep, list[Piece], ShareStep | None]]:
     """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work
     on it; of each acquisition when the first of its records comes again."""
     found = [
@@ -185,7 +185,7 @@ def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
     )
 
 
-def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
+def _work(now: Acquiring, piece: Piece, hold: Hold) -> ShareStep | None:
     """The request that renewed the lock, or acknowledged the record before these, which was acquired together with
     them."""
     if hold.renewal is not None:
@@ -198,10 +198,10 @@ def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
 
 
 def _pieces(now: Acquiring) -> Iterator[Piece]:
-    return (piece for handed in now.handed for piece in handed.pieces)
+    return (piece for handed in now.ranges for piece in handed.pieces)
 
 
-def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:
+def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: ShareStep) -> Argument:
     """What is said of records that are handed out again; `before`: exchanges by which one knows."""
     step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
 
@@ -247,11 +247,11 @@ def processed_before(now: Acknowledging) -> Argument | None:
     return None
 
 
-def _accepts(runs: Sequence[Run], piece: Piece) -> bool:
+def _accepts(runs: Sequence[AcknowledgedRange], piece: Piece) -> bool:
     return any(run.type == ACCEPT and run.first <= piece.last and run.last >= piece.first for run in runs)
 
 
-def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
+def _twice(now: Acknowledging, piece: Piece, first: ShareStep, other: ShareStep) -> Argument:
     step, offsets = now.step, offsets_text(piece.first, piece.last)
     text = (
         f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of "

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Needs, refused_with
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, refused_with
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 
 #: Ranges that a sentence names one by one.
 _NAMED: Final = 8
@@ -20,9 +20,9 @@ def refusal(
     text: str,
     cause: str,
     offsets: tuple[int, int],
-    before: tuple[Step, ...] = (),
+    before: tuple[ShareStep, ...] = (),
     *,
-    needs: Needs = EXCHANGE,
+    needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:
@@ -36,10 +36,10 @@ def refusal(
     )
 
 
-def not_explained(now: Situation) -> Argument:
+def not_explained(now: SessionSituation) -> Argument:
     """A share-session request was refused, and nothing explains it."""
-    text = "; ".join(step.story for step in (*now.known, now.step))
-    return Argument(text, (*now.known, now.step), EXCHANGE, "unknown", because=now.why_unknown)
+    text = "; ".join(step.story for step in (*now.epoch_witness, now.step))
+    return Argument(text, (*now.epoch_witness, now.step), EXCHANGE, "unknown", because=now.why_unknown)
 
 
 def acknowledged(now: Acknowledging) -> str:

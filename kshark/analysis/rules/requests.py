@@ -19,7 +19,7 @@ from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import MEMBER, SESSION
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
@@ -30,7 +30,7 @@ _RENEWS: Final = any_of("topics.partitions.acknowledgement_batches.acknowledge_t
 _FETCHES_TOO: Final = (F("max_wait_ms") > 0) | (F("min_bytes") > 0) | (F("max_bytes") > 0) | (F("max_records") > 0)
 
 
-def named_badly(now: Situation) -> Argument | None:
+def named_badly(now: SessionSituation) -> Argument | None:
     """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka:
     Uuid.fromString)."""
     step = now.step

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import Struct
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.calls import Kind, Reply
+from kshark.analysis.facts.calls import EpochKind, Reply
 from kshark.analysis.facts.heartbeats import HeartbeatReply
 from kshark.analysis.rules.triggers import ALWAYS, Trigger
 from kshark.analysis.states.tables import Machine
@@ -33,7 +33,7 @@ Read = Literal[
 ]  # fmt: skip
 #: The place of the check that takes every refusal that no explanation before it is proved for.
 CATCH_ALL: Final = 10_000
-KINDS: Final = tuple(Kind)
+KINDS: Final = tuple(EpochKind)
 REPLIES: Final = tuple(Reply)
 #: What a rule that accuses may come to, what one may that also notes, and what one that never accuses comes to.
 ACCUSES: Final[tuple[Verdict, ...]] = ("violation", "unknown")
@@ -58,7 +58,7 @@ class Check(Struct, frozen=True):
     requests to share coordinators those that it is about, where not all."""
 
     look: Callable[[Any], Argument | None]
-    kinds: Collection[Kind] = KINDS
+    kinds: Collection[EpochKind] = KINDS
     replies: Collection[Reply | HeartbeatReply] | None = None
     trigger: Trigger = ALWAYS
     order: int | None = None

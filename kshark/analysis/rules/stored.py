@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, Needs
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, ProofNeeds
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
@@ -46,7 +46,7 @@ def start_is_below_the_stored_one(now: StoredSituation) -> Argument | None:
     return _lower(step, by, ABSENCE)
 
 
-def _lower(step: StateStep, before: StateStep, needs: Needs) -> Argument:
+def _lower(step: StateStep, before: StateStep, needs: ProofNeeds) -> Argument:
     """Where a coordinator keeps the higher start offset nothing comes of it."""
     text, calls = step.story_after(before), (before.call, step.call)
     keeps = step.coordinator_behaviour("keeps_highest_start")
@@ -57,7 +57,7 @@ def _lower(step: StateStep, before: StateStep, needs: Needs) -> Argument:
 
 def _writes_below(step: StateStep, before: StateStep) -> bool:
     """Whether a start offset was taken that is lower than one before; -1 leaves it as it was."""
-    if not step.taken or step.start_offset is None or before.start_offset is None:
+    if not step.accepted or step.start_offset is None or before.start_offset is None:
         return False
     return 0 <= step.start_offset < before.start_offset
 

@@ -10,7 +10,7 @@ from kshark.analysis.rules.refusals import refusal
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.partition.situations import Acknowledging, Unserved
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import IN_FLIGHT, SESSION
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
@@ -29,7 +29,7 @@ def topic_unknown(now: Acknowledging) -> Argument | None:
     return refusal(now, text, "unknown_topic", now.extent, noted=acquired, because=because)
 
 
-def fetched_topic_unknown(now: Situation) -> Argument | None:
+def fetched_topic_unknown(now: SessionSituation) -> Argument | None:
     """Brokers take the ids of a ShareFetch into the session, and up to 4.3 fail at those that they do not know, until
     they are forgotten.
 

@@ -13,7 +13,7 @@ from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation
-from kshark.analysis.states.session.situation import Situation
+from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import MEMBER, SESSION
 from kshark.api_keys import SHARE_GROUP_DESCRIBE
 from kshark.conditions import ALWAYS, F, any_of
@@ -21,7 +21,7 @@ from kshark.conditions import ALWAYS, F, any_of
 _UNSUPPORTED_VERSION: Final = 35
 
 
-def switched_off(now: Situation | MemberSituation) -> Argument | None:
+def switched_off(now: SessionSituation | MemberSituation) -> Argument | None:
     """Brokers say so of versions that they have, where the cluster has not switched share groups on."""
     step = now.step
     if step.answer is None or step.answer.error != _UNSUPPORTED_VERSION:

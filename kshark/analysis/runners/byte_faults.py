@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Call, Sighting
-from kshark.analysis.facts.connections import Clock, Connection
+from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
@@ -35,14 +35,14 @@ _WHY: Final = {
 class ByteFaultRunner:
     """Looks at what carries one of `codes`. What only the end of a connection tells waits for that."""
 
-    def __init__(self, book: RuleBook, clock: Clock) -> None:
+    def __init__(self, book: RuleBook, clock: PacketOrder) -> None:
         self._book, self._clock = book, clock
         self.codes: Final = book.weirds.keys()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._book, self._clock)
 
-    def exchange(self, exchange: Exchange, connection: Connection | None) -> Sequence[Verdict]:
+    def exchange(self, exchange: Exchange, connection: ConnectionFacts | None) -> Sequence[Verdict]:
         """An exchange one of whose messages has codes."""
         if connection is None:
             return ()
@@ -59,13 +59,13 @@ class ByteFaultRunner:
         """Whether a rule is about one of its codes."""
         return message.weird is not UNSET and not self.codes.isdisjoint(message.weird)
 
-    def frame(self, message: Message, connection: Connection | None) -> Sequence[Verdict]:
+    def frame(self, message: Message, connection: ConnectionFacts | None) -> Sequence[Verdict]:
         """A message of which nothing is known but its place and size."""
         if connection is None or message.weird is UNSET:
             return ()
         return [*self._message(message, _alone(message, connection), connection)]
 
-    def event(self, weird: Weird, connection: Connection | None) -> Sequence[Verdict]:
+    def event(self, weird: Weird, connection: ConnectionFacts | None) -> Sequence[Verdict]:
         """Something odd that is no message's."""
         if connection is None:
             return ()
@@ -79,7 +79,7 @@ class ByteFaultRunner:
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
         return _said(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
 
-    def ended(self, connection: Connection, closed: Closed) -> Sequence[Verdict]:
+    def ended(self, connection: ConnectionFacts, closed: Closed) -> Sequence[Verdict]:
         """What waited for the end of a connection."""
         waiting, connection.odd = connection.odd, ()
         said: list[Verdict] = []
@@ -91,7 +91,7 @@ class ByteFaultRunner:
             said.append(_incomplete(rule, connection, gap))
         return said
 
-    def _message(self, message: Message, call: Call, connection: Connection) -> Iterator[Verdict]:
+    def _message(self, message: Message, call: Call, connection: ConnectionFacts) -> Iterator[Verdict]:
         codes = [] if message.weird is UNSET else message.weird
         call.any_doubt = None  # what is odd is no doubt about itself
         for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
@@ -105,7 +105,7 @@ class ByteFaultRunner:
                 ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
             )
 
-    def _may_be_anothers(self, codes: Sequence[str], connection: Connection) -> bool:
+    def _may_be_anothers(self, codes: Sequence[str], connection: ConnectionFacts) -> bool:
         """Whether an answer that does not fit may be that to another request with its correlation id."""
         return "RESPONSE_OUT_OF_ORDER" in codes or (self._clock.disorder_ns > 0 and connection.orphans > 0)
 
@@ -129,7 +129,7 @@ def _arguments(odd: ByteFault) -> list[Argument]:
     return [argument for check in odd.rule.checks if (argument := check.look(odd)) is not None]
 
 
-def _incomplete(rule: Rule, connection: Connection, gap: Gap) -> Verdict:
+def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
     """Said once a connection, with its first hole."""
     flow = connection.flow
     by = "client" if flow.ends[gap.side] == flow.client else "broker"
@@ -153,7 +153,7 @@ def _detail(rule: Rule, message: Message) -> str:
     return "; ".join(part.removeprefix(rule.code).lstrip(": ").removesuffix(", field (none)") for part in parts)
 
 
-def _alone(message: Message, connection: Connection) -> Sighting:
+def _alone(message: Message, connection: ConnectionFacts) -> Sighting:
     """A message that belongs to no exchange."""
     flow, correlation_id = connection.flow.id, message.correlation_id
     known = correlation_id if isinstance(correlation_id, int) else None
@@ -163,7 +163,7 @@ def _alone(message: Message, connection: Connection) -> Sighting:
 
 
 def _sighting(
-    connection: Connection, packet: int, time_ns: int, correlation_id: int | None, what: str, seen: Witness
+    connection: ConnectionFacts, packet: int, time_ns: int, correlation_id: int | None, what: str, seen: Witness
 ) -> Sighting:
     return Sighting(
         connection, 0, what, 0, packet, time_ns, correlation_id or 0, None, None, None, 0, seen=seen, settled=True

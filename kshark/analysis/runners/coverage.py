@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, Step
+from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, ShareStep
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.premises import untold
@@ -135,7 +135,7 @@ class _Plain(NamedTuple):
     """As much of a situation as premises of sessions ask for."""
 
     session: SessionState
-    step: Step
+    step: ShareStep
 
 
 class CoverageCounter:
@@ -155,7 +155,7 @@ class CoverageCounter:
         holding = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(now)])
         self.coverage.trials[Trial(step.situation, step.api_key, step.kind, step.reply, step.accepted, holding)] += 1
 
-    def plain(self, session: SessionState, step: Step) -> None:
+    def plain(self, session: SessionState, step: ShareStep) -> None:
         """Count a plain step, which no rule looks at."""
         self.step(_Plain(session, step), StepType(SESSION.name, step.api_key, SUBSEQUENT, ACCEPTED, accepted=True))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.runners.verdict import Verdict, judged
@@ -56,7 +56,7 @@ class ExchangeRules:
                 yield rule.code
 
     def broken(
-        self, numbers: Iterable[int], request: Message, response: Message | None, connection: Connection | None
+        self, numbers: Iterable[int], request: Message, response: Message | None, connection: ConnectionFacts | None
     ) -> Sequence[Verdict]:
         """What is said of an exchange whose request those conditions hold of."""
         if connection is None:
@@ -67,7 +67,7 @@ class ExchangeRules:
         return [_verdict(rule, request, response, connection) for rule in broken]
 
 
-def _verdict(rule: Rule, request: Message, response: Message | None, connection: Connection) -> Verdict:
+def _verdict(rule: Rule, request: Message, response: Message | None, connection: ConnectionFacts) -> Verdict:
     call = call_of(request, response, connection)
     answered = "" if rule.answer is None or call.answer is None else f" {refused_with(call.answer.error)}"
     text = f"{call.here}{answered}: {rule.sentence} ({call.packets})"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kshark.analysis.facts.calls import INITIAL
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import Beat, beat_of
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.runners.coverage import CoverageCounter
@@ -42,7 +42,7 @@ class MemberRunner:
         self._members = members
         self._acquisitions = acquisitions
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
         """What the rules say of a heartbeat. Of those that were open at the same time none is known to have been taken
         first."""
         beat = beat_of(request, response, connection)

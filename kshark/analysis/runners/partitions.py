@@ -25,9 +25,9 @@ from kshark.analysis.facts.calls import (
     Acquired,
     Answer,
     Partition,
-    Step,
+    ShareStep,
 )
-from kshark.analysis.facts.connections import Connection, Owner, User
+from kshark.analysis.facts.connections import ConnectionFacts, Owner, User
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.facts.state_steps import StateStep
@@ -43,7 +43,7 @@ from kshark.analysis.states.partition.given_up import given_up
 from kshark.analysis.states.partition.group_records import LockTimes, LostFetches, WidePartitions, may_have_acquired
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.rates import Rates
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, Stored, runs_of, stored_of
+from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, StoredRange, runs_of, stored_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.partition.situations import (
     EXPLAINED,
@@ -101,7 +101,7 @@ class PartitionRunner:
         self._room = limits.IN_FLIGHT_RANGES
         #: What was read of share partitions before anybody asked for their records: start offset, records, and the
         #: exchange.
-        self._begun: OrderedDict[_Key, tuple[int, list[Stored], StateStep]] = OrderedDict()
+        self._begun: OrderedDict[_Key, tuple[int, list[StoredRange], StateStep]] = OrderedDict()
 
     def _signs_of_all(self, about: type) -> int:
         """Return the signs that every such situation has: all, where a check's trigger has no sign of its own."""
@@ -120,7 +120,7 @@ class PartitionRunner:
 
     # -- what happens
 
-    def ask(self, step: Step) -> Sequence[Acknowledging]:
+    def ask(self, step: ShareStep) -> Sequence[Acknowledging]:
         """What a request acknowledges, by partition, and what it meets; to be given back with the answer."""
         seen: dict[Partition, Acknowledging] = {}
         for listed in step.listed:
@@ -146,7 +146,7 @@ class PartitionRunner:
             one.share_partition.open.remove(one.runs)
 
     def answer(
-        self, step: Step, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
+        self, step: ShareStep, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
     ) -> Sequence[Verdict]:
         """The answer, or that there is none; the step has been settled by it."""
         answer = step.answer
@@ -161,9 +161,9 @@ class PartitionRunner:
         if answer is None and step.is_fetch:
             session.last_unanswered_fetch = step.end
         if (
-            step.reply is SESSION_NOT_FOUND and session.handed
+            step.reply is SESSION_NOT_FOUND and session.last_acquisition
         ):  # whatever ended it, what it acquired behind an end that was seen, too
-            session.handed = None
+            session.last_acquisition = None
             self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if not acquired and not asked and step.kind is not FINAL:
             if step.is_fetch and (
@@ -181,11 +181,11 @@ class PartitionRunner:
             self._over(step, session)
         return said
 
-    def _over(self, step: Step, session: SessionState) -> None:
+    def _over(self, step: ShareStep, session: SessionState) -> None:
         """An accepted request with epoch -1: what the member has acquired in the session's partitions is released."""
         self._let_go(session, (step.group_id, step.member_id), (step.end, step.end_ns), session.in_flight.closed, step)
 
-    def ended(self, connection: Connection, user: User, at: End | Answer, *, noticed: bool = True) -> None:
+    def ended(self, connection: ConnectionFacts, user: User, at: End | Answer, *, noticed: bool = True) -> None:
         """A connection ended: the session that was opened last on it is over, but for brokers of 4.0 (KAFKA-19015).
 
         Only what it lists is released: records of other partitions stay locked. With an older connection it may end,
@@ -207,7 +207,7 @@ class PartitionRunner:
         of: Owner,
         at: tuple[int, int],
         held: Collection[Partition] | None,
-        by: Step | None,
+        by: ShareStep | None,
     ) -> None:
         """The session is over, or may be: its member has let go of what it `held`, and of other partitions nobody
         knows."""
@@ -230,7 +230,7 @@ class PartitionRunner:
             step.call.any_doubt is not None and step.is_write and partition is not None
         ):  # it may have been: nobody lacks it
             partition.persistence.write(step, stored_of(step.batches), is_awaited=bool(partition.open))
-        if not step.taken or step.call.any_doubt is not None:
+        if not step.accepted or step.call.any_doubt is not None:
             return
         if step.is_read and step.given is not None and step.given.start_offset is not None:
             self._begun[key] = step.given.start_offset, stored_of(step.given.batches), step
@@ -303,16 +303,18 @@ class PartitionRunner:
         """What was stored meets what is answered; rules look at it unless it is just what was said."""
         taken = asked.error == 0
         now = Persisted(
-            asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, taken=taken)
+            asked.step,
+            asked,
+            asked.share_partition.persistence.answered(asked.step, asked.runs, before, accepted=taken),
         )
         self._rules.ask(now, said)
 
     def _acquire(
-        self, step: Step, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]
+        self, step: ShareStep, answer: Answer, acquired: Sequence[Acquired], session: SessionState, said: list[Verdict]
     ) -> None:
         """What is handed out meets the records as they were before the answer; rules look at it unless it is just what
         was due."""
-        session.handed = step, acquired
+        session.last_acquisition = step, acquired
         until_ns = answer.time_ns + step.connection.clock.disorder_ns
         for key, ranges in groupby(acquired, _partition):
             partition = self._of(step, key)
@@ -336,7 +338,7 @@ class PartitionRunner:
                 self._wide.add(partition)
         answer.spans = {}  # what of them matters is known of the records
 
-    def _odd(self, step: Step, answer: Answer, partition: SharePartition) -> int:
+    def _odd(self, step: ShareStep, answer: Answer, partition: SharePartition) -> int:
         """What is odd about an acquisition, whatever the records."""
         signs = 0 if step.most_records is None else LIMITED.sign
         if partition.earlier is not None:
@@ -347,7 +349,7 @@ class PartitionRunner:
 
     def _look(
         self,
-        step: Step,
+        step: ShareStep,
         answer: Answer,
         session: SessionState,
         partition: SharePartition,
@@ -369,18 +371,18 @@ class PartitionRunner:
         if signs:
             self._rules.ask_uncounted(now, said, signs=signs)
 
-    def _shake(self, step: Step, answer: Answer, said: list[Verdict]) -> None:
+    def _shake(self, step: ShareStep, answer: Answer, said: list[Verdict]) -> None:
         """Partitions that could not be fetched from."""
         of_group = self._groups.get(step.group_id, {})
         for key, error in answer.failed.items():
             known = (step.group_id, key) in self._begun
             if (partition := of_group.get(key)) is not None:
                 partition.unreliable_until = answer.packet
-                known = known or partition.handed > 0 or partition.stored is not None
+                known = known or partition.last_delivery_packet > 0 or partition.stored is not None
             now = Unserved(step, key, error, known)
             self._rules.ask(now, said)
 
-    def _misdirected(self, step: Step, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
+    def _misdirected(self, step: ShareStep, answer: Answer | None, session: SessionState) -> Sequence[Verdict]:
         """Partitions of which a fetch's answer names another leader; those before it may have named the same."""
         if not step.is_fetch or answer is None or step.reply is not ACCEPTED:
             return ()
@@ -396,7 +398,7 @@ class PartitionRunner:
             session.hints[partition] = hint._replace(last=step)
         return said
 
-    def _got_nothing(self, step: Step, session: SessionState, said: list[Verdict]) -> None:
+    def _got_nothing(self, step: ShareStep, session: SessionState, said: list[Verdict]) -> None:
         """A fetch without records."""
         if self._stranded.add(step, session):
             for one in self._groups.get(step.group_id, {}).values():
@@ -412,7 +414,7 @@ class PartitionRunner:
 
     # -- all of them
 
-    def _of(self, step: Step, partition: Partition) -> SharePartition:
+    def _of(self, step: ShareStep, partition: Partition) -> SharePartition:
         """The share partition, as it is led by the broker that was asked."""
         key = step.group_id, partition
         broker = step.connection.broker
@@ -443,7 +445,7 @@ class PartitionRunner:
         self._wide.drop(group_id, partition)
 
 
-def _is_alone(session: SessionState, connection: Connection) -> bool:
+def _is_alone(session: SessionState, connection: ConnectionFacts) -> bool:
     """Whether no other member's session used the connection: its end takes the last one that was opened on it, or none
     (4.2)."""
     return all(user.state is session for user in connection.users.values())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from kshark.analysis.facts.calls import Acquired, Span, Step
+from kshark.analysis.facts.calls import Acquired, ShareStep, Span
 from kshark.analysis.rules import triggers
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, Lacks, between, lacking
@@ -38,7 +38,7 @@ def acknowledged(asked: Acknowledging) -> int:
     partition, rate, signs = asked.share_partition, asked.rate, 0
     if asked.error != 0:
         return ALL_SIGNS
-    if partition.handed >= asked.step.packet:
+    if partition.last_delivery_packet >= asked.step.packet:
         signs = triggers.AHEAD.sign
     if rate is not None and (rate.is_release_storm or rate.is_rejecting):
         signs |= triggers.MANY_BACK.sign
@@ -60,7 +60,7 @@ def acknowledged(asked: Acknowledging) -> int:
 
 
 def acquired_ranges(
-    partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, step: Step, until_ns: int
+    partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, step: ShareStep, until_ns: int
 ) -> tuple[list[AcquiredRange], int]:
     """The ranges that the answer to a request hands out of a partition, with what was known of them since, and what is
     odd about them."""

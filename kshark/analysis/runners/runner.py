@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Partition
-from kshark.analysis.facts.connections import Connection
-from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.facts.judge import Known as Knowledge
+from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.judge import PENDING, Judgement, Knowledge, judge
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
@@ -232,7 +231,7 @@ class MachineRunner(Protocol):
     @property
     def apis(self) -> frozenset[int]: ...
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
         """What the rules say of an exchange; `response` None: there is no answer."""
 
     def close(self) -> Sequence[Verdict]:

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, End
-from kshark.analysis.facts.calls import NOTHING, Answer, Step
-from kshark.analysis.facts.connections import Connection, Owner
+from kshark.analysis.facts.calls import NOTHING, Answer, ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts, Owner
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.rules import connections
 from kshark.analysis.runners.runner import Runner
@@ -22,19 +22,19 @@ from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.session.copies import CopiedConnection, passed_on
 from kshark.analysis.states.session.plain import advance, is_plain
 from kshark.analysis.states.session.possible import conclude, situation
-from kshark.analysis.states.session.situation import SessionEnd, Situation
+from kshark.analysis.states.session.situation import SessionEnd, SessionSituation
 from kshark.analysis.states.session.state import SessionState
 
 
 class Listing(Protocol):
     """Takes what a session does, for lists of sessions and their requests (kshark.analysis.results.sessions)."""
 
-    def count(self, step: Step) -> bool:
+    def count(self, step: ShareStep) -> bool:
         """Take a step of the fast path. False where it has to be listed with its situation."""
 
-    def step(self, now: Situation, cause: str | None) -> None: ...
+    def step(self, now: SessionSituation, cause: str | None) -> None: ...
 
-    def connection_ended(self, connection: Connection, end: End, session: SessionState) -> None: ...
+    def connection_ended(self, connection: ConnectionFacts, end: End, session: SessionState) -> None: ...
 
     def end(self, session: SessionState) -> None: ...
 
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
     """A connection of the session ended."""
 
     packet: int
-    connection: Connection
+    connection: ConnectionFacts
     end: End
 
 
@@ -67,16 +67,16 @@ class ShareSessionRunner:
         self._runner = runner
         self.state = state
         self.listing = listing
-        self._queue: list[Step | Ended | Blind] = []
+        self._queue: list[ShareStep | Ended | Blind] = []
         self.owner = owner
-        self.copied_connections: dict[Connection, CopiedConnection] = NOTHING
+        self.copied_connections: dict[ConnectionFacts, CopiedConnection] = NOTHING
 
     # -- what happens
 
-    def ask(self, step: Step) -> Sequence[Verdict]:
+    def ask(self, step: ShareStep) -> Sequence[Verdict]:
         """A request; its answer is set on the step later."""
         if step.connection in self.copied_connections:
-            if self.copied_connections[step.connection].goes_on():
+            if self.copied_connections[step.connection].count_request():
                 return ()
             del self.copied_connections[step.connection]
         if self.state.unread_on:
@@ -85,7 +85,7 @@ class ShareSessionRunner:
         step.connection.used_by(self)
         return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
-    def answer(self, step: Step, answer: Answer | None) -> Sequence[Verdict]:
+    def answer(self, step: ShareStep, answer: Answer | None) -> Sequence[Verdict]:
         """The answer to a request, or that none will come."""
         if not step.settled and step.connection not in self.copied_connections:
             step.settle(answer)
@@ -99,7 +99,7 @@ class ShareSessionRunner:
                 return ()
         return self.settle()
 
-    def _goes_on(self, step: Step, later: Sequence[Step]) -> bool:
+    def _goes_on(self, step: ShareStep, later: Sequence[ShareStep]) -> bool:
         """Whether the step takes the fast path; then it is the past."""
         session, runner = self.state, self._runner
         if (
@@ -114,18 +114,20 @@ class ShareSessionRunner:
         advance(session, step)
         return True
 
-    def echo(self, step: Step, answer: Answer | None, other: Step) -> Sequence[Verdict]:
+    def echo(self, step: ShareStep, answer: Answer | None, other: ShareStep) -> Sequence[Verdict]:
         """What the step's connection carries the other one does, too."""
         if not step.settled:
             step.settle(answer)
         connection = step.connection
         self.copied_connections = {**self.copied_connections, connection: CopiedConnection(other.connection)}
-        self._queue = [item for item in self._queue if not isinstance(item, Step) or item.connection is not connection]
+        self._queue = [
+            item for item in self._queue if not isinstance(item, ShareStep) or item.connection is not connection
+        ]
         connection.leave(self)
         text = f"{other.story} on {other.connection.client}; {step.story} on {connection.client}, with the same answer"
         return (Verdict(connections.SEEN_TWICE, Argument(text, (other, step), EXCHANGE), Judgement("note")),)
 
-    def _overtake(self, step: Step) -> None:
+    def _overtake(self, step: ShareStep) -> None:
         """What is pipelined behind a request is the broker's turn only with its answer."""
         if self.state.unread_on:
             self._look_up_unread()
@@ -135,7 +137,7 @@ class ShareSessionRunner:
         if behind:
             self._queue.sort(key=_turn)
 
-    def ended(self, connection: Connection, end: End) -> None:
+    def ended(self, connection: ConnectionFacts, end: End) -> None:
         if self.copied_connections:
             self.copied_connections = {
                 one: echo for one, echo in self.copied_connections.items() if connection not in (one, echo.of)
@@ -149,7 +151,7 @@ class ShareSessionRunner:
         self._queue.append(Blind(packet, doubt))
         self.state.unread = packet
 
-    def lost_on(self, connection: Connection) -> None:
+    def lost_on(self, connection: ConnectionFacts) -> None:
         self.blind(connection.last_unread, "cut")
         self.state.unread_on.append(connection)
         self.state.member.listed = None
@@ -173,7 +175,7 @@ class ShareSessionRunner:
         queue = self._queue
         while queue:
             head = queue[0]
-            if isinstance(head, Step):
+            if isinstance(head, ShareStep):
                 if len(queue) > 1 or not head.settled:
                     if len(queue) > limits.WAITING_STEPS:
                         self._give_up_waiting(head)
@@ -211,18 +213,18 @@ class ShareSessionRunner:
         self.state.lose_sight("beginning_not_seen")
         return said
 
-    def waits_on(self, connection: Connection) -> bool:
+    def waits_on(self, connection: ConnectionFacts) -> bool:
         return any(not step.settled and step.connection is connection for step in self._steps())
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[ShareStep]:
         """The requests that wait."""
-        return [item for item in self._queue if isinstance(item, Step)]
+        return [item for item in self._queue if isinstance(item, ShareStep)]
 
-    def _has_to_wait(self, head: Step) -> bool:
+    def _has_to_wait(self, head: ShareStep) -> bool:
         """For its own answer, and for those to requests that were sent before that."""
         return not head.settled or any(not step.settled and step.packet < head.end for step in self._steps())
 
-    def _give_up_waiting(self, head: Step) -> None:
+    def _give_up_waiting(self, head: ShareStep) -> None:
         """Too much waits: what is open beside the first request counts as unanswered."""
         for step in self._steps():
             if step is head or step.packet < head.end:
@@ -244,13 +246,13 @@ class ShareSessionRunner:
             case Blind(doubt=doubt):
                 self.state.lose_sight(doubt)
 
-    def _take(self, step: Step, later: Sequence[Step], said: list[Verdict]) -> None:
+    def _take(self, step: ShareStep, later: Sequence[ShareStep], said: list[Verdict]) -> None:
         now = situation(self.state, step, later)
         cause = self._runner.ask(now, said, self.state)
         self.listing.step(now, cause)
         conclude(now)
 
 
-def _turn(item: Step | Ended | Blind) -> tuple[int, int]:
+def _turn(item: ShareStep | Ended | Blind) -> tuple[int, int]:
     """The order in which the broker took what happened."""
-    return item.arrival if isinstance(item, Step) else item.packet, item.packet
+    return item.arrival if isinstance(item, ShareStep) else item.packet, item.packet

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules import RuleBook
@@ -63,7 +63,7 @@ class StatelessRunner:
         self._last: OrderedDict[_Key, Call] = OrderedDict()
         self.apis: Final = frozenset[int]().union(*self._machines.values())
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
         said: list[Verdict] = []
         if request.body is None:
@@ -89,7 +89,7 @@ class StatelessRunner:
             self._last.popitem(last=False)
 
 
-def _keys(machine: Machine, body: Any, connection: Connection) -> Iterator[_Key]:
+def _keys(machine: Machine, body: Any, connection: ConnectionFacts) -> Iterator[_Key]:
     """The machines of that sort that a request is about, by the columns of their key; none where the body lacks one."""
     partitions = list(dict.fromkeys(_partitions(body))) if "partition" in machine.key else [("", 0)]
     for topic_id, partition in partitions:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.facts.calls import Partition
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import doubt_of
@@ -51,7 +51,7 @@ class StoredStateRunner:
         self._ranges = 0
         self._forgot = False
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
         said: list[Verdict] = []
         steps = state_steps(request, response, connection)

@@ -1,1 +1,1 @@
-"""What a broker may hold, as sets of possible states."""
+"""The state that a broker may hold, as sets of possible states."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Needs, StillOpen
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, ProofNeeds, StillOpen
 from tests.analysis.plain import connection
 
 
@@ -14,8 +14,8 @@ def test_what_arguments_need() -> None:
 
 def test_a_proof_is_needed_beside_what_was() -> None:
     proof = StillOpen(connection(), 10)
-    assert STATE.and_proof(proof) == Needs(state=True, proof=proof, unproved="end_not_seen")
-    assert ABSENCE.and_proof(proof, "race") == Needs(state=True, absence="session", proof=proof, unproved="race")
+    assert STATE.and_proof(proof) == ProofNeeds(state=True, proof=proof, unproved="end_not_seen")
+    assert ABSENCE.and_proof(proof, "race") == ProofNeeds(state=True, absence="session", proof=proof, unproved="race")
 
 
 def test_a_later_request_or_fin_shows_that_a_connection_was_open() -> None:

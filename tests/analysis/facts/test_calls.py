@@ -8,10 +8,10 @@ import pytest
 
 from kshark.analysis.facts.calls import (
     LAST_EPOCH,
+    AcknowledgementBatch,
     Answer,
-    Batch,
     Call,
-    Kind,
+    EpochKind,
     Listed,
     Reply,
     has_uuid,
@@ -50,15 +50,15 @@ def test_names_of_members(member: str | None, is_uuid: bool, is_named: bool) -> 
 @pytest.mark.parametrize(
     ("epoch", "kind"),
     [
-        (0, Kind.INITIAL),
-        (1, Kind.SUBSEQUENT),
-        (LAST_EPOCH, Kind.SUBSEQUENT),
-        (-1, Kind.FINAL),
-        (-2, Kind.NEGATIVE),
-        (-9, Kind.NEGATIVE),
+        (0, EpochKind.INITIAL),
+        (1, EpochKind.SUBSEQUENT),
+        (LAST_EPOCH, EpochKind.SUBSEQUENT),
+        (-1, EpochKind.FINAL),
+        (-2, EpochKind.NEGATIVE),
+        (-9, EpochKind.NEGATIVE),
     ],
 )
-def test_kinds_of_epochs(epoch: int, kind: Kind) -> None:
+def test_kinds_of_epochs(epoch: int, kind: EpochKind) -> None:
     assert step(epoch).kind is kind
 
 
@@ -80,7 +80,7 @@ def test_answers(error: int | None, reply: Reply) -> None:
 
 
 def listed(*partitions: int, acks: int = 0) -> list[Listed]:
-    return [Listed(("t", partition), [Batch(0, 9, False)] * acks) for partition in partitions]
+    return [Listed(("t", partition), [AcknowledgementBatch(0, 9, False)] * acks) for partition in partitions]
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_what_is_said_of_them() -> None:
     on = connection(3)
     asked = step(4, 88, on=on)
     open_ = step(5, 90, None, fetch=False, on=on)
-    assert asked.story == "exchange 4 (ShareFetch) used epoch 4 and was accepted (packets 88, 89)"
-    assert open_.story == "exchange 5 (ShareAcknowledge) used epoch 5 and was not answered (packet 90)"
+    assert asked.story == "ShareFetch #4 (epoch 4) was accepted (packets 88, 89)"
+    assert open_.story == "ShareAcknowledge #5 (epoch 5) was not answered (packet 90)"
     assert (asked.witness, open_.witness) == (Witness(3, 4, 88, 89), Witness(3, 5, 90, None))
     assert (asked.on(open_), asked.on(step(1))) == ("", " on 10.0.0.1:50000")
 

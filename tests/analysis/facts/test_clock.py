@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.facts.connections import Clock
+from kshark.analysis.facts.connections import PacketOrder
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from kshark.analysis.facts.connections import Clock
     [(0, 0, True), (0, -1, False), (5, 5, False), (5, 6, True), (5, -6, False)],
 )
 def test_times_within_the_disorder_have_no_order(disorder_ns: int, later_ns: int, is_before: bool) -> None:
-    assert Clock(disorder_ns).is_before(1000, 1000 + later_ns) is is_before
+    assert PacketOrder(disorder_ns).is_before(1000, 1000 + later_ns) is is_before
 
 
 def test_a_capture_is_in_order_until_it_is_seen_not_to_be() -> None:
-    assert Clock().disorder_ns == 0
+    assert PacketOrder().disorder_ns == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
-from kshark.analysis.facts.connections import Clock, Connection, Connections
+from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.model import Closed, Ends, Flow, Gap, HalfClosed
 from tests.analysis.plain import BROKER, MS, connection, end, flow
@@ -28,7 +28,7 @@ def gap(of: Flow, first: int, last: int, reason: str = "missing") -> Gap:
     return Gap(of, 0, last, last * MS, first, last, 1, reason)  # type: ignore[arg-type]
 
 
-def used(known: Connections, *numbers: int) -> list[Connection]:
+def used(known: Connections, *numbers: int) -> list[ConnectionFacts]:
     """Connections whose first request was seen."""
     made = [known.of(flow(number, f"10.0.0.{number + 1}:50000")) for number in numbers]
     for each in made:
@@ -38,7 +38,7 @@ def used(known: Connections, *numbers: int) -> list[Connection]:
 
 @pytest.fixture
 def known() -> Connections:
-    return Connections(Brokers(), Clock())
+    return Connections(Brokers(), PacketOrder())
 
 
 def test_whose_it_is() -> None:

@@ -104,15 +104,12 @@ def test_how_the_broker_says_that_an_epoch_stands(text: str | None, told: str | 
 
 
 def test_stories() -> None:
-    here = "exchange 7 (ShareGroupHeartbeat)"
-    assert beat(asked(0), answered()).story == f"{here} asked to join and was given 3 (packets 10, 11)"
-    assert beat(asked(2)).story == f"{here} used member epoch 2 and was not answered (packet 10)"
+    here = "ShareGroupHeartbeat #7"
+    assert beat(asked(0), answered()).story == f"{here} asked to join and got member epoch 3 (packets 10, 11)"
+    assert beat(asked(2)).story == f"{here} (member epoch 2) was not answered (packet 10)"
     assert (
         beat(asked(2), answered(110)).story
-        == f"{here} used member epoch 2 and was refused with FENCED_MEMBER_EPOCH (packets 10, 11)"
+        == f"{here} (member epoch 2) was refused with FENCED_MEMBER_EPOCH (packets 10, 11)"
     )
-    assert (
-        beat(asked(2), answered(999)).story
-        == f"{here} used member epoch 2 and was refused with error 999 (packets 10, 11)"
-    )
+    assert beat(asked(2), answered(999)).story == f"{here} (member epoch 2) was refused with error 999 (packets 10, 11)"
     assert beat(asked(-1), answered()).story == f"{here} left the group (packets 10, 11)"

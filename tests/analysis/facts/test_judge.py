@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from kshark.analysis import REASONS
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Needs, Place
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, Position, ProofNeeds
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.connections import Clock, Connection
+from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.states.session.situation import Situation
-from kshark.analysis.states.session.state import State
+from kshark.analysis.states.session.situation import SessionSituation
+from kshark.analysis.states.session.state import PossibleState
 from tests.analysis.plain import MS, connection, session, step
 from tests.analysis.talks import caused, codes, opened
 from tests.conversation import (
@@ -38,15 +38,19 @@ class Shown:
 
 
 def argued(
-    needs: Needs = EXCHANGE, witness: Sequence[Call] = (), *, place: Place | None = None, because: str | None = None
+    needs: ProofNeeds = EXCHANGE,
+    witness: Sequence[Call] = (),
+    *,
+    position: Position | None = None,
+    because: str | None = None,
 ) -> Argument:
-    return Argument("it is wrong", witness or (step(1),), needs, because=because, place=place)
+    return Argument("it is wrong", witness or (step(1),), needs, because=because, position=position)
 
 
-def met(*states: int, agreeing: bool = True) -> Situation:
+def met(*states: int, agreeing: bool = True) -> SessionSituation:
     """A request that met these states, None: any; its answer agrees with them, or not."""
-    asked, known = step(1), tuple(State(due) for due in states) or None
-    return Situation(asked, session(), asked.reply, known, (known or ()) if agreeing else (), ())
+    asked, known = step(1), tuple(PossibleState(due) for due in states) or None
+    return SessionSituation(asked, session(), asked.reply, known, (known or ()) if agreeing else (), ())
 
 
 VIOLATION, NOTE = Judgement("violation"), Judgement("note")
@@ -73,7 +77,7 @@ def test_of_witnesses_on_two_connections_the_order_has_to_be_certain(
     disorder_ns: int, begins: int, ends: int, is_ordered: bool
 ) -> None:
     one, other = connection(), connection(1)
-    one.clock = other.clock = Clock(disorder_ns)
+    one.clock = other.clock = PacketOrder(disorder_ns)
     first = step(1, 10, on=one, answered=11)
     expected = VIOLATION if is_ordered else Judgement("unknown", "disorder")
     assert judge(argued(witness=(first, step(2, begins, on=other, answered=ends))), None) == expected
@@ -148,7 +152,7 @@ HERE, THERE, OTHER = connection(0), connection(1), connection(2)
     ],
 )
 def test_holes_from_the_first_witness_to_the_last_answer(
-    where: Connection, first: int, last: int, missing: bool
+    where: ConnectionFacts, first: int, last: int, missing: bool
 ) -> None:
     where.holes.clear()
     where.holes.add(Hole(first, last, "gap"))
@@ -163,7 +167,7 @@ def test_holes_up_to_where_the_finding_stands() -> None:
     where.holes.add(Hole(15, 17, "gap"))
     assert judge(argued(EXCHANGE, (step(1, 10, on=where),)), None) == VIOLATION
     for packet, judged in ((40, Judgement("unknown", "gap")), (5, VIOLATION)):
-        assert judge(argued(EXCHANGE, (step(1, 10, on=where),), place=Place(where, packet, 0)), None) == judged
+        assert judge(argued(EXCHANGE, (step(1, 10, on=where),), position=Position(where, packet, 0)), None) == judged
 
 
 def test_every_reason_is_explained() -> None:

@@ -35,14 +35,13 @@ def test_a_step_tells_its_story() -> None:
     a.summary()
     a.connection.close()
     assert [step.story for step in steps(talk)] == [
-        "exchange 2 (InitializeShareGroupState) with state epoch 2 and start offset 7 was accepted (packets 6, 7)",
-        "exchange 3 (ReadShareGroupState) with leader epoch 0 was answered with state epoch 2 and start offset 7 "
-        "(packets 8, 9)",
-        "exchange 4 (WriteShareGroupState) with state epoch 2, leader epoch 0 and start offset 7 was refused with "
+        "InitializeShareGroupState #2 with state epoch 2 and start offset 7 was accepted (packets 6, 7)",
+        "ReadShareGroupState #3 with leader epoch 0 was answered with state epoch 2 and start offset 7 (packets 8, 9)",
+        "WriteShareGroupState #4 with state epoch 2, leader epoch 0 and start offset 7 was refused with "
         "FENCED_LEADER_EPOCH "
         "(packets 10, 11)",
-        "exchange 5 (DeleteShareGroupState) failed with UNKNOWN_TOPIC_OR_PARTITION (packets 12, 13)",
-        "exchange 6 (ReadShareGroupStateSummary) with leader epoch 0 was not answered (packet 14)",
+        "DeleteShareGroupState #5 failed with UNKNOWN_TOPIC_OR_PARTITION (packets 12, 13)",
+        "ReadShareGroupStateSummary #6 with leader epoch 0 was not answered (packet 14)",
     ]
     assert [step.reply for step in steps(talk)][-2:] == [FAILED, UNANSWERED]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Place
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Position
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.results.findings import Tally, finding_of, in_packet_order
 from kshark.analysis.rules.rule import Rule
@@ -80,7 +80,7 @@ def test_where_a_finding_stands() -> None:
     assert (found(rule=at_request).packet, found(rule=at_request).time_ns) == (20, 20 * MS)
     assert found(argued(cause="early"), rule=at_request).packet == 21
     assert found(argued(witness=silent)).packet == 20
-    told = found(argued(place=Place(connection(5, "10.0.0.5:1"), 15, 16)))
+    told = found(argued(position=Position(connection(5, "10.0.0.5:1"), 15, 16)))
     assert (told.packet, told.time_ns, told.flow, told.client) == (15, 16, 5, "10.0.0.5:1")
 
 

@@ -13,8 +13,7 @@ from kshark.model import Finding, Witness
 def finding(number: int, packet: int) -> Finding:
     """One of many, with what findings of a share session have."""
     text = (
-        f"exchange {number} (ShareFetch) used epoch 5 and was refused with INVALID_SHARE_SESSION_EPOCH (packets "
-        f"{packet - 1}, {packet})"
+        f"ShareFetch #{number} (epoch 5) was refused with INVALID_SHARE_SESSION_EPOCH (packets {packet - 1}, {packet})"
     )
     witness = [Witness(3, at, packet - 2, packet - 1) for at in (number - 1, number)]
     witness.insert(1, Witness(4, None, None, None, packet - 1, "closed"))

@@ -46,9 +46,9 @@ def test_the_argument_names_the_witnesses() -> None:
     ]
     (first, second), (third, fourth) = ((w.request_packet, w.response_packet) for w in found.witness)
     assert found.argument == (
-        f"exchange {last.correlation_id} (ShareFetch) used epoch 1 and was accepted (packets {first}, {second}), so 2 "
+        f"ShareFetch #{last.correlation_id} (epoch 1) was accepted (packets {first}, {second}), so 2 "
         f"was due; "
-        f"exchange {late.correlation_id} (ShareFetch) used epoch 3 and was refused with INVALID_SHARE_SESSION_EPOCH "
+        f"ShareFetch #{late.correlation_id} (epoch 3) was refused with INVALID_SHARE_SESSION_EPOCH "
         f"(packets {third}, {fourth})"
     )
     assert (found.client_id, found.software, found.group_id, found.member_id) == (

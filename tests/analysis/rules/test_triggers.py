@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kshark.analysis import RULES
-from kshark.analysis.facts.calls import Listed, Step
+from kshark.analysis.facts.calls import Listed, ShareStep
 from kshark.analysis.facts.heartbeats import Beat
 from kshark.analysis.rules.triggers import (
     ACKNOWLEDGED_ONLY,
@@ -72,7 +72,9 @@ def of_one_that_left() -> SessionState:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_where_a_trigger_holds(trigger: Trigger, state: Callable[[], SessionState], asked: Step, holds: bool) -> None:
+def test_where_a_trigger_holds(
+    trigger: Trigger, state: Callable[[], SessionState], asked: ShareStep, holds: bool
+) -> None:
     assert bool(compiled([trigger])(state(), asked)) is holds
 
 

@@ -50,7 +50,7 @@ def said(
     request = message(10, version, doubt, member_epoch=epoch)
     response = None if error is None else message(11, version, error_code=error)
     verdicts = rules.broken(rules.test(request)(request.body), request, response, connection())
-    return [(each.rule.code, each.judgement.verdict, each.argument.said) for each in verdicts if each.is_reported]
+    return [(each.rule.code, each.judgement.verdict, each.argument.sentence) for each in verdicts if each.is_reported]
 
 
 def test_tests_are_made_for_each_version_that_comes() -> None:
@@ -61,15 +61,15 @@ def test_tests_are_made_for_each_version_that_comes() -> None:
 
 
 def test_what_the_request_says() -> None:
-    text = "exchange 7 (ShareGroupHeartbeat): it is too low (packets 10, 11)"
+    text = "ShareGroupHeartbeat #7: it is too low (packets 10, 11)"
     assert said(0, 0) == []
     assert said(-2, 0) == [("WRONG", "violation", text)]
-    assert said(-2, None) == [("WRONG", "violation", "exchange 7 (ShareGroupHeartbeat): it is too low (packet 10)")]
+    assert said(-2, None) == [("WRONG", "violation", "ShareGroupHeartbeat #7: it is too low (packet 10)")]
     assert said(-2, 0, version=None) == [("WRONG", "violation", text)]
 
 
 def test_what_the_answer_has_to_say() -> None:
-    text = "exchange 7 (ShareGroupHeartbeat) was refused with INVALID_REQUEST: it is refused (packets 10, 11)"
+    text = "ShareGroupHeartbeat #7 was refused with INVALID_REQUEST: it is refused (packets 10, 11)"
     assert said(-1, 42) == [("REFUSED", "violation", text)]
     assert said(-1, 41) == []
     assert said(-1, None) == []

@@ -1,1 +1,1 @@
-"""Members of share groups: their possible states and what a heartbeat met."""
+"""Members of share groups: their possible states, and the situation of a heartbeat."""

@@ -1,4 +1,4 @@
-"""Plain heartbeats: they change nothing that the coordinator knows, and concern no rule that declares so."""
+"""Plain heartbeats: they change no state of the coordinator, and no rule that permits it needs to read them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kshark.analysis.states.member.state import Member
 
 
 def is_plain(member: Member, beat: Beat) -> bool:
-    """Whether nothing is new: the one epoch that the member can have, in time, taken and given again, as with the
-    heartbeat before; and its assignment is younger than rules ask for, or was looked at.
+    """True if the heartbeat adds no information.
 
-    No rule has anything to say of such a heartbeat, and behind it the coordinator knows what it knew.
+    Its epoch is the only possible one; it was sent in time, accepted and answered with the same epoch, like the
+    heartbeat before. The assignment is younger than rules require, or was checked already.
     """
     last, states, epoch = member.last, member.states, beat.epoch
     return (

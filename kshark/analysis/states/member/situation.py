@@ -1,4 +1,4 @@
-"""What a heartbeat met, and what its answer leaves possible: all that a rule of members may look at."""
+"""The situation of a heartbeat: the possible states before and after it, and all facts that member rules may read."""
 
 from __future__ import annotations
 
@@ -6,33 +6,36 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import SUBSEQUENT, Partition, Step
+from kshark.analysis.facts.calls import SUBSEQUENT, Partition, ShareStep
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, Beat
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.tables import MEMBER
 from kshark.analysis.states.tables.member import ABSENT, MemberState, Relation, proved_alone, relations, states_after
 
-#: Standings that are followed at the same time; with more of them nothing is known.
+#: Possible states that are followed at the same time; with more of them the state counts as unknown.
 _STATES: Final = 16
 
 
 class Acquisition(NamedTuple):
-    """The last answer with records of a share partition: the broker that leads it, and the request."""
+    """The last answer with records of a share partition: the partition's leader, and the request."""
 
     leader: Broker
-    request: Step
+    request: ShareStep
 
 
-#: Returns the last acquisition from a partition of a group; None where nobody acquired records of it.
+#: Returns the last acquisition from a partition of a group; None if no member acquired its records.
 AcquisitionsOf = Callable[[Broker | None, str | None, Partition], Acquisition | None]
 
 
 class MemberSituation:
-    """A heartbeat, its answer, and what was known of the member when it came.
+    """A heartbeat, its answer, and the possible states of the member at that time.
 
-    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those
-    that its answer agrees with, `relations` how its epoch stood to them, `after` what is possible behind them."""
+    `met`: the states that it may have met; None: any state, because of `doubt`.
+    `agreeing`: those of `met` that agree with its answer.
+    `relations`: the relation of its epoch to these states.
+    `after`: the possible states after it.
+    """
 
     def __init__(
         self,
@@ -47,17 +50,17 @@ class MemberSituation:
         self.met = None if member.states is None else tuple(_with_ends(member.states, expires=late))
         self.doubt = member.doubt if self.met is None else None
         ways = [
-            (one, how, after)
-            for one in self.met or ()
-            for how in relations(beat.epoch, one)
-            if (after := states_after(beat, one, how))
+            (state, relation, after)
+            for state in self.met or ()
+            for relation in relations(beat.epoch, state)
+            if (after := states_after(beat, state, relation))
         ]
-        self.agreeing = tuple(dict.fromkeys(one for one, _, _ in ways))
-        self.relations: frozenset[Relation] = frozenset(how for _, how, _ in ways)
+        self.agreeing = tuple(dict.fromkeys(state for state, _, _ in ways))
+        self.relations: frozenset[Relation] = frozenset(relation for _, relation, _ in ways)
         self.after = tuple(dict.fromkeys(state for _, _, after in ways for state in after))
 
     def last_acquisition(self, partition: Partition) -> Acquisition | None:
-        """Return the group's last acquisition from a partition; None where nobody acquired records of it."""
+        """Return the group's last acquisition from a partition; None if no member acquired its records."""
         return self._acquisitions(self.step.connection.broker, self.step.group_id, partition)
 
     @property
@@ -67,28 +70,30 @@ class MemberSituation:
 
     @property
     def knowledge(self) -> MemberSituation:
-        """The states by which arguments about the heartbeat are judged."""
+        """The possible states for arguments about the heartbeat."""
         return self
 
     @property
     def subject(self) -> None:
-        """Findings about a member name no share partition, unless their argument does."""
+        """None: a finding about a member names no share partition, unless its argument does."""
 
     @property
     def before_here(self) -> Beat | None:
-        """The heartbeat before this one, where it came on the same connection."""
+        """The heartbeat before this one, if it was sent on the same connection."""
         before = self.member.before
         return before if before is not None and before.connection is self.step.connection else None
 
     @property
     def gone(self) -> str | None:
-        """Why there is no such member: `left`, `expired`; None where that is not known."""
+        """Why the coordinator does not have the member: `left`, `expired`; None if this is unknown."""
         causes = {state.gone for state in self.agreeing if state.epoch == ABSENT}
-        return causes.pop() or None if len(causes) == 1 and all(one.epoch == ABSENT for one in self.agreeing) else None
+        return (
+            causes.pop() or None if len(causes) == 1 and all(state.epoch == ABSENT for state in self.agreeing) else None
+        )
 
     @property
     def was_down(self) -> bool:
-        """Whether the coordinator went down since the last heartbeat that it accepted."""
+        """True if the coordinator went down after the last heartbeat that it accepted."""
         last, broker = self.member.last, None if self.member.last is None else self.member.last.connection.broker
         return (
             last is not None and broker is not None and broker.restarted_between(last.packet, self.step.end) is not None
@@ -96,28 +101,28 @@ class MemberSituation:
 
     @property
     def why_unknown(self) -> str:
-        """Why an answer that no rule explains cannot be explained."""
+        """Why an answer stays unknown if no rule explains it."""
         return self.doubt or ("unanswered" if self.agreeing else "hidden_traffic")
 
 
 def _with_ends(states: tuple[MemberState, ...], *, expires: bool) -> tuple[MemberState, ...]:
-    """Late as it is, the member may have been given up; the answer tells."""
+    """Add the expired member to the possible states if the heartbeat is late. The answer shows which one is right."""
     present = any(state.epoch != ABSENT for state in states)
     return (*states, MemberState(ABSENT, None, "expired")) if expires and present else states
 
 
-def conclude(now: MemberSituation) -> None:
-    """The states that are possible now; then the heartbeat belongs to the past."""
-    member, beat = now.member, now.step
+def conclude(situation: MemberSituation) -> None:
+    """Compute the states that are possible after the heartbeat, and add it to the member's past."""
+    member, beat = situation.member, situation.step
     proved = proved_alone(beat)
     if beat.any_doubt is not None:
         member.lose_sight(beat.any_doubt)
-    elif now.after:
-        member.states = now.after
-        if len(now.after) > _STATES:
+    elif situation.after:
+        member.states = situation.after
+        if len(situation.after) > _STATES:
             member.lose_sight("unanswered")
     elif proved is not None:
         member.states = (proved,)
-    elif now.met is not None or beat.reply is FENCED:
+    elif situation.met is not None or beat.reply is FENCED:
         member.lose_sight("hidden_traffic")
     member.remember(beat)

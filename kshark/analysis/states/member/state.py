@@ -1,4 +1,4 @@
-"""Members of share groups: what their heartbeats tell of them."""
+"""Members of share groups: the state that their heartbeats show."""
 
 from __future__ import annotations
 
@@ -11,83 +11,82 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
 from kshark.analysis.states.tables.member import MemberState
 
-#: Assignments of one member that are remembered.
+#: Highest number of assignments that are kept for a member.
 _ASSIGNMENTS: Final = 16
-#: Once an assignment is that old, its member has had the time to fetch all of it.
+#: After this time a member could fetch from all partitions of an assignment.
 SETTLED_NS: Final = 10_000_000_000
-#: What a broker says on one connection may be on its way that long while requests come on another one.
+#: A message on one connection may arrive this much later than requests on another connection.
 _ON_ITS_WAY_NS: Final = 1_000_000_000
-#: A client waits no longer for an answer, nor before it asks again (request.timeout.ms): for so long what it asks on
-#: one connection may be held up, while it is heard on another one.
+#: Longest wait of a client for an answer, and before it retries (request.timeout.ms). A request on one connection may
+#: be delayed for this time while requests on another connection arrive.
 REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
 class Assignment(Struct, eq=False):
-    """What the member was told to fetch from, as of a packet and its time; `partitions` None: not known from there on.
+    """An assignment of the member, from a packet and its time on; `partitions` None: unknown from there on.
 
-    `confirmed`: the last request that still had the epoch which came with it; `on`: the connection of that heartbeat.
+    `confirmed`: the last request that still had the epoch of this assignment.
+    `on`: the connection of the heartbeat.
     """
 
     packet: int
     partitions: frozenset[Partition] | None
-    on: Connection | None = None
+    on: ConnectionFacts | None = None
     time_ns: int = 0
     confirmed: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member of one group. Bounded, whatever the number of its heartbeats."""
+    """A member of a group. Its size is bounded for any number of heartbeats."""
 
-    #: What the coordinator may know of it; None: anything, because of `doubt`.
+    #: The possible states in the coordinator; None: any state, because of `doubt`.
     states: tuple[MemberState, ...] | None = None
     doubt: str = "beginning_not_seen"
-    #: Its join, where that is the first the capture shows of it.
+    #: Its join, if the capture shows nothing of the member before.
     join: Beat | None = None
-    #: Its heartbeat before, whatever the answer; the last that was accepted, but for leaves; one since then that was
-    #: not answered.
+    #: The heartbeat before; the last accepted one that did not leave; one after that without an answer.
     before: Beat | None = None
     last: Beat | None = None
     unanswered: Beat | None = None
-    #: The heartbeat by which it left its group, after which it was not seen to join.
+    #: The heartbeat that left the group, if no join was seen after it.
     leave: Beat | None = None
-    #: The last one by which it left, whether it came back or not.
+    #: The last heartbeat that left the group, also if the member joined again.
     last_leave: Beat | None = None
-    #: Its last heartbeat, where by that it left, or was told that it is out.
+    #: The last heartbeat, if it left the group or was refused because the member is out.
     departure: Beat | None = None
     assignments: tuple[Assignment, ...] = ()
-    #: The last heartbeat that brought an assignment, or asked to join.
+    #: The last heartbeat that brought an assignment or asked to join.
     assigned_by: Beat | None = None
-    #: Partitions that its share requests have listed; None: there are too many, or something of a request was not read.
+    #: Partitions that its share requests listed; None: there are too many, or a request was not fully read.
     listed: frozenset[Partition] | set[Partition] | None = frozenset()
-    #: The member epoch that the coordinator gave last, and the last request that came with it: until there no
-    #: assignment was missed.
+    #: The member epoch that the coordinator gave last, and the last request with it: no assignment is missing before
+    #: that request.
     epoch: int | None = None
     confirmed: int = 0
-    #: From that packet on no assignment is missing: its first join, or the answer to its leave. None: some may be,
-    #: since it came with an epoch that no answer gave, or asked to join though it was in the group.
+    #: No assignment is missing from this packet on: the first join, or the answer to a leave. None: some may be
+    #: missing, because the member used an epoch that no seen answer gave, or asked to join while it was in the group.
     complete_since: int | None = None
-    #: The last share request to its coordinator; the last one before a silence longer than a heartbeat's interval, and
-    #: when that was over.
-    heard: Step | None = None
-    silent_since: Step | None = None
+    #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval, and
+    #: the end of that silence.
+    heard: ShareStep | None = None
+    silent_since: ShareStep | None = None
     silent_until_ns: int = 0
-    #: Brokers with which it had share sessions, and those of them whose sessions wait for its next heartbeat to prove
-    #: something.
+    #: Brokers of its share sessions, and those whose sessions wait for its next heartbeat as a proof.
     brokers: dict[Broker, None] = field(default_factory=dict)
     waiting: dict[Broker, None] = field(default_factory=dict)
 
     def lose_sight(self, doubt: str) -> None:
-        """What was known of its state may be wrong."""
+        """Forget the possible states, because they may be wrong."""
         self.states, self.doubt = None, doubt
 
     def remember(self, beat: Beat) -> None:
-        """Takes a heartbeat, whose effect on the possible states is already known, into the past."""
+        """Add a heartbeat to the past. Its effect on the possible states was computed before."""
         self.before = beat
         left = beat.kind is FINAL and beat.reply is ACCEPTED
         self.departure = beat if left or beat.reply is FENCED or beat.reply is UNKNOWN_MEMBER else None
@@ -105,16 +104,16 @@ class Member:
         answer = None if beat.answer is None else beat.answer.packet
         self.heartbeat(beat.packet, beat.epoch, answer, given, beat.assigned, beat.connection, beat.end_ns)
 
-    def lists(self, step: Step) -> None:
-        """Takes note of what a share request lists."""
+    def lists(self, step: ShareStep) -> None:
+        """Note the partitions that a share request lists."""
         if self.listed is not None:
             listed = self.listed if isinstance(self.listed, set) else set()
-            for one in step.listed:
-                listed.add(one.partition)
+            for entry in step.listed:
+                listed.add(entry.partition)
             self.listed = None if step.doubt is not None or len(listed) > limits.SESSION_PARTITIONS else listed
 
-    def hears(self, step: Step) -> None:
-        """A share request: if it comes to the coordinator, a heartbeat could have come, too."""
+    def hears(self, step: ShareStep) -> None:
+        """Note a share request. If it goes to the coordinator, a heartbeat could arrive at that time, too."""
         last, heard = self.last, self.heard
         if last is None or last.connection.broker is not step.connection.broker:
             return
@@ -122,9 +121,11 @@ class Member:
             self.silent_since, self.silent_until_ns = heard, step.time_ns
         self.heard = step
 
-    def heard_instead(self, beat: Beat) -> Step | None:
-        """A share request of the member that came when that heartbeat was due for an interval, and before all that came
-        along with it."""
+    def heard_instead(self, beat: Beat) -> ShareStep | None:
+        """Return a share request that was sent when the heartbeat was overdue by an interval.
+
+        It is older than all requests that came together with the heartbeat.
+        """
         last = self.last
         if last is None:
             return None
@@ -132,20 +133,23 @@ class Member:
         return heard if heard is not None and heard.time_ns > last.time_ns + 2 * last.interval_ns else None
 
     def settles(self, beat: Beat) -> bool:
-        """Whether that heartbeat is the first by which the member has had its assignment long enough."""
+        """True if the heartbeat is the first one after SETTLED_NS with the assignment."""
         if self.assigned_by is None or self.last is None:
             return False
         return self.last.time_ns < self.assigned_by.end_ns + SETTLED_NS <= beat.time_ns
 
     def heartbeat(
         self, request: int, sent: int, answer: int | None, given: int | None, partitions: frozenset[Partition] | None,
-        on: Connection | None = None, time_ns: int = 0,
+        on: ConnectionFacts | None = None, time_ns: int = 0,
     ) -> None:  # fmt: skip
-        """A heartbeat: the request's packet and member epoch, the answer's (no epoch: a refusal), and the assignment
-        where that brings one.
+        """Note a heartbeat.
 
-        A member takes a new epoch with a new assignment (KIP-848): one that it was not seen to be given came with a
-        missing answer."""
+        `request`, `sent`: packet and member epoch of the request. `answer`, `given`: those of the answer; a refusal has
+        no epoch. `partitions`: the assignment in the answer.
+
+        A member uses a new epoch with a new assignment (KIP-848). An epoch that no seen answer gave came with a missing
+        answer.
+        """
         if self.epoch is not None and sent == self.epoch:
             self.confirmed = max(self.confirmed, request)
             if self.assignments:
@@ -165,79 +169,82 @@ class Member:
             self._learn(answer, partitions, on, time_ns)
 
     def _learn(
-        self, packet: int, partitions: frozenset[Partition] | None, on: Connection | None, time_ns: int = 0
+        self, packet: int, partitions: frozenset[Partition] | None, on: ConnectionFacts | None, time_ns: int = 0
     ) -> None:
         if partitions is not None or (self.assignments and self.assignments[-1].partitions is not None):
             self.assignments = (*self.assignments, Assignment(packet, partitions, on, time_ns))[-_ASSIGNMENTS:]
 
-    def told(self, packet: int) -> Assignment | None:
-        """The last assignment as of that packet."""
-        return next((one for one in reversed(self.assignments) if one.packet <= packet), None)
+    def assignment_at(self, packet: int) -> Assignment | None:
+        """Return the last assignment before that packet."""
+        return next((assignment for assignment in reversed(self.assignments) if assignment.packet <= packet), None)
 
     def is_assigned(self, partition: Partition, packet: int) -> bool | None:
-        """Whether the partition was the member's as of that packet; None where that is not known."""
-        told = self.told(packet)
-        return None if told is None or told.partitions is None else partition in told.partitions
+        """True if the partition was assigned to the member at that packet; None if this is unknown."""
+        assignment = self.assignment_at(packet)
+        return None if assignment is None or assignment.partitions is None else partition in assignment.partitions
 
     def lacks(self, partitions: AbstractSet[Partition] | None) -> bool:
-        """Whether the last assignment is known, and has not all of these."""
+        """True if the last assignment is known and lacks some of these partitions."""
         last = self.assignments[-1].partitions if self.assignments else None
         return last is not None and partitions is not None and not last >= partitions
 
     def never_had(self, partition: Partition, packet: int) -> bool:
-        """Whether all that it was told in the membership which that packet belongs to is known, and the partition in
-        none of it."""
+        """True if the partition is in no assignment of the membership of that packet, and all of these are known."""
         since = self.complete_since
         if since is None or packet < since:
             return False
-        told = [one for one in self.assignments if one.packet >= since]
-        return len(told) < _ASSIGNMENTS and all(
-            one.partitions is not None and partition not in one.partitions for one in told
+        assignments = [assignment for assignment in self.assignments if assignment.packet >= since]
+        return len(assignments) < _ASSIGNMENTS and all(
+            assignment.partitions is not None and partition not in assignment.partitions for assignment in assignments
         )
 
 
-def may_have_crossed(said_ns: int, step: Step) -> bool:
-    """Whether a request may have been sent before its member had heard what its coordinator said at that time."""
-    return step.time_ns < said_ns + _ON_ITS_WAY_NS
+def may_have_crossed(answered_ns: int, step: ShareStep) -> bool:
+    """True if the member may have sent a request before the coordinator's message of that time reached it."""
+    return step.time_ns < answered_ns + _ON_ITS_WAY_NS
 
 
 class NotAssigned(NamedTuple):
-    """Proof that a member was told nothing else up to a packet: its next heartbeat still has the epoch that came with
-    the assignment, and nothing of what it sent to that broker in between is missing: whoever leaves and joins again may
-    be given the same one."""
+    """Proof that a member had no other assignment up to a packet.
+
+    Its next heartbeat still has the epoch of the assignment, and no traffic from its host to the coordinator is missing
+    in between: a member that leaves and joins again may get the same epoch.
+    """
 
     member: Member
     partition: Partition
     packet: int
 
     def holds(self) -> bool | None:
-        """None while no later heartbeat was seen."""
-        told = self.member.told(self.packet)
-        if told is None or told.partitions is None or self.partition in told.partitions:
+        """None until a later heartbeat is seen."""
+        assignment = self.member.assignment_at(self.packet)
+        if assignment is None or assignment.partitions is None or self.partition in assignment.partitions:
             return False
-        if told.confirmed > self.packet:
-            broker = None if told.on is None else told.on.broker
+        if assignment.confirmed > self.packet:
+            broker = None if assignment.on is None else assignment.on.broker
             return (
-                told.on is None
+                assignment.on is None
                 or broker is None
-                or broker.missing_between((told.on.host,), told.packet, told.confirmed) is None
+                or broker.missing_between((assignment.on.host,), assignment.packet, assignment.confirmed) is None
             )
-        return (
-            None if told is self.member.assignments[-1] else False
-        )  # whoever joins again may have been told more before
+        # A member that joined again may have had more partitions before.
+        return None if assignment is self.member.assignments[-1] else False
 
 
 class NotBack(NamedTuple):
-    """Proof that a member had not joined behind its departure when it took a step: its next heartbeat asks to join, or
-    is told again that it is out. It comes on the connection of the departure, of which nothing is missing; a join, so
-    late that it was not held up."""
+    """Proof that a member had not joined again after its departure when it sent a request.
+
+    Its next heartbeat asks to join, or is answered again with UNKNOWN_MEMBER_ID. It is sent on the connection of the
+    departure, which has no missing bytes. A join is a proof only
+    if it comes REQUEST_TIMEOUT_NS after the request: an earlier one may have been sent before the request and delayed.
+    """
 
     member: Member
     departure: Beat
-    step: Step
+    step: ShareStep
 
     def holds(self) -> bool | str | None:
-        """None while no later heartbeat was seen."""
+        """None until a later heartbeat is seen."""
         gone, after = self.departure, self.member.before
         if after is None or after is gone:
             return None
@@ -256,25 +263,24 @@ _Key = tuple[int, str | None, str | None]
 
 
 class Members:
-    """Every member that the capture shows, the longest unused forgotten first; each is of the cluster of the broker
-    that it was met at."""
+    """All members of the capture, by the cluster of their broker. The least recently used one is forgotten first."""
 
     def __init__(self) -> None:
         self._members: OrderedDict[_Key, Member] = OrderedDict()
-        #: Members were forgotten: nobody's first trace is its beginning any more.
+        #: Members were forgotten: the first heartbeat of a member may not be its beginning.
         self.forgetful = False
 
     def of(self, broker: Broker | None, group_id: str | None, member_id: str | None) -> Member:
         key = 0 if broker is None else broker.cluster, group_id, member_id
-        found = self._members.get(key)
-        if found is None:
-            found = self._members[key] = Member()
+        member = self._members.get(key)
+        if member is None:
+            member = self._members[key] = Member()
             if len(self._members) > limits.SESSIONS:
                 self._members.popitem(last=False)
                 self.forgetful = True
         else:
             self._members.move_to_end(key)
-        return found
+        return member
 
     def get(self, broker: Broker | None, group_id: str | None, member_id: str | None) -> Member | None:
         return self._members.get((0 if broker is None else broker.cluster, group_id, member_id))

@@ -1,8 +1,8 @@
-"""Administrative operations on share groups as chains: what a client asked the group coordinator, and what that asked
-share coordinators.
+"""Chains of administrative operations: the client's request and the requests to share coordinators.
 
-A group coordinator answers its client when the share coordinators have answered it, so that the parts of a chain lie
-between the client's request and its answer. Source: KIP-932, "Administration"."""
+A group coordinator answers its client after the share coordinators have answered. All parts of a chain lie between the
+client's request and its answer. Source: KIP-932, "Administration".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from kshark import limits
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.analysis.facts.reading import partitions_of
-from kshark.analysis.states.operations.listing import Kind, Lack, Operation, OperationPartition, StateRequest
+from kshark.analysis.states.operations.listing import (
+    MissingPart,
+    Operation,
+    OperationKind,
+    OperationPartition,
+    StateRequest,
+)
 from kshark.analysis.states.operations.requests import ADMIN_REQUESTS, body_of, operation_of
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
@@ -25,57 +31,56 @@ from kshark.api_keys import (
 )
 from kshark.model import Closed, Event, Exchange, Gap
 
-#: Packets that were captured on several hosts may lie so far apart: clocks differ.
+#: Packets from several hosts may be this far apart, because their clocks differ.
 _APART_NS: Final = 1_000_000_000
-#: The highest member epoch that the first member of a new group is given: 1 before 4.3, 2 since then.
+#: The highest member epoch of the first member of a new group: 1 before 4.3, 2 since then.
 _FIRST_EPOCH: Final = 2
-#: What share coordinators are asked on the way.
-_ON_THE_WAY: Final[dict[Kind, int]] = {
+#: The request to share coordinators that belongs to an operation.
+_ON_THE_WAY: Final[dict[OperationKind, int]] = {
     "describe_offsets": READ_SHARE_GROUP_STATE_SUMMARY,
     "alter_offsets": INITIALIZE_SHARE_GROUP_STATE,
     "delete_offsets": DELETE_SHARE_GROUP_STATE,
     "delete_group": DELETE_SHARE_GROUP_STATE,
 }
-#: Who is told that these are done was told by one that knows the group: then it is a share group.
-_KNOWN_BY: Final = frozenset[Kind]({"list", "describe", "alter_offsets", "delete_offsets"})
+#: Operations whose success shows that the group is a share group.
+_PROVES_SHARE_GROUP: Final = frozenset[OperationKind]({"list", "describe", "alter_offsets", "delete_offsets"})
 _STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
-#: APIs whose bodies the stage reads.
+#: APIs whose bodies this stage reads.
 ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
 
 
 @dataclass(slots=True)
 class _Sight:
-    """What the capture holds of a connection: the packets of its first and last request that was read, and the holes in
-    it."""
+    """The seen part of a connection: the packets of its first and last request, and its holes."""
 
     first: int
     last: int
     holes: Holes = field(default_factory=Holes)
 
     def shows(self, operation: Operation) -> bool:
-        """Whether what went there during an operation would be seen."""
+        """True if all requests on the connection during an operation would be seen."""
         first, last = operation.packet, operation.answer_packet or operation.packet
         return self.first < first and self.last > last and self.holes.between(first, last) is None
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A request to a share coordinator, for one share partition; `taken`: it is part of an operation."""
+    """A request to a share coordinator for one share partition; `is_used`: it is part of an operation."""
 
-    told: StateRequest
+    request: StateRequest
     time_ns: int
     sight: _Sight
-    taken: bool = False
+    is_used: bool = False
 
     def fits(self, operation: Operation) -> bool:
-        """Whether it lies between the client's request and its answer."""
+        """True if it lies between the client's request and its answer."""
         since, until = operation.time_ns - _APART_NS, operation.time_ns + (operation.latency_ns or 0) + _APART_NS
-        return not self.taken and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
+        return not self.is_used and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
 
 
 @dataclass(slots=True)
 class _SharePartition:
-    """The last requests for it by API, and whether a member was seen to be assigned it."""
+    """The last requests for a share partition by API; `assigned`: it was assigned to a member."""
 
     asked: dict[int, _Asked] = field(default_factory=dict)
     assigned: bool = False
@@ -85,21 +90,24 @@ class _SharePartition:
         return self.asked.get(INITIALIZE_SHARE_GROUP_STATE)
 
     def is_deleted_by(self, operation: Operation) -> bool:
-        """Whether the deletion concerns it: a state was stored, and not deleted since, or is deleted by it."""
+        """True if a stored state exists that the operation deletes, or if a deletion belongs to the operation."""
         made, deleted = self.initialized, self.asked.get(DELETE_SHARE_GROUP_STATE)
         if deleted is not None and deleted.fits(operation):
             return True
         return (
             made is not None
-            and made.told.error_code == 0
-            and (deleted is None or deleted.told.packet < made.told.packet)
+            and made.request.error_code == 0
+            and (deleted is None or deleted.request.packet < made.request.packet)
         )
 
 
 @dataclass(slots=True)
 class _Group:
-    """A share group. `joined`: its first member waits for partitions; `heard` where heartbeats came since, the last
-    with packet `beat`."""
+    """A share group.
+
+    `joined`: its first member waits for partitions.
+    `heard`: connections with heartbeats after that; `beat`: the packet of the last one.
+    """
 
     partitions: dict[Partition, _SharePartition] = field(default_factory=dict)
     joined: Operation | None = None
@@ -108,19 +116,22 @@ class _Group:
 
 
 class _Late(NamedTuple):
-    """An operation that lacks something, and what: each partition with the connections on which that would be."""
+    """An operation with missing parts: its partitions, each with the connections on which these parts would be."""
 
     operation: Operation
     lacking: list[tuple[OperationPartition, list[_Sight]]]
 
 
 class Administration:
-    """`feed` takes events in the order of the time line and gives the operations that are over by then, `close` the
+    """Collect the operations of a capture.
+
+    `feed` accepts events in the order of the time line and returns the operations that are over; `close` returns the
     rest.
 
-    What an operation lacks may be late, or in a hole that is seen later: until the end it waits for that. Beyond
-    limits.SHARE_PARTITIONS the groups that were not heard of for longest are forgotten: what share coordinators did for
-    them is out of sight."""
+    A missing part may come late, or a hole may explain it: such an operation waits for the end. Above
+    limits.SHARE_PARTITIONS, the groups that were unused for longest are forgotten; then the earlier requests to share
+    coordinators for them are unknown.
+    """
 
     def __init__(self) -> None:
         self._groups: OrderedDict[str, _Group] = OrderedDict()
@@ -138,7 +149,7 @@ class Administration:
         return []
 
     def close(self) -> list[Operation]:
-        """No more events: what is missing by now is missing."""
+        """End the input: all parts that are missing now stay missing."""
         over = [_concluded(late) for late in self._late]
         over += [operation for group in self._groups.values() if (operation := _unassigned(group)) is not None]
         self._groups.clear()
@@ -175,8 +186,7 @@ class Administration:
     # -- members
 
     def _beat(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> Iterator[Operation]:
-        """A group comes to be with its first heartbeat; its members are assigned what share coordinators were given a
-        state of."""
+        """Yield the operations that a heartbeat shows: the first one creates its group, others bring assignments."""
         if answer is None or answer.error_code:
             return
         group_id, is_new = asked.group_id, asked.group_id not in self._groups
@@ -187,7 +197,7 @@ class Administration:
             if (
                 asked.subscribed_topic_names
                 and group.joined is None
-                and not any(one.assigned for one in group.partitions.values())
+                and not any(partition.assigned for partition in group.partitions.values())
             ):
                 group.joined = operation_of(event, "assign", group_id, 0)
         if group.joined is not None:
@@ -197,10 +207,10 @@ class Administration:
         for key in (
             sorted(partitions_of(answer.assignment.topic_partitions or ())) if answer.assignment is not None else ()
         ):
-            one = self._in(group, key)
-            if not one.assigned:
-                one.assigned = True
-                rows.append(_initialized(key, one, error=0))
+            partition = self._in(group, key)
+            if not partition.assigned:
+                partition.assigned = True
+                rows.append(_initialized(key, partition, error=0))
         if rows:
             group.joined, group.heard = None, []
             operation = operation_of(event, "assign", group_id, 0, rows)
@@ -210,34 +220,42 @@ class Administration:
     # -- share coordinators
 
     def _asked(self, event: Exchange, asked: Any, answer: Any, sight: _Sight) -> None:
-        """A share coordinator is asked, maybe for an operation that lacked it."""
+        """Note a request to a share coordinator. It may be the missing part of an operation."""
         request, response = event.request, event.response
         assert request is not None
         assert isinstance(request.api_key, int)
         results = getattr(answer, "results", None) or ()
         errors = {
-            (topic.topic_id, one.partition): one.error_code for topic in results for one in topic.partitions or ()
+            (topic.topic_id, asked_partition.partition): asked_partition.error_code
+            for topic in results
+            for asked_partition in topic.partitions or ()
         }
         group = self._of(asked.group_id)
         for topic in asked.topics or ():
-            for one in topic.partitions or ():
-                key, packet = (topic.topic_id, one.partition), None if response is None else response.packet
-                told = StateRequest(str(request.api), request.packet, packet, event.flow.broker, errors.get(key))
+            for asked_partition in topic.partitions or ():
+                key, packet = (topic.topic_id, asked_partition.partition), None if response is None else response.packet
+                state_request = StateRequest(
+                    str(request.api), request.packet, packet, event.flow.broker, errors.get(key)
+                )
                 last = self._in(group, key).asked
-                if request.api_key not in last or last[request.api_key].told.packet < told.packet:
-                    last[request.api_key] = _Asked(told, request.time_ns, sight)
+                if request.api_key not in last or last[request.api_key].request.packet < state_request.packet:
+                    last[request.api_key] = _Asked(state_request, request.time_ns, sight)
         for operation, lacking in self._late:
             if operation.group_id == asked.group_id:
-                lacking[:] = [(row, sights) for row, sights in lacking if not _found(group, operation, row)]
+                lacking[:] = [(row, sights) for row, sights in lacking if not _find_request(group, operation, row)]
 
     # -- administrators
 
     def _answered(self, operation: Operation) -> Iterator[Operation]:
-        """A client was told, or will not be."""
+        """Yield the operation if it is over. Called for answered and unanswered requests."""
         kind, is_done = operation.operation, operation.outcome == "done"
-        group = self._of(operation.group_id) if is_done and kind in _KNOWN_BY else self._groups.get(operation.group_id)
+        group = (
+            self._of(operation.group_id)
+            if is_done and kind in _PROVES_SHARE_GROUP
+            else self._groups.get(operation.group_id)
+        )
         if group is None:
-            if kind != "delete_group":  # nobody says of which type it was
+            if kind != "delete_group":  # a group of unknown type
                 yield operation
             return
         late = _Late(operation, [])
@@ -252,7 +270,7 @@ class Administration:
         if len(self._late) > limits.UNFINISHED_OPERATIONS:
             yield _concluded(self._late.pop(0))
 
-    # -- all of them
+    # -- groups
 
     def _of(self, group_id: str) -> _Group:
         group = self._groups.setdefault(group_id, _Group())
@@ -260,11 +278,11 @@ class Administration:
         return group
 
     def _in(self, group: _Group, partition: Partition) -> _SharePartition:
-        found = group.partitions.get(partition)
-        if found is None:
-            found = group.partitions[partition] = _SharePartition()
+        share_partition = group.partitions.get(partition)
+        if share_partition is None:
+            share_partition = group.partitions[partition] = _SharePartition()
             self._count += 1
-        return found
+        return share_partition
 
     def _forget(self) -> None:
         while len(self._groups) > 1 and max(len(self._groups), self._count) > limits.SHARE_PARTITIONS:
@@ -275,41 +293,43 @@ class Administration:
 
 
 def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationPartition, list[_Sight]]]:
-    """Finds what share coordinators were asked for an operation; what it lacks, with the connections on which that
-    would be."""
+    """Find the requests to share coordinators for an operation.
+
+    Yield the partitions without one, each with the connections on which it would be.
+    """
     if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
         operation.partitions = [*_spread(group, operation)]
-    operation.in_sight = any(one.asked for one in group.partitions.values())
+    operation.in_sight = any(partition.asked for partition in group.partitions.values())
     for row in operation.partitions:
-        if row.error_code or row.lacking or _found(group, operation, row):
+        if row.error_code or row.lacking or _find_request(group, operation, row):
             continue
-        one = group.partitions.get(_key(row))
-        sights = [] if one is None else [asked.sight for asked in one.asked.values()]
+        partition = group.partitions.get(_key(row))
+        sights = [] if partition is None else [asked.sight for asked in partition.asked.values()]
         operation.in_sight = operation.in_sight and bool(sights)
         if sights and operation.operation != "describe_offsets":
             yield row, sights
 
 
 def _spread(group: _Group, operation: Operation) -> Iterator[OperationPartition]:
-    """Deletions are asked for by topic or by group, and done by share partition."""
+    """Yield the share partitions of a deletion, which names topics or a group."""
     topics = {row.topic_id: row for row in operation.partitions}
     whole = OperationPartition(None, None, None, error_code=operation.error_code)
-    for (topic_id, partition), one in sorted(group.partitions.items()):
+    for (topic_id, partition), share_partition in sorted(group.partitions.items()):
         row = topics.get(topic_id) if topics else whole
-        if row is not None and one.is_deleted_by(operation):
-            one.assigned = False
+        if row is not None and share_partition.is_deleted_by(operation):
+            share_partition.assigned = False
             yield OperationPartition(topic_id, row.topic, partition, error_code=row.error_code)
     spread = {topic_id for topic_id, _ in group.partitions}
     yield from (row for topic_id, row in topics.items() if topic_id not in spread)
 
 
-def _found(group: _Group, operation: Operation, row: OperationPartition) -> bool:
-    """Whether a share coordinator was asked for that partition of it."""
-    one = group.partitions.get(_key(row))
-    asked = None if one is None else one.asked.get(_ON_THE_WAY[operation.operation])
+def _find_request(group: _Group, operation: Operation, row: OperationPartition) -> bool:
+    """True if a share coordinator was asked for that partition of the operation."""
+    partition = group.partitions.get(_key(row))
+    asked = None if partition is None else partition.asked.get(_ON_THE_WAY[operation.operation])
     if asked is None or not asked.fits(operation):
         return False
-    row.share_coordinator, asked.taken = asked.told, True
+    row.share_coordinator, asked.is_used = asked.request, True
     return True
 
 
@@ -317,20 +337,24 @@ def _key(row: OperationPartition) -> Partition:
     return row.topic_id or "", -1 if row.partition is None else row.partition
 
 
-def _initialized(key: Partition, one: _SharePartition, error: int | None = None) -> OperationPartition:
-    """A partition with what its share coordinator was given, if no other operation was that."""
-    row, made = OperationPartition(key[0], None, key[1], error_code=error), one.initialized
-    if made is not None and not made.taken:
-        row.share_coordinator, made.taken = made.told, True
+def _initialized(key: Partition, partition: _SharePartition, error: int | None = None) -> OperationPartition:
+    """Return a partition with its initialize request, unless another operation has this request."""
+    row, made = OperationPartition(key[0], None, key[1], error_code=error), partition.initialized
+    if made is not None and not made.is_used:
+        row.share_coordinator, made.is_used = made.request, True
     return row
 
 
 def _concluded(late: _Late) -> Operation:
-    """An operation that is over."""
+    """Finish an operation."""
     operation, lacking = late
     if operation.outcome == "done" and operation.operation != "describe_offsets":
         asked = ((row, row.share_coordinator) for row in operation.partitions)
-        _lack(operation, "not_accepted", (row for row, told in asked if told is not None and told.error_code))
+        _lack(
+            operation,
+            "not_accepted",
+            (row for row, state_request in asked if state_request is not None and state_request.error_code),
+        )
         _lack(
             operation, "not_asked", (row for row, sights in lacking if any(sight.shows(operation) for sight in sights))
         )
@@ -341,22 +365,27 @@ def _concluded(late: _Late) -> Operation:
 
 
 def _unassigned(group: _Group) -> Operation | None:
-    """What the first member waited for in vain, as a heartbeat that came later shows."""
+    """Return the assignment that the first member waited for in vain, if a later heartbeat shows this."""
     operation = group.joined
     if operation is None or any(sight.holes.between(operation.packet, sight.last) for sight in group.heard):
         return None
     if group.beat <= max(
-        [operation.packet, *(made.told.packet for one in group.partitions.values() if (made := one.initialized))]
+        [
+            operation.packet,
+            *(made.request.packet for partition in group.partitions.values() if (made := partition.initialized)),
+        ]
     ):
         return None
-    operation.partitions = [_initialized(key, one) for key, one in sorted(group.partitions.items()) if one.asked]
+    operation.partitions = [
+        _initialized(key, partition) for key, partition in sorted(group.partitions.items()) if partition.asked
+    ]
     operation.in_sight = bool(operation.partitions)
     operation.outcome, operation.because = "unfinished", "not_assigned"
     _lack(operation, "not_assigned", operation.partitions)
     return operation
 
 
-def _lack(operation: Operation, what: Lack, rows: Iterable[OperationPartition]) -> None:
+def _lack(operation: Operation, what: MissingPart, rows: Iterable[OperationPartition]) -> None:
     for row in rows:
         row.lacking = True
         operation.outcome, operation.because = "unfinished", what

@@ -1,4 +1,4 @@
-"""Administrative operations on share groups, as they are listed; the fields, in this order, are the JSON."""
+"""Administrative operations on share groups, as they are listed. The fields, in this order, are the JSON."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Final, Literal
 import msgspec
 
 #: The operations of KIP-932, "Administration". `assign`: share partitions are assigned for the first time, as far as
-#: the capture shows;
-#: `alter_offsets` also is what tools call a reset.
-Kind = Literal[
+#: the capture shows. `alter_offsets`: includes the "reset" of tools.
+OperationKind = Literal[
     "create", "assign", "list", "describe", "describe_offsets", "alter_offsets", "delete_offsets", "delete_group"
 ]
-#: Those that change nothing.
-READS: Final = frozenset[Kind]({"list", "describe", "describe_offsets"})
-#: How an operation ended. done: what was asked came about, as far as the capture shows; refused: with an error, in
-#: whole; partly: with errors for some of its partitions; unfinished: its client was told of no error, and a part of it
-#: is missing; unanswered: nobody was told how it ended; unknown: the answer cannot be read.
-Outcome = Literal["done", "refused", "partly", "unfinished", "unanswered", "unknown"]
-#: What an unfinished operation lacks: the answer says nothing of some partitions, or of all; no share coordinator was
-#: asked for them, or it did not accept that; no member was assigned them.
-Lack = Literal["not_told", "not_asked", "not_accepted", "not_assigned"]
+#: The operations that change nothing.
+READS: Final = frozenset[OperationKind]({"list", "describe", "describe_offsets"})
+#: Results of an operation.
+#:
+#: done: the request was fulfilled, as far as the capture shows. refused: the whole request failed with an error.
+#: partly: some of its partitions failed with errors. unfinished: the client received no error, but a part of the
+#: operation is missing. unanswered: the client received no answer. unknown: the answer is unreadable.
+OperationOutcome = Literal["done", "refused", "partly", "unfinished", "unanswered", "unknown"]
+#: The missing part of an unfinished operation: the answer lacks some partitions, or all; no share coordinator was asked
+#: for them; a share coordinator refused; no member was assigned them.
+MissingPart = Literal["not_told", "not_asked", "not_accepted", "not_assigned"]
 
 
 class StateRequest(msgspec.Struct):
-    """What a share coordinator was asked for one share partition: `packet` is the request's, `broker` the share
-    coordinator's address.
+    """A request to a share coordinator for one share partition.
 
-    `answer_packet` and `error_code` are null where there is no answer that can be read.
+    `packet`: the packet of the request. `broker`: the address of the share coordinator. `answer_packet` and
+    `error_code` are null if there is no readable answer.
     """
 
     api: str
@@ -38,10 +39,13 @@ class StateRequest(msgspec.Struct):
 
 
 class OperationPartition(msgspec.Struct):
-    """A share partition, or a topic (`partition` null), that an operation is about. What is not known is null.
+    """A share partition of an operation, or a topic (`partition` null). Unknown fields are null.
 
-    `start_offset` is the one that was asked for, or told; `error_code` is what the client was told; `share_coordinator`
-    is what was asked of it on the way. `lacking`: the operation is unfinished because of it."""
+    `start_offset`: the requested or the answered one.
+    `error_code`: the error in the client's answer.
+    `share_coordinator`: the request to the share coordinator for it.
+    `lacking`: the operation is unfinished because of it.
+    """
 
     topic_id: str | None
     topic: str | None
@@ -53,14 +57,17 @@ class OperationPartition(msgspec.Struct):
 
 
 class Operation(msgspec.Struct):
-    """An administrative operation: what a client asked the coordinator of its group (`broker`), and what came of it.
+    """An administrative operation: a client's request to the coordinator of its group (`broker`), and its result.
 
-    `packet` and `time_ns` are the request's, `latency_ns` is the time to the answer's packet. `error_code` is the first
-    error that the client was told, 0 for none. `because`: why it is unfinished. `in_sight`: whether the capture shows
-    what share coordinators were asked for it; null where they have no part in it."""
+    `packet`, `time_ns`: of the request.
+    `latency_ns`: the time from the request to the answer's packet.
+    `error_code`: the first error in the client's answer, 0 for none.
+    `because`: why it is unfinished.
+    `in_sight`: true if the capture shows the requests to share coordinators for it; null for operations without them.
+    """
 
     group_id: str
-    operation: Kind
+    operation: OperationKind
     packet: int
     time_ns: int
     answer_packet: int | None
@@ -68,8 +75,8 @@ class Operation(msgspec.Struct):
     client_id: str | None
     client: str
     broker: str
-    outcome: Outcome
+    outcome: OperationOutcome
     error_code: int | None
-    because: Lack | None
+    because: MissingPart | None
     in_sight: bool | None
     partitions: list[OperationPartition]

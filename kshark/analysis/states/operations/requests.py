@@ -1,5 +1,7 @@
-"""What administrators ask of share groups and are told: an operation for each group of a request, without what share
-coordinators do."""
+"""Requests of administrators about share groups: an operation for each group of a request.
+
+The requests to share coordinators are in kshark.analysis.states.operations.chains.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark.analysis.facts.reading import doubt_of
-from kshark.analysis.states.operations.listing import Kind, Lack, Operation, OperationPartition, Outcome
+from kshark.analysis.states.operations.listing import (
+    MissingPart,
+    Operation,
+    OperationKind,
+    OperationOutcome,
+    OperationPartition,
+)
 from kshark.api_keys import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_GROUPS,
@@ -22,14 +30,21 @@ from kshark.model import Exchange, Message
 
 
 def body_of(message: Message | None) -> Any:
-    """The body of a message that was read to its end; None where there is none."""
+    """Return the body of a message that was read to its end, or None."""
     return None if message is None or message.body is UNSET or doubt_of(message) is not None else message.body
 
 
 def operation_of(
-    exchange: Exchange, kind: Kind, group_id: str, error: int | None, partitions: Iterable[OperationPartition] = ()
+    exchange: Exchange,
+    kind: OperationKind,
+    group_id: str,
+    error: int | None,
+    partitions: Iterable[OperationPartition] = (),
 ) -> Operation:
-    """An operation as its client sees it; `error` is the answer's own, None where it has none for the group."""
+    """Create an operation from its client's view.
+
+    `error`: the error code of the answer for the group; None if it has none.
+    """
     request, response = exchange.request, exchange.response
     assert request is not None
     rows = [*partitions]
@@ -45,64 +60,70 @@ def operation_of(
         exchange.flow.client,
         exchange.flow.broker,
         outcome,
-        error or next((one.error_code for one in rows if one.error_code), error),
+        error or next((row.error_code for row in rows if row.error_code), error),
         because,
         None,
         rows,
     )
 
 
-def _outcome(exchange: Exchange, error: int | None, rows: list[OperationPartition]) -> tuple[Outcome, Lack | None]:
+def _outcome(
+    exchange: Exchange, error: int | None, rows: list[OperationPartition]
+) -> tuple[OperationOutcome, MissingPart | None]:
     if exchange.response is None:
         return "unanswered", None
     if body_of(exchange.response) is None:
         return "unknown", None
     if error:
         return "refused", None
-    for one in rows:
-        one.lacking = one.error_code is None
-    if error is None or any(one.lacking for one in rows):
+    for row in rows:
+        row.lacking = row.error_code is None
+    if error is None or any(row.lacking for row in rows):
         return "unfinished", "not_told"
-    wrong = sum(one.error_code != 0 for one in rows)
+    wrong = sum(row.error_code != 0 for row in rows)
     return ("done" if not wrong else "refused" if wrong == len(rows) else "partly"), None
 
 
-# -- one API each
+# -- one function for each API
 
 
 def _listed(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    for one in getattr(answer, "groups", None) or ():
-        if "share" in (one.protocol_type, getattr(one, "group_type", None)):
-            yield operation_of(exchange, "list", one.group_id, answer.error_code)
+    for group in getattr(answer, "groups", None) or ():
+        if "share" in (group.protocol_type, getattr(group, "group_type", None)):
+            yield operation_of(exchange, "list", group.group_id, answer.error_code)
 
 
 def _described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    errors = {one.group_id: one.error_code for one in getattr(answer, "groups", None) or ()}
+    errors = {group.group_id: group.error_code for group in getattr(answer, "groups", None) or ()}
     for group_id in asked.group_ids or ():
         yield operation_of(exchange, "describe", group_id, errors.get(group_id))
 
 
 def _offsets_described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    told = {one.group_id: one for one in getattr(answer, "groups", None) or ()}
+    answers = {group.group_id: group for group in getattr(answer, "groups", None) or ()}
     for group in asked.groups or ():
-        said = told.get(group.group_id)
-        rows = _rows(group.topics, lambda one: (one, None))
-        for topic in said.topics or () if said is not None else ():
-            for one in topic.partitions or ():
-                rows[topic.topic_name, one.partition_index] = OperationPartition(
-                    topic.topic_id, topic.topic_name, one.partition_index, one.start_offset, one.error_code
+        answered = answers.get(group.group_id)
+        rows = _rows(group.topics, lambda number: (number, None))
+        for topic in answered.topics or () if answered is not None else ():
+            for partition in topic.partitions or ():
+                rows[topic.topic_name, partition.partition_index] = OperationPartition(
+                    topic.topic_id,
+                    topic.topic_name,
+                    partition.partition_index,
+                    partition.start_offset,
+                    partition.error_code,
                 )
-        error = None if said is None else said.error_code
+        error = None if answered is None else answered.error_code
         yield operation_of(exchange, "describe_offsets", group.group_id, error, rows.values())
 
 
 def _offsets_altered(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    rows = _rows(asked.topics, lambda one: (one.partition_index, one.start_offset))
+    rows = _rows(asked.topics, lambda partition: (partition.partition_index, partition.start_offset))
     for topic in getattr(answer, "responses", None) or ():
-        for one in topic.partitions or ():
-            row = rows.get((topic.topic_name, one.partition_index))
+        for partition in topic.partitions or ():
+            row = rows.get((topic.topic_name, partition.partition_index))
             if row is not None:
-                row.topic_id, row.error_code = topic.topic_id, one.error_code
+                row.topic_id, row.error_code = topic.topic_id, partition.error_code
     yield operation_of(exchange, "alter_offsets", asked.group_id, getattr(answer, "error_code", None), rows.values())
 
 
@@ -116,15 +137,15 @@ def _offsets_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Op
 
 
 def _group_deleted(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:
-    errors = {one.group_id: one.error_code for one in getattr(answer, "results", None) or ()}
+    errors = {result.group_id: result.error_code for result in getattr(answer, "results", None) or ()}
     for group_id in asked.groups_names or ():
         yield operation_of(exchange, "delete_group", group_id, errors.get(group_id))
 
 
 def _rows(topics: Any, read: Callable[[Any], tuple[int, int | None]]) -> dict[tuple[str, int], OperationPartition]:
-    """The partitions that a request names; `read` gives number and start offset of one."""
-    numbers = ((topic.topic_name, *read(one)) for topic in topics or () for one in topic.partitions or ())
-    return {(name, partition): OperationPartition(None, name, partition, start) for name, partition, start in numbers}
+    """Return the partitions of a request; `read` returns the number and start offset of a partition."""
+    numbers = ((topic.topic_name, *read(partition)) for topic in topics or () for partition in topic.partitions or ())
+    return {(name, number): OperationPartition(None, name, number, start) for name, number, start in numbers}
 
 
 ADMIN_REQUESTS: Final[Mapping[int, Callable[[Exchange, Any, Any], Iterator[Operation]]]] = {

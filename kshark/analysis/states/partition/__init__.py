@@ -1,1 +1,1 @@
-"""Share partitions: their records in flight, locks and what the share coordinator stores of them."""
+"""Share partitions: their records in flight, their locks, and the state in the share coordinator."""

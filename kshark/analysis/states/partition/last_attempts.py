@@ -1,5 +1,4 @@
-"""Records that may have been delivered for the last time: they were given back after as many deliveries as any
-before."""
+"""Records that may have had their last delivery: they were given back after the highest delivery count seen."""
 
 from __future__ import annotations
 
@@ -7,17 +6,17 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kshark.analysis.states.partition.records_in_flight import May, Record
+from kshark.analysis.states.partition.records_in_flight import May, RecordState
 from kshark.analysis.states.tables.in_flight import ARCHIVED, GIVEN_BACK
 
-#: Ranges that are remembered; the first ones are forgotten first.
+#: Highest number of ranges that are kept; the oldest ones are forgotten first.
 _MOST: Final = 64
 
 
 class LastAttempt(NamedTuple):
-    """Records that are to be handed out once more, or never.
+    """Records that are delivered once more, or never.
 
-    Of those that were looked at: the states that they may be in, and since when they are free for certain.
+    After a check: the possible states of the records, and the time since which they are certainly free.
     """
 
     first: int
@@ -27,13 +26,13 @@ class LastAttempt(NamedTuple):
 
 
 class LastAttempts:
-    """Those of a share partition."""
+    """The last attempts of a share partition."""
 
     def __init__(self) -> None:
         self.ranges: deque[LastAttempt] = deque(maxlen=_MOST)
 
-    def give_back(self, first: int, last: int, back: Sequence[Record]) -> None:
-        """What records may be in that were given back: at last archived."""
+    def give_back(self, first: int, last: int, back: Sequence[RecordState]) -> None:
+        """Note given-back records, by their possible states; the last of these is archived."""
         if (
             not back
             or back[-1].stage is not ARCHIVED
@@ -47,5 +46,5 @@ class LastAttempts:
         self.ranges.append(LastAttempt(first, last))
 
     def keep(self, ranges: Iterable[LastAttempt]) -> None:
-        """Forgets all others."""
+        """Replace the ranges."""
         self.ranges = deque(ranges, maxlen=_MOST)

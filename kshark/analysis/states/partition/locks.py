@@ -1,8 +1,9 @@
-"""The locks of a share partition's acquired records, by the time at which they are out at the latest; and those of a
-whole group.
+"""Locks of acquired records, ordered by latest expiry, and the locks of a whole group.
 
-Members times partitions are many, and each member has locks in a few of them: when its session ends, only those are
-looked at; and when it may have ended, as may be often, only the locks that are new since it may have ended last."""
+There are many pairs of member and partition, but a member has locks in a few partitions only. When its session ends,
+only these are checked. When its session may have ended, which is frequent, only the locks added since the last check
+are checked.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from kshark.analysis.states.partition.records_in_flight import Hold, May
 from kshark.analysis.states.tables.in_flight import ACQUIRED
 from kshark.offset_ranges import OffsetRanges
 
-#: So many locks may be of records that were acknowledged since, beside as many as there are ranges.
+#: Number of stale locks that are kept in addition to one for each range: locks of records that were acknowledged.
 _STALE: Final = 64
 _NEVER: Final = 1 << 63
 _number: Final = itemgetter(1)
@@ -29,59 +30,62 @@ _Holder = tuple[str | None, Broker | None]
 
 
 class GroupLocks:
-    """Of all share partitions of a group: who may have locks in which, and which have one that may be out."""
+    """The locks of all share partitions of a group: the members that may have some, and those that may have expired."""
 
     def __init__(self) -> None:
         self._count = 0
-        #: By member and leader its partitions, each with its number in the order in which they came to be known; and
-        #: those of them with new locks.
+        #: Partitions by member and leader, each with its number in the order of its first use; and those with new
+        #: locks.
         self._of: defaultdict[_Holder, dict[Partition, int]] = defaultdict(dict)
         self._news: defaultdict[_Holder, dict[Partition, int]] = defaultdict(dict)
-        #: A heap: when a partition's first lock is out, or earlier, as far as it was told.
+        #: A heap: the scheduled expiry of a partition's first lock. The expiry itself may be later.
         self._due: list[tuple[int, int, Locks]] = []
 
     def number(self) -> int:
-        """For one more partition."""
+        """Return the number for a new partition."""
         self._count += 1
         return self._count
 
     def concern(
         self, member_id: str | None, leader: Broker | None, now_ns: int, over: Collection[Partition]
     ) -> list[Partition]:
-        """The partitions in which the member may have new ones, those that are `over` in which it may have any, and
-        those in which one of anybody's is out by that time; in the order of their numbers."""
+        """Return the partitions to check, in the order of their numbers.
+
+        These are the partitions in which the member may have new locks, those of `over` in which it may have any, and
+        those in which a lock of any member has expired by that time.
+        """
         held = self._of.get((member_id, leader), {})
-        fewer, more = (over, held) if len(over) < len(held) else (held, over)
-        found = {partition: held[partition] for partition in fewer if partition in more}
-        found |= self._news.get((member_id, leader), {})
-        found |= self._out(now_ns)
-        return sorted(found, key=found.__getitem__)
+        smaller, larger = (over, held) if len(over) < len(held) else (held, over)
+        numbers = {partition: held[partition] for partition in smaller if partition in larger}
+        numbers |= self._news.get((member_id, leader), {})
+        numbers |= self._out(now_ns)
+        return sorted(numbers, key=numbers.__getitem__)
 
     def _out(self, now_ns: int) -> dict[Partition, int]:
-        due, found, told = self._due, {}, []
+        due, expired, checked = self._due, {}, []
         while due and due[0][0] < now_ns:
             first_ns, number, locks = heappop(due)
-            if first_ns == locks.told_ns:
-                told.append(locks)
+            if first_ns == locks.scheduled_ns:
+                checked.append(locks)
                 if locks.first_ns < now_ns:
-                    found[locks.partition] = number
-        for locks in told:
-            self.tell(locks)
-        return found
+                    expired[locks.partition] = number
+        for locks in checked:
+            self.schedule(locks)
+        return expired
 
-    def tell(self, locks: Locks) -> None:
-        """When the first of a partition's locks is out."""
-        locks.told_ns = locks.first_ns
+    def schedule(self, locks: Locks) -> None:
+        """Schedule the expiry of a partition's first lock."""
+        locks.scheduled_ns = locks.first_ns
         if locks.first_ns < _NEVER:
             heappush(self._due, (locks.first_ns, locks.number, locks))
 
     def join(self, member_id: str | None, locks: Locks) -> None:
-        """The member may have some there, and new ones."""
+        """Note that the member may have new locks in the partition."""
         holder = member_id, locks.leader
         self._of[holder][locks.partition] = self._news[holder][locks.partition] = locks.number
 
     def leave(self, members: Iterable[str | None], locks: Locks, *, old: bool = False) -> None:
-        """They have none there any more, or only `old` ones."""
+        """Remove members without locks in the partition. `old`: they have only old ones."""
         for member_id in members:
             holder = member_id, locks.leader
             for table in (self._news,) if old else (self._news, self._of):
@@ -95,10 +99,9 @@ _Entry = tuple[int, int, int, int, Hold]
 
 
 class Locks:
-    """`add` takes acquisitions and renewals, `out` gives back those that are out; others stay until `trim` finds many
-    of no use.
+    """The locks of a share partition, from acquisitions and renewals.
 
-    `leader` is that of the partition; with another one all begins anew.
+    `leader`: the leader of the partition. A new leader starts with no locks.
     """
 
     def __init__(self, partition: Partition, group: GroupLocks, leader: Broker | None = None) -> None:
@@ -106,47 +109,49 @@ class Locks:
         self.leader = leader
         self.number = group.number()
         self._group = group
-        #: A heap; its entries are told apart by a number.
+        #: A heap; a number makes its entries distinct.
         self._entries: list[_Entry] = []
         self._number = 0
-        #: When the first of them is out: asked of every request, without a call; and what the group was told of that,
-        #: if not less.
-        self.first_ns = self.told_ns = _NEVER
-        #: By member its entries by their numbers, some that are gone among them, and up to which they are old ones; how
-        #: many entries these are in all, at most.
+        #: The expiry of the first lock, read by every request, so it is a field; and the time scheduled in the group,
+        #: which is not later.
+        self.first_ns = self.scheduled_ns = _NEVER
+        #: Entries by member, ordered by number, including stale ones; the number up to which they are old; the highest
+        #: possible count of all these entries.
         self._members: dict[str | None, list[_Entry]] = {}
         self._old: dict[str | None, int] = {}
         self._listed = 0
-        #: Until then a leader that began anew may store what becomes of locks of before: seen on 4.1.2.
+        #: Until this time a leader that read the state again may store results of earlier locks: seen on 4.1.2.
         self.forgotten_ns = 0
 
     def add(self, hold: Hold, first: int, last: int) -> None:
-        """One more."""
+        """Add a lock."""
         self._number += 1
         entry = hold.late_ns, self._number, first, last, hold
         heappush(self._entries, entry)
         self._list(entry)
         if hold.late_ns < self.first_ns:
             self.first_ns = hold.late_ns
-            if hold.late_ns < self.told_ns:
-                self._group.tell(self)
+            if hold.late_ns < self.scheduled_ns:
+                self._group.schedule(self)
 
     def _list(self, entry: _Entry) -> None:
         member_id = entry[4].step.member_id
-        mine = self._members.get(member_id)
-        if mine is None:
-            mine = self._members[member_id] = []
-        if not mine or mine[-1][1] <= self._old.get(member_id, 0):
+        entries = self._members.get(member_id)
+        if entries is None:
+            entries = self._members[member_id] = []
+        if not entries or entries[-1][1] <= self._old.get(member_id, 0):
             self._group.join(member_id, self)
-        mine.append(entry)
+        entries.append(entry)
         self._listed += 1
 
     def trim(self, records: OffsetRanges[May], count: int) -> None:
-        """Lets go of what is of no use where there is much of it; `records` are those of the partition, so many
-        ranges."""
+        """Drop stale locks when there are many.
+
+        `records`: those of the partition; `count`: the number of their ranges.
+        """
         entries = self._entries
         if len(entries) > 2 * count + _STALE:
-            live = {id(record.hold) for one in records for record in one.value if record.stage is ACQUIRED}
+            live = {id(record.hold) for piece in records for record in piece.value if record.stage is ACQUIRED}
             self._entries = entries = [entry for entry in entries if id(entry[4]) in live]
             heapify(entries)
             self.first_ns = entries[0][0] if entries else _NEVER
@@ -158,36 +163,40 @@ class Locks:
             self._old = {member_id: number for member_id, number in self._old.items() if member_id in self._members}
 
     def out(self, now_ns: int) -> list[tuple[int, int, Hold]]:
-        """First and last offset, and the acquisition, of each that is out for certain by that time, if any of it may be
-        left."""
+        """Remove the locks that have certainly expired by that time.
+
+        Return their first and last offset and acquisition, if some of the records may still be locked.
+        """
         entries = self._entries
-        found: list[tuple[int, int, Hold]] = []
+        expired: list[tuple[int, int, Hold]] = []
         while entries and entries[0][0] < now_ns:
             *_, first, last, hold = heappop(entries)
             if hold.left > 0:
-                found.append((first, last, hold))
+                expired.append((first, last, hold))
                 hold.left = 0
         self.first_ns = entries[0][0] if entries else _NEVER
-        return found
+        return expired
 
     def of(self, member_id: str | None, *, new: bool = False) -> list[tuple[int, int]]:
-        """First and last offsets, in their order, of those that the member has, or had; or of those that are `new`
-        since this was asked."""
-        mine = self._members.get(member_id)
-        if mine is None:
+        """Return first and last offsets, in order, of the member's locks, including stale ones.
+
+        `new`: only the locks added since the last call.
+        """
+        entries = self._members.get(member_id)
+        if entries is None:
             return []
-        at = bisect_right(mine, self._old.get(member_id, 0), key=_number) if new else 0
-        found = [entry for entry in mine[at:] if entry[4].left > 0]
-        self._listed -= len(mine) - at - len(found)
-        mine[at:] = found
+        at = bisect_right(entries, self._old.get(member_id, 0), key=_number) if new else 0
+        live = [entry for entry in entries[at:] if entry[4].left > 0]
+        self._listed -= len(entries) - at - len(live)
+        entries[at:] = live
         self._old[member_id] = self._number
-        self._group.leave((member_id,), self, old=len(mine) > 0)
-        if not mine:
+        self._group.leave((member_id,), self, old=len(entries) > 0)
+        if not entries:
             del self._members[member_id], self._old[member_id]
-        return sorted({entry[2:4] for entry in found})
+        return sorted({entry[2:4] for entry in live})
 
     def clear(self, until_ns: int = 0) -> None:
-        """All begins anew; locks that nobody saw may last until `until_ns`."""
+        """Remove all locks. Unseen locks may last until `until_ns`."""
         self.forgotten_ns = max(self.forgotten_ns, until_ns, *(entry[0] for entry in self._entries))
         self._entries.clear()
         self.first_ns = _NEVER

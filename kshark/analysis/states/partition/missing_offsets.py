@@ -1,7 +1,8 @@
-"""What a range that is handed out lacks: its offsets without a record in the same answer, as far as its spans tell.
+"""Offsets of an acquired range without a record in the same answer, as far as its spans are known.
 
-To the spans' own kinds come two: `missing` between two batches, which compaction has left, and `outside` of all of
-them."""
+Two kinds are added to those of the spans: `missing` between two batches, removed by compaction, and `outside` of all
+batches.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +17,27 @@ OUTSIDE: Final = "outside"
 
 
 class Lack(NamedTuple):
-    """Offsets of which not each has a record, or nobody knows."""
+    """Offsets of which some have no record, or of which this is unknown."""
 
     first: int
     last: int
     kind: str
 
 
-#: In the order of their offsets; all others have a record.
+#: In the order of their offsets; all other offsets have a record.
 Lacks = Sequence[Lack]
 
 
 def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None:
-    """What these offsets lack; None where nothing is known of any. A field that is not read to its end says nothing of
-    what it lacks."""
+    """Return the offsets without a record in a range, or None if nothing is known about the range.
+
+    A records field that was not read to its end proves no offset missing.
+    """
     if not spans:
         return None
     low, high, kind = spans[0]
     if kind == DATA and low <= first and last <= high:
-        return ()  # the usual
+        return ()  # usual
     lacks, at = [], first
     is_whole = not any(kind == UNREAD for _, _, kind in spans)
     outside, missing = (OUTSIDE, MISSING) if is_whole else (UNREAD, UNREAD)
@@ -48,21 +51,21 @@ def lacking(spans: Sequence[Span] | None, first: int, last: int) -> Lacks | None
 
 
 def are_compacted(lacks: Lacks | None) -> bool:
-    """Whether compaction has taken some of the records: offsets of a log are without a gap else."""
-    return any(one.kind in (MISSING, HOLED) for one in lacks or ())
+    """True if compaction has removed some records. Otherwise the offsets of a log have no gaps."""
+    return any(lack.kind in (MISSING, HOLED) for lack in lacks or ())
 
 
 def between(lacks: Lacks, first: int, last: int) -> list[Lack]:
-    """Those of them that lie between two offsets, cut off there."""
+    """Return the missing offsets between two offsets, cut at these offsets."""
     return [
-        Lack(max(one.first, first), min(one.last, last), one.kind)
-        for one in lacks
-        if one.first <= last and one.last >= first
+        Lack(max(lack.first, first), min(lack.last, last), lack.kind)
+        for lack in lacks
+        if lack.first <= last and lack.last >= first
     ]
 
 
 def recorded(lacks: Lacks, first: int, last: int) -> tuple[int, int] | None:
-    """The first offsets between two that have a record each."""
+    """Return the first range between two offsets in which every offset has a record."""
     at = first
     for lack in lacks:
         if at < lack.first:

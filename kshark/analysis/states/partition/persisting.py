@@ -1,4 +1,4 @@
-"""What the leader of a share partition stores of acknowledgements: before it answers them, and a little later."""
+"""State that the leader of a share partition stores for acknowledgements: before it answers them, or a little later."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.state_steps import StateStep
-from kshark.analysis.states.partition.records_in_flight import Piece, Run, Stored
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Piece, StoredRange
 from kshark.analysis.states.tables.in_flight import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -24,98 +24,104 @@ from kshark.analysis.states.tables.in_flight import (
 )
 from kshark.offset_ranges import OffsetRanges
 
-#: What a record may be stored as behind an acknowledgement; one that is released at its last delivery is archived.
+#: States in which a record may be stored after an acknowledgement. A release after the last delivery archives it.
 STORED_AS: Final[dict[int, frozenset[Stage]]] = {
     GAP: TERMINAL | {ARCHIVING},
     ACCEPT: frozenset({ACKNOWLEDGED}),
     RELEASE: frozenset({AVAILABLE, ARCHIVING, ARCHIVED}),
     REJECT: frozenset({ARCHIVING, ARCHIVED}),
 }
-#: So many acknowledgements one behind the other were stored before they were answered: from there on that is to be
-#: expected.
+#: After this number of acknowledgements in a row that were stored before their answer, the next one should be, too.
 ORDERLY: Final = 3
-#: Acknowledgements that take longer are slow, where more than half of the time goes into storing them.
+#: Acknowledgements that take longer are slow, if storing takes more than half of the time.
 SLOW_NS: Final = 100_000_000
 HALF: Final = 0.5
-#: Writes that are remembered while acknowledgements wait for their answer, and acknowledgements that should have been
-#: stored.
+#: Highest number of Writes that are kept while acknowledgements wait for their answer, and of acknowledgements that
+#: should have been stored.
 _WRITES: Final = 32
 _UNSTORED: Final = 16
 
 
 class Persistence:
-    """What the leader of one share partition stores: `write` takes accepted Writes, `is_as_acknowledged` and `answered`
-    acknowledgements.
+    """State that the leader of a share partition stores.
 
-    `writes` came while acknowledgements wait for their answer; `rest` says that none does: of what was written before,
-    none that come later will be about."""
+    `write` adds accepted Writes, `answered` adds acknowledgements.
+    `writes`: the Writes since an acknowledgement waits for its answer. `rest` removes them when none waits, because
+    later acknowledgements cannot belong to earlier Writes.
+    """
 
     __slots__ = ("_orderly", "_unstored", "writes")
 
     def __init__(self) -> None:
-        self.writes: deque[tuple[StateStep, Sequence[Stored]]] = deque(maxlen=_WRITES)
+        self.writes: deque[tuple[StateStep, Sequence[StoredRange]]] = deque(maxlen=_WRITES)
         self._unstored: deque[Persisting] = deque(maxlen=_UNSTORED)
-        #: How many acknowledgements, one behind the other, were wholly stored before they were answered.
+        #: Number of acknowledgements in a row that were fully stored before their answer.
         self._orderly = 0
 
-    def write(self, write: StateStep, stored: Sequence[Stored], *, is_awaited: bool) -> None:
-        """A Write was accepted; `is_awaited`: acknowledgements have no answer yet."""
+    def write(self, write: StateStep, stored: Sequence[StoredRange], *, is_awaited: bool) -> None:
+        """Add an accepted Write; `is_awaited`: acknowledgements wait for their answer."""
         if is_awaited:
             self.writes.append((write, stored))
         if self._unstored:
-            for one in self._unstored:
-                one.meets(write, stored)
-            self._unstored = deque((one for one in self._unstored if len(one.left) > 0), _UNSTORED)
+            for persisting in self._unstored:
+                persisting.meets(write, stored)
+            self._unstored = deque((persisting for persisting in self._unstored if len(persisting.left) > 0), _UNSTORED)
 
     def rest(self) -> None:
         self.writes.clear()
 
-    def since(self, step: Step) -> Iterator[Stored]:
-        """What was written behind the request, while acknowledgements waited for their answer."""
-        return (one for write, stored in self.writes if write.packet >= step.packet for one in stored)
+    def since(self, step: ShareStep) -> Iterator[StoredRange]:
+        """Yield the batches that were written after the request, while acknowledgements waited for their answer."""
+        return (batch for write, stored in self.writes if write.packet >= step.packet for batch in stored)
 
-    def is_as_acknowledged(self, step: Step, runs: Sequence[Run]) -> bool:
-        """Whether one Write behind the request stores all that it says, and none took long: no rule has anything to say
-        of that."""
-        found = False
+    def is_as_acknowledged(self, step: ShareStep, runs: Sequence[AcknowledgedRange]) -> bool:
+        """True if one Write after the request stores all its acknowledgements, and no Write took long.
+
+        No rule needs it then.
+        """
+        is_stored = False
         for write, stored in self.writes:
             if write.packet < step.packet:
                 continue
             if write.call.end_ns - write.call.time_ns >= HALF * SLOW_NS:
                 return False
-            found = found or _says(stored, runs)
-        self._orderly += found
-        return found
+            is_stored = is_stored or _stores(stored, runs)
+        self._orderly += is_stored
+        return is_stored
 
-    def answered(self, step: Step, runs: Sequence[Run], before: StateStep, *, taken: bool) -> Persisting:
-        """Acknowledgements were answered: what was stored of them by then, which is all where they were `taken`."""
+    def answered(
+        self, step: ShareStep, runs: Sequence[AcknowledgedRange], before: StateStep, *, accepted: bool
+    ) -> Persisting:
+        """Compare answered acknowledgements with the Writes before the answer. `accepted`: all must be stored."""
         some_forgotten = len(self.writes) == _WRITES and self.writes[0][0].packet > step.packet
-        found = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
+        persisting = Persisting(step, runs, before, is_due=self._orderly >= ORDERLY and not some_forgotten)
         for write, stored in self.writes:
-            found.meets(write, stored)
-        if taken and found.changes:
-            if len(found.left) > 0 and found.is_due:
-                self._unstored.append(found)
-            self._orderly = 0 if len(found.left) > 0 else self._orderly + 1
-        return found
+            persisting.meets(write, stored)
+        if accepted and persisting.changes:
+            if len(persisting.left) > 0 and persisting.is_due:
+                self._unstored.append(persisting)
+            self._orderly = 0 if len(persisting.left) > 0 else self._orderly + 1
+        return persisting
 
 
 class Persisting:
-    """What was stored of one request's acknowledgements, once they were answered; `meets` takes what is stored later.
+    """The stored part of one request's answered acknowledgements; `meets` adds later Writes.
 
-    `before` is the last exchange by which their leader had read or stored its state when the request came, `writes` are
-    the batches with records of the request, each with the Write that stored them. `left` are offsets that none has
-    stored, `later` is the first Write that was sent behind the answer; `is_due`: the leader was seen to store those
-    before."""
+    `before`: the last exchange before the request that read or stored the partition's state.
+    `writes`: the batches with records of the request, each with its Write.
+    `left`: offsets that no Write has stored.
+    `later`: the first Write that was sent after the answer.
+    `is_due`: the leader stored earlier acknowledgements before their answer.
+    """
 
     __slots__ = ("before", "is_due", "later", "left", "runs", "step", "writes")
 
-    def __init__(self, step: Step, runs: Sequence[Run], before: StateStep, *, is_due: bool) -> None:
+    def __init__(self, step: ShareStep, runs: Sequence[AcknowledgedRange], before: StateStep, *, is_due: bool) -> None:
         self.step = step
         self.runs = runs
         self.before = before
         self.is_due = is_due
-        self.writes: list[tuple[StateStep, Stored]] = []
+        self.writes: list[tuple[StateStep, StoredRange]] = []
         self.left: OffsetRanges[bool] = OffsetRanges()
         self.later: StateStep | None = None
         for run in runs:
@@ -124,11 +130,11 @@ class Persisting:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to store."""
+        """True if there is something to store."""
         return any(run.type != RENEW for run in self.runs)
 
-    def meets(self, write: StateStep, stored: Sequence[Stored]) -> None:
-        """A Write was accepted; what is below its start offset is done with, and stored by that."""
+    def meets(self, write: StateStep, stored: Sequence[StoredRange]) -> None:
+        """Add an accepted Write. It also stores everything below its start offset."""
         answer = self.step.answer
         if write.packet < self.step.packet:
             return
@@ -136,19 +142,21 @@ class Persisting:
             self.later = self.later or write
         if self.later is None:
             self.writes += [
-                (write, one)
-                for one, is_concerned in zip(stored, concern(stored, self.runs), strict=True)
+                (write, batch)
+                for batch, is_concerned in zip(stored, concern(stored, self.runs), strict=True)
                 if is_concerned
             ]
-        for one in stored:
-            self.left.drop(one.first, one.last)
+        for batch in stored:
+            self.left.drop(batch.first, batch.last)
         if write.start_offset is not None:
             self.left.drop(0, write.start_offset - 1)
 
 
-def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]:
-    """Of each of these ranges whether any of its offsets are acknowledged; they mostly stand in their order, and are
-    gone through once."""
+def concern(ranges: Iterable[StoredRange | Piece], runs: Iterable[AcknowledgedRange]) -> list[bool]:
+    """Return for each range whether some of its offsets are acknowledged.
+
+    Ranges are mostly in order, so one pass is enough.
+    """
     asked = sorted(runs)
     concerned: list[bool] = []
     at, count, reach, before = 0, len(asked), -1, -1
@@ -164,8 +172,8 @@ def concern(ranges: Iterable[Stored | Piece], runs: Iterable[Run]) -> list[bool]
     return concerned
 
 
-def _says(stored: Iterable[Stored], runs: Sequence[Run]) -> bool:
-    """Whether batches store what is acknowledged, both in the order of their offsets."""
+def _stores(stored: Iterable[StoredRange], runs: Sequence[AcknowledgedRange]) -> bool:
+    """True if batches store the acknowledgements; both are in the order of their offsets."""
     if not runs:
         return False
     at, count, (due, end, kind) = 1, len(runs), runs[0]

@@ -1,4 +1,4 @@
-"""How members acknowledge the records of a topic: how many of them they accept, give back and reject."""
+"""Rates at which members accept, release and reject the records of a topic."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Final
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.facts.calls import Step
-from kshark.analysis.states.partition.records_in_flight import Run
+from kshark.analysis.facts.calls import ShareStep
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange
 from kshark.analysis.states.tables.in_flight import ACCEPT, REJECT, RELEASE
 
-#: Behind so many records counting begins anew: what was long ago says nothing of today.
+#: After this number of records the count starts again, because old records do not show the present rate.
 _WINDOW: Final = 1_000
-#: So many records released, or rejected, with so many requests are no accident where they are so large a part of what
-#: is acknowledged.
+#: This number of released or rejected records, in this number of requests, is no accident if it is a large part of all
+#: acknowledged records.
 _MANY: Final = 10
 _REQUESTS: Final = 3
 _STORM: Final = 0.75
 _OFTEN: Final = 0.25
-#: What is no acceptance.
+#: Acknowledgement types that do not accept a record.
 _BACK: Final = frozenset({RELEASE, REJECT})
 
 
 class Rate(Struct, eq=False):
-    """Records of a topic that a member acknowledged last, with so many requests; `by`: the first of them."""
+    """The records of a topic that a member acknowledged recently; `by`: the first request of the count."""
 
-    by: Step
+    by: ShareStep
     requests: int = 0
     accepted: int = 0
     released: int = 0
@@ -40,23 +40,23 @@ class Rate(Struct, eq=False):
 
     @property
     def is_release_storm(self) -> bool:
-        """Whether most records are given back, to come again."""
+        """True if most records are released, to be delivered again."""
         return self.released >= _MANY and self.requests >= _REQUESTS and self.released >= _STORM * self.total
 
     @property
     def is_rejecting(self) -> bool:
-        """Whether many records are given up."""
+        """True if many records are rejected."""
         return self.rejected >= _MANY and self.requests >= _REQUESTS and self.rejected >= _OFTEN * self.total
 
 
 class Rates:
-    """Of each member and topic, from the first record on that was not accepted; those longest unused are forgotten."""
+    """Rates by member and topic, from the first record that was not accepted; the least recently used are forgotten."""
 
     def __init__(self) -> None:
         self._rates: OrderedDict[tuple[str | None, str | None, str], Rate] = OrderedDict()
 
-    def count(self, step: Step, topic_id: str, runs: Sequence[Run]) -> Rate | None:
-        """What was taken of a request; None as long as a member accepts all."""
+    def count(self, step: ShareStep, topic_id: str, runs: Sequence[AcknowledgedRange]) -> Rate | None:
+        """Count the accepted acknowledgements of a request; None as long as the member accepts all records."""
         key = step.group_id, step.member_id, topic_id
         rate = self._rates.get(key)
         if rate is None and _BACK.isdisjoint([kind for _, _, kind in runs]):

@@ -1,7 +1,8 @@
-"""One share partition: what its records may be in, as far as the capture tells (KIP-932; Kafka: SharePartition).
+"""One share partition: the possible states of its records (KIP-932; Kafka: SharePartition).
 
-A range of offsets has a set of possible records: after an acknowledgement without an answer it is acknowledged or not;
-when a lock is about to run out it is still held or not. An answer leaves of them what agrees with it."""
+A range of offsets has a set of possible records. After an acknowledgement without an answer a record is acknowledged or
+not; near the expiry of a lock it is still held or not. An answer keeps the states that agree with it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Answer, Call, Partition, Step
+from kshark.analysis.facts.calls import Answer, Call, Partition, ShareStep
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.last_attempts import LastAttempts
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
@@ -22,17 +23,17 @@ from kshark.analysis.states.partition.persisting import Persistence, concern
 from kshark.analysis.states.partition.records_in_flight import (
     TIMER_NS,
     UNEXPLAINED,
+    AcknowledgedRange,
     AcquiredRange,
     Hold,
     Locked,
     May,
     Piece,
-    Record,
-    Run,
-    Stored,
-    behind,
+    RecordState,
+    StoredRange,
     between_times,
     held_before,
+    insert_before,
     is_done,
     keep_stored,
     settled,
@@ -50,22 +51,22 @@ from kshark.analysis.states.tables.in_flight import (
 )
 from kshark.offset_ranges import OffsetRanges
 
-#: Locks are timed from within the broker, a little later than the request came; where the answer does not say how long
-#: they last, they may last as short and as long as a broker can be told (group.share.record.lock.duration.ms).
+#: The broker starts the lock timer a little after the request arrives. If the answer lacks the duration, the limits of
+#: the broker's option hold (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
-#: Acknowledgements behind which records are done with.
+#: Acknowledgements that end a record.
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
-#: Those of which what is stored tells more: whether it was the last delivery, and whether there is a queue for dead
-#: letters.
+#: Acknowledgements whose result the stored state shows: whether it was the last delivery, and whether a dead-letter
+#: queue exists.
 _GIVES_BACK: Final = frozenset({RELEASE, REJECT})
-#: Requests that are remembered because their acknowledgements were refused.
+#: Highest number of kept requests whose acknowledgements were refused.
 _REFUSED: Final = 16
 _first: Final = itemgetter(0)
 
 
 class Change(NamedTuple):
-    """Something happened to records; `step` None: no request did it, as when a lock ran out."""
+    """A change of records; `step` None: no request caused it, as for an expired lock."""
 
     partition: SharePartition
     packet: int
@@ -74,23 +75,27 @@ class Change(NamedTuple):
     member_id: str | None
     first: int
     last: int
-    step: Step | None
+    step: ShareStep | None
 
 
 class SharePartition:
-    """`acquire`, `acknowledge`, `let_go`, `lose_sight` move it; `over` tells what records may be in.
+    """The records of a share partition. `acquire`, `acknowledge`, `let_go` and `lose_sight` change their states.
 
-    `leader` is the broker that was asked last, with packet `seen`; `hosts` are those of its members. `start` is the
-    start offset, below which all is done (None: not known), `end` the next offset to acquire, `highest` the highest
-    delivery count seen."""
+    `over`: returns the possible states of records.
+    `leader`: the broker of the last request, which was packet `seen`.
+    `hosts`: the hosts of the members.
+    `start`: the start offset, below which all records are ended; None: unknown.
+    `end`: the next offset to acquire.
+    `highest`: the highest delivery count seen.
+    """
 
     def __init__(
         self,
-        step: Step,
+        step: ShareStep,
         partition: Partition,
         leader: Broker,
         group: GroupLocks,
-        tell: Callable[[Change], object] | None = None,
+        report: Callable[[Change], object] | None = None,
     ) -> None:
         self.group_id = step.group_id
         self.partition = partition
@@ -101,41 +106,38 @@ class SharePartition:
         self.start: int | None = None
         self.end: int | None = None
         self.highest = LEAST_LIMIT
-        #: The highest offset that was handed out, also by those who led it before.
+        #: The highest offset that was acquired, from this leader or an earlier one.
         self.reached = -1
-        #: Why nothing is known of what was before that packet.
+        #: Why the state before that packet is unknown.
         self.doubt: tuple[int, str] = 0, "beginning_not_seen"
-        #: What was known of them before all began anew, and why it did; None once more records were acquired.
+        #: The records before the state became unknown, and the reason; None after the next acquisition.
         self.earlier: tuple[OffsetRanges[May], str] | None = None
-        #: The last packet by whose word, or against all that is known, the partition may have begun anew since.
+        #: State before this packet may be outdated.
         self.unreliable_until = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
         self.persistence = Persistence()
-        #: How many ranges are remembered that are done with, and the highest offset of those that were forgotten.
+        #: Highest number of kept ranges with ended records, and the highest offset of forgotten ranges.
         self.room = limits.IN_FLIGHT_RANGES
         self.forgotten = -1
-        #: What requests acknowledge whose answer has not come, and the last requests whose acknowledgements were
-        #: refused.
-        self.open: list[Sequence[Run]] = []
-        self.refused: deque[tuple[Step, Sequence[Run]]] = deque(maxlen=_REFUSED)
-        #: The last packet with which records were handed out, and the last acquisition whose answer told how long its
-        #: locks last.
-        self.handed = 0
+        #: Acknowledgements without an answer yet, and the last requests whose acknowledgements were refused.
+        self.open: list[Sequence[AcknowledgedRange]] = []
+        self.refused: deque[tuple[ShareStep, Sequence[AcknowledgedRange]]] = deque(maxlen=_REFUSED)
+        #: The last packet that delivered records, and the last acquisition with a lock duration in its answer.
+        self.last_delivery_packet = 0
         self.locked: Locked | None = None
         #: The last exchange that changed records.
         self.last: Call | None = None
         self.last_attempts = LastAttempts()
         self.window = Window()
-        #: Nothing had been acquired before the capture; the packet by which the first acquisition was seen.
+        #: No records were acquired before the capture; the packet of the first acquisition.
         self._is_fresh = False
         self._begun_at = 0
-        self._tell = tell
+        self._report = report
         self.locks: Final = Locks(partition, group, leader)
 
-    def meets(self, step: Step, broker: Broker) -> None:
-        """A request with its broker: behind a leader's move or restart, and where bytes are missing, what was known may
-        hold no longer."""
+    def meets(self, step: ShareStep, broker: Broker) -> None:
+        """Note a request and its broker. The state is unknown after a new leader, a restart or missing bytes."""
         self.hosts[step.connection.host] = None
         if self.leader is not broker:
             self.lose_sight(step.packet, "leader_moved")
@@ -147,42 +149,35 @@ class SharePartition:
         self.seen = step.packet
 
     def follow(self, step: Call) -> None:
-        """Records change: before the last change or behind it, connections so close to each other do not tell, nor what
-        was known late."""
+        """Note that records change. If the order of the last two changes is uncertain, the state may be outdated."""
         last, self.last = self.last, step
         if last is None or last.connection is step.connection:
             return
         if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
             self.unreliable_until = max(last.end, step.end)
 
-    # -- what is known
+    # -- possible states
 
     @property
     def acquired_here(self) -> bool:
-        """Whether records of it were acquired since nothing was known of it."""
+        """True if records were acquired since the state became unknown."""
         return len(self.records) > 0
 
     def over(self, first: int, last: int, since_ns: int, until_ns: int) -> list[Piece]:
-        """What is known of these offsets between two times."""
-        return [self.between(one, since_ns, until_ns) for one in self.records.over(first, last)]
+        """Return the possible states of these offsets between two times."""
+        return [self.between(piece, since_ns, until_ns) for piece in self.records.over(first, last)]
 
     def between(self, piece: Piece, since_ns: int, until_ns: int) -> Piece:
-        """The same of records that were known before."""
+        """Return the possible states of a piece between two times."""
         return between_times(piece, since_ns, until_ns, self.highest)
 
-    # -- what happens
+    # -- events
 
-    def acquire(self, step: Step, answer: Answer, handed: Iterable[AcquiredRange]) -> None:
-        """An answer hands records out."""
+    def acquire(self, step: ShareStep, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:  # noqa: C901 - hot loop
+        """Note the records that an answer delivers."""
         if self.locked is not None and self.locked.step.connection.broker is not self.leader:
-            left = (
-                [one for one in self.earlier[0].over(0, self.reached) if not is_done(one.value)]
-                if self.earlier is not None
-                else []
-            )
-            first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
-            self._say(answer.packet, answer.time_ns, "leader_changed", None, first, last)
-        self.earlier, self.handed = None, answer.packet
+            self._note_new_leader(answer)
+        self.earlier, self.last_delivery_packet = None, answer.packet
         records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
         if locks.first_ns < answer.time_ns:
             self.time(answer.packet, answer.time_ns)
@@ -190,16 +185,16 @@ class SharePartition:
         late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
             self.locked = Locked(step, lock_ns)
-        for first, last, count, pieces, lacks, later in handed:
+        for first, last, count, pieces, lacks, later in ranges:
             if first > last:
                 continue
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
             if count > self.highest:
                 self.highest = count
-            records.put(first, last, (Record(ACQUIRED, count, hold, step, "acquired"),))
+            records.put(first, last, (RecordState(ACQUIRED, count, hold, step, "acquired"),))
             locks.add(hold, first, last)
-            for piece in later:  # others have been handed these since
-                records.put(piece.first, piece.last, behind(piece.value, hold))
+            for piece in later:  # these records were delivered again since
+                records.put(piece.first, piece.last, insert_before(piece.value, hold))
             if self._is_fresh and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
@@ -208,87 +203,104 @@ class SharePartition:
                     self.reached = last
             if first < window.low or last > window.last:
                 window.acquire(step, first, last)
-            if self._tell is not None:
-                self._say(answer.packet, answer.time_ns, "acquired", step, first, last)
+            if self._report is not None:
+                self._notify(answer.packet, answer.time_ns, "acquired", step, first, last)
         count = len(records)
         locks.trim(records, count)
         if count > self.room:
             self._forget(count)
 
-    def miss(self, fetch: Step) -> None:
-        """A fetch may have acquired records and handed out none: those that were seen first need not be the first."""
+    def _note_new_leader(self, answer: Answer) -> None:
+        """Report a new leader, with the extent of the records in flight at the earlier one."""
+        left = (
+            [piece for piece in self.earlier[0].over(0, self.reached) if not is_done(piece.value)]
+            if self.earlier is not None
+            else []
+        )
+        first, last = (left[0].first, left[-1].last) if left else (self.reached + 1, self.reached)
+        self._notify(answer.packet, answer.time_ns, "leader_changed", None, first, last)
+
+    def miss(self, fetch: ShareStep) -> None:
+        """Note a fetch that may have acquired records without delivering them.
+
+        Then the first seen records may not be the first of the partition.
+        """
         if self._is_fresh and (self.start is None or self._begun_at > fetch.packet):
             self._is_fresh = False
             self.start = None
 
-    def acknowledge(self, step: Step, runs: Iterable[Run], *, certain: bool) -> None:
-        """Acknowledgements that were taken, or may have been where that is not `certain`."""
+    def acknowledge(self, step: ShareStep, runs: Iterable[AcknowledgedRange], *, certain: bool) -> None:
+        """Note acknowledgements. They were accepted if `certain`, else they may have been."""
         if self.locks.first_ns < step.end_ns:
             self.time(step.end, step.end_ns)
-        taken: list[Run] = []
+        applied: list[AcknowledgedRange] = []
         for run in runs:
             first, last, kind = run
             if kind not in AFTER:
                 continue
-            known_of, changed = self.records.change(first, last, partial(self._after, kind, step, certain))
-            if (certain and known_of <= last - first and self._take(run, step)) or changed:
-                taken.append(run)
-        if not taken:
+            known_offsets, changed = self.records.change(first, last, partial(self._after, kind, step, certain))
+            if (certain and known_offsets <= last - first and self._fill(run, step)) or changed:
+                applied.append(run)
+        if not applied:
             return
-        if self.persistence.writes and not _GIVES_BACK.isdisjoint(run.type for run in taken):
+        if self.persistence.writes and not _GIVES_BACK.isdisjoint(run.type for run in applied):
             keep_stored(self.records, step, self.persistence.since(step))
         self._advance()
         if (count := len(self.records)) > self.room:
             self._forget(count)
-        if certain and self._tell is not None:
-            for run in taken:
-                self._say(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
+        if certain and self._report is not None:
+            for run in applied:
+                self._notify(step.end, step.end_ns, EVENT[run.type], step, run.first, run.last)
 
-    def _take(self, run: Run, step: Step) -> bool:
-        """Of offsets of which nothing was known it is known now what they are; says whether there were any."""
+    def _fill(self, run: AcknowledgedRange, step: ShareStep) -> bool:
+        """Set the unknown offsets of an acknowledgement. Return True if there were some."""
         missing = [
             (first, last)
             for first, last in self.records.gaps(run.first, run.last)
             if self.start is None or first >= self.start
         ]
         for first, last in missing:
-            self.records.put(first, last, (Record(AFTER[run.type], None, None, step, EVENT[run.type]),))
+            self.records.put(first, last, (RecordState(AFTER[run.type], None, None, step, EVENT[run.type]),))
         return bool(missing)
 
-    def _after(self, kind: int, step: Step, certain: bool, may: May, first: int, last: int) -> May:
-        """What these records may be in behind an acknowledgement."""
+    def _after(self, kind: int, step: ShareStep, certain: bool, may: May, first: int, last: int) -> May:
+        """Return the possible states of these records after an acknowledgement."""
         if certain and len(may) == 1 and kind in _ENDS:
-            (one,) = may
-            hold = one.hold
-            if one.stage is ACQUIRED and hold is not None and hold.is_of(step):  # the usual
+            (record,) = may
+            hold = record.hold
+            if record.stage is ACQUIRED and hold is not None and hold.is_of(step):  # usual
                 hold.left -= last - first + 1
-                return (Record(AFTER[kind], one.count, hold, step, EVENT[kind]),)
-        becomes: list[Record] = []
-        for one in may:
-            hold = one.hold
-            if one.stage is not ACQUIRED or hold is None or not hold.is_of(step):
+                return (RecordState(AFTER[kind], record.count, hold, step, EVENT[kind]),)
+        becomes: list[RecordState] = []
+        for record in may:
+            hold = record.hold
+            if record.stage is not ACQUIRED or hold is None or not hold.is_of(step):
                 if certain and hold is not None and hold.step.member_id == step.member_id:
-                    self.unreliable_until = (
-                        step.end
-                    )  # they were its own before they were handed to it: packets are out of order
+                    # Its member acknowledged them before their delivery was seen: packets are out of order.
+                    self.unreliable_until = step.end
                 continue
-            if kind == RELEASE:
-                becomes += one.given_back(EVENT[RELEASE], step, self.highest)
-            else:
-                lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
-                becomes.append(Record(AFTER[kind], one.count, lock, step, EVENT[kind]))
-                if lock is not hold:
-                    self.locks.add(lock, first, last)
+            becomes += self._become(record, hold, kind, step, first, last)
             if certain and len(may) == 1:
                 hold.left -= last - first + 1
         if becomes:
             if kind == RELEASE:
                 self.last_attempts.give_back(first, last, becomes)
             return tuple(becomes) if certain else (*may, *becomes)
-        newer = any(one.by is not None and one.by.end > step.packet for one in may)
-        if newer or not certain or all(one.stage in TERMINAL for one in may):
+        newer = any(record.by is not None and record.by.end > step.packet for record in may)
+        if newer or not certain or all(record.stage in TERMINAL for record in may):
             return may
-        return (Record(AFTER[kind], None, None, step, EVENT[kind]),)
+        return (RecordState(AFTER[kind], None, None, step, EVENT[kind]),)
+
+    def _become(
+        self, record: RecordState, hold: Hold, kind: int, step: ShareStep, first: int, last: int
+    ) -> list[RecordState]:
+        """Return the possible states of acquired records after their member acknowledges them."""
+        if kind == RELEASE:
+            return record.given_back(EVENT[RELEASE], step, self.highest)
+        lock = hold.renewed(step, last - first + 1) if kind == RENEW else hold
+        if lock is not hold:
+            self.locks.add(lock, first, last)
+        return [RecordState(AFTER[kind], record.count, lock, step, EVENT[kind])]
 
     def let_go(
         self,
@@ -298,67 +310,69 @@ class SharePartition:
         *,
         certain: bool,
         uncounted: bool | None,
-        by: Step | None = None,
+        by: ShareStep | None = None,
     ) -> None:
-        """The member's session with the leader is over, or may be, as may have been said before: what it has acquired
-        is available again.
+        """Release the member's records, because its session with the leader is over.
 
-        `uncounted`: the broker takes the delivery back, too, unless the lock was out before; None: nobody knows.
+        Not `certain`: it may be over. The method may be called more than once.
+        `uncounted`: the broker also takes the delivery off the count, unless the lock had expired before; None:
+        unknown.
         """
         self.time(packet, time_ns)
-        for one in self._locked(member_id, new=not certain):
-            mine = [record for record in one.value if record.is_held_by(member_id)]
-            if not mine or (
+        for piece in self._locked(member_id, new=not certain):
+            own = [record for record in piece.value if record.is_held_by(member_id)]
+            if not own or (
                 not certain
-                and any(record.hold is mine[0].hold and record.how == "session_released" for record in one.value)
+                and any(record.hold is own[0].hold and record.how == "session_released" for record in piece.value)
             ):
                 continue
-            taken_back = None if uncounted and mine[0].may_run_out(time_ns) else uncounted
+            taken_back = None if uncounted and own[0].may_run_out(time_ns) else uncounted
             back = [
                 after
-                for record in mine
+                for record in own
                 for after in record.given_back("session_released", by, self.highest, uncounted=taken_back)
             ]
             others = [
-                record for record in one.value if not record.is_held_by(member_id) and record.how != "session_released"
+                record
+                for record in piece.value
+                if not record.is_held_by(member_id) and record.how != "session_released"
             ]
-            self.records.put(one.first, one.last, (*(others if certain else one.value), *back))
-            self.last_attempts.give_back(one.first, one.last, back)
+            self.records.put(piece.first, piece.last, (*(others if certain else piece.value), *back))
+            self.last_attempts.give_back(piece.first, piece.last, back)
             if certain:
-                for hold in {record.hold for record in mine if record.hold is not None}:
-                    hold.left -= one.last - one.first + 1
-                self._say(packet, time_ns, "session_released", mine[0].by, one.first, one.last)
+                for hold in {record.hold for record in own if record.hold is not None}:
+                    hold.left -= piece.last - piece.first + 1
+                self._notify(packet, time_ns, "session_released", own[0].by, piece.first, piece.last)
 
-    # -- what a share coordinator has stored of it
+    # -- stored state of the share coordinator
 
-    def begin(self, start: int, stored: Iterable[Stored], time_ns: int) -> None:
-        """What a leader reads before it leads; -1: the start offset is not set yet, and will be that of the first
-        record it acquires.
+    def begin(self, start: int, stored: Iterable[StoredRange], time_ns: int) -> None:
+        """Set the state that a new leader reads. -1: the start offset is set by the first acquisition.
 
-        What was handed out before, were it unseen, may be given back and stored as long as locks last, and is news to
-        who has read."""
+        Unseen earlier acquisitions may still be given back and stored until their locks expire. They are new to the
+        leader.
+        """
         earlier = self.records
         self._begin_anew("read", 0 if self.locked is None else time_ns + self.locked.lock_ns + TIMER_NS)
         for piece in earlier.over(0, start - 1):
-            if is_done(piece.value):  # and stays so, for acknowledgements that come twice
+            if is_done(piece.value):  # they stay ended, for repeated acknowledgements
                 self.records.put(*piece)
         self._is_fresh, self._begun_at = start < 0, 0
         self.start = self.end = None if start < 0 else start
-        for one in stored:
-            self.records.put(one.first, one.last, (Record(one.stage, one.deliveries, None, None, "read"),))
-            for piece in earlier.over(one.first, one.last) if one.stage in TERMINAL else ():
-                if {known.stage for known in piece.value} == {one.stage}:  # by whom is still known
+        for batch in stored:
+            self.records.put(batch.first, batch.last, (RecordState(batch.stage, batch.deliveries, None, None, "read"),))
+            for piece in earlier.over(batch.first, batch.last) if batch.stage in TERMINAL else ():
+                if {record.stage for record in piece.value} == {batch.stage}:  # keeps the known cause
                     self.records.put(*piece)
-            self.end = one.last + 1 if self.end is None else max(self.end, one.last + 1)
+            self.end = batch.last + 1 if self.end is None else max(self.end, batch.last + 1)
         self._advance()
 
-    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[Stored]) -> None:
-        """What a leader has stored: what was uncertain is certain now. What is just being acknowledged waits for the
-        answer."""
+    def write(self, packet: int, sent_ns: int, time_ns: int, start: int, stored: Sequence[StoredRange]) -> None:
+        """Note a stored state: uncertain states become certain. Acknowledgements without an answer yet are left out."""
         if self.locks.first_ns < time_ns:
             self.time(packet, time_ns)
         before = self.start
-        if start >= 0:  # its word is worth more than that of the first acquisition, which may not have been the first
+        if start >= 0:  # a stored start offset is more certain than one guessed from the first acquisition
             is_guess = (
                 self._is_fresh
                 and self.forgotten < 0
@@ -368,52 +382,57 @@ class SharePartition:
             self.start = start if before is None or start > before or is_guess else before
             self._is_fresh = False
         asked = [*chain(*self.open)]
-        # one that begins as what is asked does is part of it
+        # a batch that begins like an acknowledgement is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
-        told = [
-            it
-            for one, is_asked in zip(stored, news, strict=False)
+        events = [
+            event
+            for batch, is_asked in zip(stored, news, strict=False)
             if not is_asked
-            for it in self._settle(sent_ns, time_ns, one)
+            for event in self._settle(sent_ns, time_ns, batch)
         ]
         if news or self.start != before:
             self._advance()
-        for event, step, first, last in told:
-            self._say(packet, time_ns, event, step, first, last)
+        for event, step, first, last in events:
+            self._notify(packet, time_ns, event, step, first, last)
 
     def reset(self, packet: int, time_ns: int, start: int) -> None:
-        """An administrator moved the start offset of a group without members."""
+        """Note that an administrator moved the start offset of a group without members."""
         self.begin(start, (), time_ns)
-        self._say(packet, time_ns, "offset_reset", None, start, start - 1)
+        self._notify(packet, time_ns, "offset_reset", None, start, start - 1)
 
-    def _settle(self, sent_ns: int, time_ns: int, stored: Stored) -> Iterator[tuple[str, Step | None, int, int]]:
-        """Gives what it shows to have happened: the word for it, whose request it was, the records."""
-        known_of, is_late = 0, time_ns <= self.locks.forgotten_ns
+    def _settle(
+        self, sent_ns: int, time_ns: int, stored: StoredRange
+    ) -> Iterator[tuple[str, ShareStep | None, int, int]]:
+        """Apply a stored batch. Yield the events that it shows: word, request, first and last offset."""
+        known_offsets, is_late = 0, time_ns <= self.locks.forgotten_ns
         for piece in self.records.over(stored.first, stored.last):
-            known_of += piece.last - piece.first + 1
-            now, event, step = settled(piece.value, stored, sent_ns, time_ns, self.leader.releases, is_late=is_late)
-            if now is not piece.value:
-                self.records.put(piece.first, piece.last, now)
+            known_offsets += piece.last - piece.first + 1
+            states, event, step = settled(piece.value, stored, sent_ns, time_ns, self.leader.releases, is_late=is_late)
+            if states is not piece.value:
+                self.records.put(piece.first, piece.last, states)
             if event is not None:
-                if now[0] not in piece.value:
-                    self.last_attempts.give_back(piece.first, piece.last, now)
+                if states[0] not in piece.value:
+                    self.last_attempts.give_back(piece.first, piece.last, states)
                 yield event, step, piece.first, piece.last
-        if known_of > stored.last - stored.first or is_late:
-            return  # nothing is new, or it was handed out before all began anew: who leads now may not know
+        if known_offsets > stored.last - stored.first or is_late:
+            return  # nothing is new, or the new leader may not know the acquisition
         for first, last in self.records.gaps(stored.first, stored.last):
             if self.start is None or last >= self.start:
-                self.records.put(first, last, (Record(stored.stage, stored.deliveries, None, None, UNEXPLAINED),))
+                self.records.put(first, last, (RecordState(stored.stage, stored.deliveries, None, None, UNEXPLAINED),))
 
     def lose_sight(self, packet: int, why: str) -> None:
-        """Of what was before that packet nothing is certain any more."""
+        """Forget the state before that packet."""
         self._begin_anew(why)
         self.start = self.stored = None
         self.persistence = Persistence()
         self.doubt = packet, why
 
     def _forget(self, count: int) -> None:
-        """Of what is done with a little is kept, for acknowledgements that come twice; `count` ranges are too many."""
-        done = takewhile(is_done, (one.value for one in islice(self.records, count - self.room)))
+        """Forget ended records but a few, for repeated acknowledgements.
+
+        `count`: the number of ranges, which is too high.
+        """
+        done = takewhile(is_done, (piece.value for piece in islice(self.records, count - self.room)))
         many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
         self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
 
@@ -426,19 +445,21 @@ class SharePartition:
     # -- time
 
     def time(self, packet: int, now_ns: int) -> None:
-        """Locks that are out for certain by that time are."""
+        """Expire the locks that have certainly expired by that time."""
         for first, last, hold in self.locks.out(now_ns):
-            for one in self.records.over(first, last):
-                held = [record for record in one.value if record.hold is hold and record.stage is ACQUIRED]
+            for piece in self.records.over(first, last):
+                held = [record for record in piece.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
                     continue
                 back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
-                self.records.put(one.first, one.last, (*(record for record in one.value if record not in held), *back))
-                self.last_attempts.give_back(one.first, one.last, back)
-                self._say(packet, hold.late_ns, "lock_timeout", hold.step, one.first, one.last)
+                self.records.put(
+                    piece.first, piece.last, (*(record for record in piece.value if record not in held), *back)
+                )
+                self.last_attempts.give_back(piece.first, piece.last, back)
+                self._notify(packet, hold.late_ns, "lock_timeout", hold.step, piece.first, piece.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
-        """What is known of the offsets that the member may hold, or may hold since this was asked last; each once."""
+        """Yield the records that the member may hold, or may hold since the last call (`new`), each once."""
         done = -1
         for first, last in self.locks.of(member_id, new=new):
             yield from self.records.over(max(first, done + 1), last)
@@ -447,15 +468,16 @@ class SharePartition:
     # -- the start offset
 
     def _advance(self) -> None:
-        """The start offset passes records that are done with.
+        """Move the start offset past ended records.
 
-        A broker's stays behind where retention moved it past records that are still held, until those are given back:
-        seen on 4.3.1."""
+        If retention moves a broker's start offset past held records, the broker's own stays lower until these are given
+        back: seen on 4.3.1.
+        """
         if self.start is not None:
             self.start = self.records.passed(self.start, is_done)
 
-    def _say(self, packet: int, time_ns: int, event: str, step: Step | None, first: int, last: int) -> None:
-        if self._tell is not None:
-            self._tell(
+    def _notify(self, packet: int, time_ns: int, event: str, step: ShareStep | None, first: int, last: int) -> None:
+        if self._report is not None:
+            self._report(
                 Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)
             )

@@ -1,4 +1,4 @@
-"""What acknowledgements and acquisitions of records met: all that a rule of the in-flight machine may look at."""
+"""Situations of acknowledgements and acquisitions: all facts that a rule of the in-flight machine may read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kshark.analysis.facts.calls import Answer, Batch, Partition, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, ShareStep
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Locked, Piece, Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, Locked, Piece
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables.in_flight import RENEW
@@ -23,18 +23,18 @@ Fault = Literal["inverted", "overlap", "no_types", "types_count", "type_unknown"
 _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 
 
-#: Errors of a partition's acknowledgements of which one finding has to say why they came.
+#: Errors of a partition's acknowledgements that a finding must explain.
 EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
 
 
 class RecordSituation(Struct, eq=False):
-    """A request, or its answer, that is about records of a share partition."""
+    """A request, or its answer, about records of a share partition."""
 
-    step: Step
+    step: ShareStep
 
     @property
     def acknowledged(self) -> int | None:
-        """The error of the partition's acknowledgements; None where the answer names none."""
+        """The error of the partition's acknowledgements; None if the answer names none."""
         return 0
 
     @property
@@ -45,24 +45,26 @@ class RecordSituation(Struct, eq=False):
 
     @property
     def knowledge(self) -> None:
-        """Arguments about records are judged by themselves."""
+        """None: arguments about records are judged without other states."""
 
     @property
     def subject(self) -> None:
-        """Arguments about records name their share partition."""
+        """None: arguments about records name their share partition."""
 
 
 class Acknowledging(RecordSituation, eq=False):
-    """What a request acknowledges in one partition, and what it met: `pieces` of what is known.
+    """Acknowledgements of a request in one partition; `pieces`: the possible states of these records before.
 
-    `error` is what the answer says of it, None where it says nothing. `seen_since`: the packet with which the member
-    joined its group, where nothing of what it did since is missing: what it was not seen to be handed, it was not.
-    `rate`: how the member acknowledged the topic's records last, where it did not accept all. `stored`: by which
-    exchange the partition's leader read or stored its state last."""
+    `error`: the error in the answer; None if it has none for the partition.
+    `seen_since`: the packet of the member's join, if its traffic is complete since then. It received no records that
+    were not seen.
+    `rate`: how the member acknowledged the topic's records recently, if it did not accept all.
+    `stored`: the last exchange by which the partition's leader read or stored its state.
+    """
 
     share_partition: SharePartition
-    batches: Sequence[Batch]
-    runs: Sequence[Run]
+    batches: Sequence[AcknowledgementBatch]
+    runs: Sequence[AcknowledgedRange]
     pieces: Sequence[Piece]
     seen_since: int | None = None
     error: int | None = None
@@ -79,28 +81,32 @@ class Acknowledging(RecordSituation, eq=False):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """The lowest offset and the highest."""
+        """The lowest and the highest offset."""
         return min(batch.first for batch in self.batches), max(batch.last for batch in self.batches)
 
     @property
     def session(self) -> SessionState | None:
-        """The member's with the broker."""
-        found: SessionState | None = self.step.connection.state_of(self.step.group_id, self.step.member_id)
-        return found
+        """The member's session with the broker."""
+        session: SessionState | None = self.step.connection.state_of(self.step.group_id, self.step.member_id)
+        return session
 
     @property
     def is_all_seen(self) -> bool:
-        """Whether it is known besides what became of all that the member was handed, in its first session: before
-        another one it may have had some on a connection that the capture lacks."""
+        """True if also the results of all deliveries to the member are known, and its session is the first one.
+
+        Before a later session the member may have had records on a connection that the capture lacks.
+        """
         partition, since, session = self.share_partition, self.seen_since, self.session
         if since is None or session is None or session.unbroken is not session.begun:
             return False
         return partition.doubt[0] <= since and partition.forgotten < self.extent[0]
 
     @property
-    def fault(self) -> tuple[Fault, Batch] | None:
-        """The first thing wrong with the batches, in the order in which a broker looks. Kafka:
-        KafkaApis.validateAcknowledgementBatches."""
+    def fault(self) -> tuple[Fault, AcknowledgementBatch] | None:
+        """The first error in the batches, in the order of the broker's checks.
+
+        Kafka: KafkaApis.validateAcknowledgementBatches.
+        """
         before, highest = -1, _HIGHEST_TYPE.get(self.step.version, RENEW)
         for batch in self.batches:
             size = batch.last - batch.first + 1
@@ -112,7 +118,7 @@ class Acknowledging(RecordSituation, eq=False):
                 return "no_types", batch
             if len(batch.types) not in (1, size):
                 return "types_count", batch
-            if not all(0 <= one <= highest for one in batch.types):
+            if not all(0 <= kind <= highest for kind in batch.types):
                 return "type_unknown", batch
             if RENEW in batch.types and not self.step.is_renewal:
                 return "renew_without_flag", batch
@@ -121,17 +127,17 @@ class Acknowledging(RecordSituation, eq=False):
 
     @property
     def missing(self) -> list[tuple[int, int]]:
-        """Offsets of which nothing was known."""
+        """Offsets whose state was unknown."""
         left: OffsetRanges[bool] = OffsetRanges()
         for run in self.runs:
             left.put(run.first, run.last, True)
         for piece in self.pieces:
             left.drop(piece.first, piece.last)
-        return [(one.first, one.last) for one in left]
+        return [(piece.first, piece.last) for piece in left]
 
 
 class Persisted(RecordSituation, eq=False):
-    """Acknowledgements with their answer, and what their leader has stored of them."""
+    """Acknowledgements with their answer, and the part that their leader has stored."""
 
     asked: Acknowledging
     persisting: Persisting
@@ -142,23 +148,24 @@ class Persisted(RecordSituation, eq=False):
 
 
 class Acquiring(RecordSituation, eq=False):
-    """What an answer hands out of one partition; `session` is its member's.
+    """The records that an answer delivers from one partition; `session`: the member's session.
 
-    `stranded` are fetches of the group that may have acquired records and handed out none, `given_up` records that
-    nobody gets any more, as this acquisition shows; `locked_before` is one before whose locks were to last longer, or
-    not as long."""
+    `lost_fetches`: fetches of the group that may have acquired records without delivering them.
+    `given_up`: records that are never delivered again, as this acquisition shows.
+    `locked_before`: an earlier acquisition with another lock duration.
+    """
 
     answer: Answer
     session: SessionState
     share_partition: SharePartition
-    handed: Sequence[AcquiredRange]
-    stranded: Iterable[Step] = ()
+    ranges: Sequence[AcquiredRange]
+    lost_fetches: Iterable[ShareStep] = ()
     given_up: Sequence[Piece] = ()
     locked_before: Locked | None = None
 
 
 class Misdirected(RecordSituation, eq=False):
-    """An answer that names another leader of a partition, as those before it did (`hint`)."""
+    """An answer that names another leader of a partition, like the answers before (`hint`)."""
 
     session: SessionState
     partition: Partition
@@ -166,17 +173,18 @@ class Misdirected(RecordSituation, eq=False):
 
 
 class Unserved(RecordSituation, eq=False):
-    """A partition that could not be fetched from; `known`: its leader has known its state before, as far as the capture
-    shows."""
+    """A partition that could not be fetched; `was_served`: its leader served it before, as far as the capture shows."""
 
     partition: Partition
     error: int
-    known: bool
+    was_served: bool
 
 
 class Starving(RecordSituation, eq=False):
-    """A fetch that was handed nothing while many offsets of a partition are in flight: `first_left` are the first not
-    done with."""
+    """A fetch that received no records while many offsets of a partition are in flight.
+
+    `first_left`: the first records that are not ended.
+    """
 
     session: SessionState
     share_partition: SharePartition

@@ -1,1 +1,1 @@
-"""Share sessions: their possible states and what a request met."""
+"""Share sessions: their possible states, and the situation of a request."""

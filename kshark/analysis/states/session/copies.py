@@ -1,5 +1,4 @@
-"""Requests that the capture holds twice, on two connections: as a client sent them to a proxy or a NAT, and as that
-passed them on."""
+"""Requests that the capture holds twice, on two connections: before and after a proxy or a NAT."""
 
 from __future__ import annotations
 
@@ -9,41 +8,41 @@ from dataclasses import dataclass
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.session.state import SessionState
 
-#: So many requests in a row that the other connection did not carry show that it does not carry the same any more.
+#: After this number of requests in a row without a copy, the connections are no longer copies.
 _MISSED: Final = 16
-#: What a proxy or a NAT takes may differ by so much from one packet to the next.
+#: The delay of a proxy or a NAT may vary by this time between packets.
 _JITTER_NS: Final = 50_000_000
 
 
 @dataclass(slots=True, eq=False)
 class CopiedConnection:
-    """A connection carries what `of` carries too; `asked` are its requests since that one had its last."""
+    """A connection that carries the same requests as `of`; `asked`: its requests since the last one of `of`."""
 
-    of: Connection
+    of: ConnectionFacts
     last_request: int = 0
     asked: int = 0
 
-    def goes_on(self) -> bool:
-        """It carries one more request."""
+    def count_request(self) -> bool:
+        """Count a request. Return True if the connection is still a copy."""
         if self.of.last_request != self.last_request:
             self.last_request, self.asked = self.of.last_request, 0
         self.asked += 1
         return self.asked <= _MISSED
 
 
-def passed_on(step: Step, others: Collection[Step]) -> Step | None:
-    """The same request on another connection, with the same answer: a broker counts an epoch once, and hands records
-    out once.
+def passed_on(step: ShareStep, others: Collection[ShareStep]) -> ShareStep | None:
+    """Return the same request with the same answer on another connection, or None.
 
-    Correlation ids differ where a proxy numbers requests anew; then only records that were handed out show that it is
-    one request, for the epoch may be that of a session that was replaced meanwhile. Where one may have been, as another
-    request opens one, the same numbers do not show it, either; nor do two openings, since two clients may open sessions
-    alike."""
+    A broker counts an epoch once and delivers records once. A proxy may change correlation ids. Then only delivered
+    records prove that it is one request, because the session of the epoch may have been replaced in between. If another
+    of these requests opens a session, equal ids prove nothing. Two openings prove nothing either: two clients may open
+    their sessions in the same way.
+    """
     if step.reply is not ACCEPTED or step.any_doubt is not None or step.answer is None:
         return None
     counted = step.kind is SUBSEQUENT and not any(other.opens for other in others)
@@ -62,22 +61,20 @@ def passed_on(step: Step, others: Collection[Step]) -> Step | None:
 
 
 class Acquisitions:
-    """Which session was handed records last, by its member, the epoch and the first of the ranges; the oldest are
-    forgotten first."""
+    """The sessions that acquired records last, by member, epoch and first range; the oldest are forgotten first."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[Member, int, Acquired], SessionState] = OrderedDict()
 
-    def elsewhere(self, step: Step, answer: Answer, session: SessionState) -> Step | None:
-        """The same request of the member's session with another broker, which handed out the same records at the same
-        time.
+    def elsewhere(self, step: ShareStep, answer: Answer, session: SessionState) -> ShareStep | None:
+        """Return the same request of the member's session with another broker, with the same records at the same time.
 
-        It is this broker, by the address that it has on the other side of a NAT. Where there is none, this is the last
-        one."""
+        That broker is this one, under its address on the other side of a NAT. If there is none, note this acquisition.
+        """
         key = session.member, step.epoch, answer.acquired[0]
         other = self._sessions.pop(key, None)
-        if other is not None and other is not session and other.handed is not None:
-            before, acquired = other.handed
+        if other is not None and other is not session and other.last_acquisition is not None:
+            before, acquired = other.last_acquisition
             if (
                 step.packet <= before.end
                 and before.packet <= answer.packet
@@ -92,40 +89,40 @@ class Acquisitions:
         return None
 
 
-def may_be_one(one: Step, other: Step) -> bool:
-    """Whether two requests are the same one, seen at two places, as far as their epochs tell."""
+def may_be_one(first: ShareStep, second: ShareStep) -> bool:
+    """True if two requests may be the same one, seen at two places, as far as their epochs show."""
     return (
-        one.connection is not other.connection
-        and one.epoch == other.epoch
-        and one.api_key == other.api_key
-        and one.version == other.version
-        and one.client_id == other.client_id
+        first.connection is not second.connection
+        and first.epoch == second.epoch
+        and first.api_key == second.api_key
+        and first.version == second.version
+        and first.client_id == second.client_id
     )
 
 
-def is_again(one: Step, other: Step) -> bool:
-    """Whether they are also numbered alike."""
-    return one.correlation_id == other.correlation_id and may_be_one(one, other)
+def is_again(first: ShareStep, second: ShareStep) -> bool:
+    """True if they also have the same correlation id."""
+    return first.correlation_id == second.correlation_id and may_be_one(first, second)
 
 
-def may_be_copy(one: Step, other: Step) -> bool:
-    """Whether they also came as long after the beginning of their connections, where both were seen."""
-    flows = one.connection.flow, other.connection.flow
-    if not is_again(one, other):
+def may_be_copy(first: ShareStep, second: ShareStep) -> bool:
+    """True if they also have the same age since the beginning of their connections, where both were seen."""
+    flows = first.connection.flow, second.connection.flow
+    if not is_again(first, second):
         return False
     if any(flow.opened_by is None for flow in flows):
         return True
-    return abs((one.time_ns - flows[0].first_time_ns) - (other.time_ns - flows[1].first_time_ns)) < _JITTER_NS
+    return abs((first.time_ns - flows[0].first_time_ns) - (second.time_ns - flows[1].first_time_ns)) < _JITTER_NS
 
 
-def _asks(step: Step) -> tuple[object, ...]:
-    listed = [
-        (one.partition, [(batch.first, batch.last, [*batch.types]) for batch in one.acknowledged])
-        for one in step.listed
+def _asks(step: ShareStep) -> tuple[object, ...]:
+    partitions = [
+        (listed.partition, [(batch.first, batch.last, [*batch.types]) for batch in listed.acknowledged])
+        for listed in step.listed
     ]
-    return listed, [*step.forgotten]
+    return partitions, [*step.forgotten]
 
 
-def _gets(step: Step) -> tuple[object, ...]:
+def _gets(step: ShareStep) -> tuple[object, ...]:
     answer = step.answer
     return () if answer is None else ([*answer.acquired], dict(answer.acknowledged))

@@ -1,6 +1,6 @@
-"""What a share session holds: its partitions, and the records that its member has acquired and not yet acknowledged.
+"""Partitions of a share session, and the records that its member has acquired and not acknowledged.
 
-Known from an epoch 0 on, as long as no request or answer is missing.
+They are known from an epoch 0 on, as long as no request or answer is missing.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ from kshark.analysis.facts.calls import (
     NOTHING,
     UNANSWERED,
     UNCLEAR,
+    Answer,
     Partition,
     Reply,
-    Step,
+    ShareStep,
 )
 
-#: From this ShareFetch version on every listed partition enters the session; before, one with partition_max_bytes 0
+#: From this ShareFetch version on every listed partition enters the session. Before, one with partition_max_bytes 0
 #: does not.
 _ALL_LISTED_ENTER: Final = 1
 
 
-#: Where there is no room for one more range, those whose lock is out are looked for: once in so many times as this part
-#: of all.
+#: When there is no room for another range, ranges with expired locks are dropped. This is done once for this part of
+#: the limit.
 _PART: Final = 10
-#: How long records are locked by default (group.share.record.lock.duration.ms).
+#: Default lock duration (group.share.record.lock.duration.ms).
 _LOCK_NS: Final = 30_000_000_000
-#: The partitions of a new session: an empty set of its own would take 216 bytes.
+#: The partitions of a new session: an own empty set would take 216 bytes.
 _NONE: Final = frozenset[Partition]()
-#: After these the session's partitions are not known.
+#: After these replies the partitions of the session are unknown.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, FAILED_REOPEN, UNCLEAR, UNANSWERED})
 
 
 def nothing() -> dict[Any, Any]:
-    """For who has nothing to remember yet: he takes a dictionary of his own when there is something."""
+    """Return the shared empty dictionary. The owner replaces it when it has an entry."""
     return NOTHING
 
 
-class Held(Struct, eq=False, gc=False):
-    """Records acquired and not acknowledged; their lock runs out at `until_ns`."""
+class HeldRange(Struct, eq=False, gc=False):
+    """Records that are acquired and not acknowledged; their lock expires at `until_ns`."""
 
     first: int
     last: int
@@ -58,22 +59,25 @@ class Held(Struct, eq=False, gc=False):
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """`partitions` of the session (None: not known); `acknowledged_only` those that were listed to acknowledge alone,
-    and by which step.
+    """The partitions and held records of a session.
 
-    `closed` are those of the session that the last request closed (None: it closed none, or they are not known).
-    `held` lists ranges in the order of their offsets, `ranges` counts them; `full` counts how often there was no room
-    for one more."""
+    `partitions`: None if they are unknown.
+    `acknowledged_only`: partitions that were listed only to acknowledge, and the step.
+    `closed`: the partitions of the session that the last request closed; None if it closed none, or if they are
+    unknown.
+    `held`: ranges in the order of their offsets; `ranges`: their number.
+    `full`: how often there was no room for another range.
+    """
 
     partitions: set[Partition] | frozenset[Partition] | None = None
     closed: set[Partition] | frozenset[Partition] | None = None
-    acknowledged_only: dict[Partition, Step] = field(default_factory=nothing)
-    held: dict[Partition, list[Held]] = field(default_factory=nothing)
+    acknowledged_only: dict[Partition, ShareStep] = field(default_factory=nothing)
+    held: dict[Partition, list[HeldRange]] = field(default_factory=nothing)
     ranges: int = 0
     full: int = 0
 
-    def take(self, step: Step, reply: Reply) -> None:
-        """The effect of a step on partitions and records."""
+    def take(self, step: ShareStep, reply: Reply) -> None:
+        """Apply the effect of a step on partitions and records."""
         if reply is not ACCEPTED:
             if reply in _UNCERTAIN:
                 self._begin(None)
@@ -81,28 +85,38 @@ class InFlight:
         if step.kind is INITIAL:
             self._begin(_NONE)
         if step.listed or step.forgotten:
-            for listed in step.listed:
-                for batch in listed.acknowledged:
-                    if not batch.renews:
-                        self._end(listed.partition, batch.first, batch.last)
-            if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
-                self.partitions = partitions = self.partitions if isinstance(self.partitions, set) else set()
-                self._update(step, partitions)
-        if step.answer is not None:
-            for partition, first, last, _ in step.answer.acquired:
-                if self.partitions is not None and partition not in self.partitions:
-                    self._begin(None)  # it was opened anew, unseen, or had been told to forget what is handed out late
-                if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
-                    self.acknowledged_only.pop(partition, None)  # once told is enough
-                self._acquire(partition, first, last, step.answer.time_ns, step.answer.lock_ns or _LOCK_NS)
+            self._take_listed(step)
+        if step.answer is not None and step.answer.acquired:
+            self._take_acquired(step, step.answer)
+
+    def _take_listed(self, step: ShareStep) -> None:
+        for listed in step.listed:
+            for batch in listed.acknowledged:
+                if not batch.renews:
+                    self._end(listed.partition, batch.first, batch.last)
+        if step.is_fetch and step.kind is not FINAL and self.partitions is not None:
+            self.partitions = partitions = self.partitions if isinstance(self.partitions, set) else set()
+            self._update(step, partitions)
+
+    def _take_acquired(self, step: ShareStep, answer: Answer) -> None:
+        for partition, first, last, _ in answer.acquired:
+            if self.partitions is not None and partition not in self.partitions:
+                # An unseen request opened the session again, or the partition was forgotten before a late delivery.
+                self._begin(None)
+            if self.acknowledged_only and not any(listed.partition == partition for listed in step.listed):
+                self.acknowledged_only.pop(partition, None)  # report once
+            self._acquire(partition, first, last, answer.time_ns, answer.lock_ns or _LOCK_NS)
 
     def _begin(self, partitions: frozenset[Partition] | None) -> None:
         self.partitions = partitions
         self.acknowledged_only.clear()
 
-    def _update(self, step: Step, partitions: set[Partition]) -> None:
-        """Kafka: ShareSession.update; forgotten after listed, so that a partition may be listed to acknowledge and
-        leave again."""
+    def _update(self, step: ShareStep, partitions: set[Partition]) -> None:
+        """Update the partitions as ShareSession.update does in Kafka.
+
+        Forgotten partitions are removed after listed ones are added: a request may acknowledge a partition and remove
+        it.
+        """
         for listed in step.listed:
             if not listed.acknowledged:
                 self.acknowledged_only.pop(listed.partition, None)
@@ -117,66 +131,66 @@ class InFlight:
             self._begin(None)
 
     def _acquire(self, partition: Partition, first: int, last: int, now_ns: int, lock_ns: int) -> None:
-        """Records acquired again are held by the new lock."""
-        found = self.held.get(partition)
-        if found and found[-1].last >= first:
+        """Add a range. Records that are acquired again have the new lock only."""
+        held = self.held.get(partition)
+        if held and held[-1].last >= first:
             self._end(partition, first, last)
         if self.ranges >= limits.HELD_RANGES:
             if self.full % (limits.HELD_RANGES // _PART or 1) == 0:
                 self._forget_unlocked(now_ns)
-                found = self.held.get(partition)
+                held = self.held.get(partition)
             self.full += 1
         if first <= last and self.ranges < limits.HELD_RANGES:
-            if found is None:
+            if held is None:
                 self.held = self.held or {}
-                found = self.held[partition] = []
-            one = Held(first, last, now_ns + lock_ns)
-            if not found or found[-1].last < first:
-                found.append(one)
+                held = self.held[partition] = []
+            added = HeldRange(first, last, now_ns + lock_ns)
+            if not held or held[-1].last < first:
+                held.append(added)
             else:
-                insort(found, one, key=_first)
+                insort(held, added, key=_first)
             self.ranges += 1
 
     def _end(self, partition: Partition, first: int, last: int) -> None:
-        """Takes offsets out; what remains on either side stays held."""
-        found = self.held.get(partition)
-        if not found or first > last or found[-1].last < first:
+        """Remove offsets; the rest on both sides stays held."""
+        held = self.held.get(partition)
+        if not held or first > last or held[-1].last < first:
             return
-        if found[0].first == first and found[0].last == last:
-            del found[0]  # the usual: what was acquired first, as it was acquired
+        if held[0].first == first and held[0].last == last:
+            del held[0]  # usual: the first acquisition, as a whole
             self.ranges -= 1
             return
-        low = bisect_left(found, first, key=_last)
-        high = bisect_right(found, last, lo=low, key=_first)
-        rest = _without(found[low:high], first, last)
+        low = bisect_left(held, first, key=_last)
+        high = bisect_right(held, last, lo=low, key=_first)
+        rest = _without(held[low:high], first, last)
         if self.ranges + len(rest) > limits.HELD_RANGES + high - low:
             rest = rest[-1:]  # no room for both sides
-        found[low:high] = rest
+        held[low:high] = rest
         self.ranges += low - high + len(rest)
 
     def _forget_unlocked(self, now_ns: int) -> None:
         unlocked = {
-            partition: [one for one in found if one.until_ns > now_ns] for partition, found in self.held.items()
+            partition: [held for held in ranges if held.until_ns > now_ns] for partition, ranges in self.held.items()
         }
-        self.held = {partition: found for partition, found in unlocked.items() if found}
+        self.held = {partition: ranges for partition, ranges in unlocked.items() if ranges}
         self.ranges = sum(map(len, self.held.values()))
 
-    def unacknowledged(self, partition: Partition, step: Step) -> int:
-        """Records of the partition that stay acquired when this step is done."""
-        left = [one for one in self.held.get(partition, ()) if one.until_ns > step.time_ns]
+    def unacknowledged(self, partition: Partition, step: ShareStep) -> int:
+        """Return the number of records of the partition that are still acquired after this step."""
+        left = [held for held in self.held.get(partition, ()) if held.until_ns > step.time_ns]
         for listed in step.listed:
             for batch in listed.acknowledged if listed.partition == partition else ():
                 left = _without(left, batch.first, batch.last)
-        return sum(one.last - one.first + 1 for one in left)
+        return sum(held.last - held.first + 1 for held in left)
 
     def close(self) -> None:
-        """The session is over by its final epoch."""
+        """Note that the session ended with its final epoch."""
         closed = self.partitions
         self.forget()
         self.closed = closed
 
     def forget(self) -> None:
-        """The session is over, or something of it was not seen."""
+        """Note that the session is over, or that a part of it is missing."""
         self._begin(None)
         self.closed = None
         self.held.clear()
@@ -187,15 +201,15 @@ _first: Final = attrgetter("first")
 _last: Final = attrgetter("last")
 
 
-def _without(ranges: list[Held], first: int, last: int) -> list[Held]:
-    """The ranges less the offsets from `first` to `last`."""
+def _without(ranges: list[HeldRange], first: int, last: int) -> list[HeldRange]:
+    """Return the ranges without the offsets from `first` to `last`."""
     rest = []
-    for one in ranges:
-        if one.last < first or one.first > last:
-            rest.append(one)
+    for held in ranges:
+        if held.last < first or held.first > last:
+            rest.append(held)
             continue
-        if one.first < first:
-            rest.append(Held(one.first, first - 1, one.until_ns))
-        if one.last > last:
-            rest.append(Held(last + 1, one.last, one.until_ns))
+        if held.first < first:
+            rest.append(HeldRange(held.first, first - 1, held.until_ns))
+        if held.last > last:
+            rest.append(HeldRange(last + 1, held.last, held.until_ns))
     return rest

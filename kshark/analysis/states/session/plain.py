@@ -1,23 +1,21 @@
-"""The fast path of most steps: the request that was due, on the connection used before, accepted, everything around it
-seen.
+"""The fast path for most steps: the due request, on the same connection, accepted, with all traffic around it seen.
 
-No rule has anything to say of such a step (the rows' triggers tell), and its effect is known, so that the situation it
-met need not be drawn up. The exact path comes to the same (`Analyzer(exact=True)` takes no other; tests hold the two
-together)."""
+No rule needs such a step (the rows' triggers decide this), and its effect is fixed, so no situation is created. The
+exact path gives the same result (`Analyzer(exact=True)` uses only that one; tests compare both).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Step, next_epoch
-from kshark.analysis.states.session.state import Branch, SessionState, State
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, ShareStep, next_epoch
+from kshark.analysis.states.session.state import Branch, PossibleState, SessionState
 
 
-def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
-    """Whether the one possible state had the epoch due, the step before it was like it, and every byte of both was
-    seen.
+def is_plain(session: SessionState, step: ShareStep, later: Sequence[ShareStep]) -> bool:
+    """True if the epoch was the only possible one, the step before was accepted, and every byte of both was seen.
 
-    `later` are requests that were sent before the step's answer.
+    `later`: requests that were sent before the step's answer.
     """
     last, branches, overlapping = session.last, session.branches, session.overlapping
     return (
@@ -44,11 +42,11 @@ def is_plain(session: SessionState, step: Step, later: Sequence[Step]) -> bool:
     )
 
 
-def advance(session: SessionState, step: Step) -> None:
-    """The session goes on by one epoch; of what `SessionState.remember` looks after, this is all that changes."""
+def advance(session: SessionState, step: ShareStep) -> None:
+    """Advance the session by one epoch. These are the only changes that `SessionState.remember` would make."""
     (branch,) = session.branches or ()
     state = branch.state
-    session.branches = (Branch(State(next_epoch(step.epoch), state.opening, None, state.replaced)),)
+    session.branches = (Branch(PossibleState(next_epoch(step.epoch), state.opening, None, state.replaced)),)
     session.anchor = session.alive = session.last = step
     if step.is_fetch:
         session.last_fetch = step

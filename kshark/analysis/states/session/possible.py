@@ -1,8 +1,10 @@
-"""The runner over sets of possible states: the situation that a request meets, and what its answer leaves possible.
+"""Sets of possible states: the situation of a request, and the states that its answer leaves possible.
 
-After a request without an answer the broker has taken it, or not; of requests that are open at the same time on several
-connections it took one first, and the capture does not tell which. Each way is a branch. An answer ends those that it
-contradicts; where it contradicts all, something was not seen, and only what the exchange proves by itself is known."""
+After a request without an answer the broker has processed it, or not. Of requests that are open at the same time on
+several connections the broker processed one first, and the order is unknown. Each possibility is a branch. An answer
+removes the branches that it contradicts. If it contradicts all of them, some traffic is missing, and only the facts
+that the exchange itself proves are known.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +19,36 @@ from kshark.analysis.facts.calls import (
     UNANSWERED,
     UNCLEAR,
     Reply,
-    Step,
+    ShareStep,
     next_epoch,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.session.end_causes import end_causes
-from kshark.analysis.states.session.situation import Situation
-from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, SessionState, State
-from kshark.analysis.states.tables.session import ABSENT, Then, due_after, proved_alone, thens
+from kshark.analysis.states.session.situation import SessionSituation
+from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, PossibleState, SessionState
+from kshark.analysis.states.tables.session import ABSENT, SessionEffect, due_after, proved_alone, thens
 
-#: Branches that are followed at the same time; with more of them nothing is known.
+#: Branches that are followed at the same time; with more of them the state counts as unknown.
 _BRANCHES: Final = 64
-#: Requests open at the same time whose order is tried out; of more the capture's order is taken.
+#: Requests open at the same time whose orders are tried; with more of them only the order of the capture is used.
 _RIVALS: Final = 4
-#: Requests sent meanwhile whose orders are tried out behind that; of more nothing is concluded.
+#: Later requests whose orders are tried after that; with more of them nothing is concluded.
 _RIVALS_AFTER: Final = 6
 
 
-def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situation:
-    """What the request met, and which of it the answer agrees with; `later` are requests sent before the answer, all of
-    them settled."""
+def situation(session: SessionState, step: ShareStep, later: Sequence[ShareStep]) -> SessionSituation:
+    """Return the states that the request may have met, and those that agree with the answer.
+
+    `later`: requests sent before the answer, all of them settled.
+    """
     _look_for_holes(session, step)
     rivals = tuple(other for other in later if other.connection is not step.connection)
     overtaker = _overtaker(step, rivals)
     seen = _open_beside(session, step, rivals)
     if session.branches is None:
-        return Situation(step, session, step.reply, None, (), (), seen, overtaker)
-    met: list[State] = []
-    ways: list[tuple[State, tuple[Branch, ...]]] = []
+        return SessionSituation(step, session, step.reply, None, (), (), seen, overtaker)
+    met: list[PossibleState] = []
+    ways: list[tuple[PossibleState, tuple[Branch, ...]]] = []
     for branch in session.branches:
         for ahead in _orders(session, branch, rivals, later):
             early = next((state for other, state in ahead.early if other is step), None)
@@ -56,82 +60,101 @@ def situation(session: SessionState, step: Step, later: Sequence[Step]) -> Situa
                 met.append(state)
                 following = _following(session, step, state, _reply(step, state, overtaker))
                 if following:
-                    ways.append((state, tuple(Branch(one, ahead.early) for one in following)))
+                    ways.append((state, tuple(Branch(after, ahead.early) for after in following)))
     if rivals and len(ways) > 1:
-        ways = _borne_out(session, ways, step, later) or ways
+        ways = _agreeing_ways(session, ways, step, later) or ways
     agreeing = _distinct(state for state, _ in ways)
     met_its_due = {state.due == step.epoch for state in agreeing} if overtaker is not None else set()
     overtaken = overtaker if met_its_due == {True} else None
     reply = ACCEPTED if overtaken is not None else step.reply
     after = _distinct_branches([branch for _, branches in ways for branch in branches])
     was_due = bool(rivals) and any(branch.state.due == step.epoch for branch in session.branches)
-    return Situation(
+    return SessionSituation(
         step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due
     )
 
 
-def conclude(now: Situation) -> None:
-    """The states that are possible now; then the step belongs to the past."""
-    session, step = now.session, now.step
-    if step.refused and now.goes_on:
+def conclude(situation: SessionSituation) -> None:
+    """Set the states that are possible after the step, and add it to the session's past."""
+    session, step = situation.session, situation.step
+    if step.refused and situation.continues:
         session.refused_in_sequence = step
-    proved = proved_alone(step, now.reply)
-    if step.any_doubt is not None:
-        session.lose_sight(step.any_doubt)
-    elif now.after:
-        session.branches = now.after
-        if len(session.branches) > _BRANCHES:
-            session.lose_sight("unanswered")
-    elif proved is not None:
-        session.unbroken = None
-        if now.met is not None:
-            session.in_flight.forget()
-            session.count, session.contradicted_at = 0, step.packet
-        state = _state_after(session, proved, step, State(ABSENT), now.reply)
-        if state.ended is not None and state.ended.cause == UNSEEN:
-            state.ended = state.ended._replace(because=now.doubt or "hidden_traffic")
-        session.branches = (Branch(state),)
-    elif now.met is not None:
-        session.contradicted_at = step.packet
-        session.lose_sight("hidden_traffic")
+    _set_branches(situation)
     if step.is_counted or proved_alone(step, step.reply) is not None:
         session.anchor = step
     if step.is_counted and (step.opens or session.unbroken is None):
         session.unbroken = step
-    session.remember(step, now.reply)
+    session.remember(step, situation.reply)
+
+
+def _set_branches(situation: SessionSituation) -> None:
+    """Set the branches after the step: those that agree with its answer, or else the state that it proves alone."""
+    session, step = situation.session, situation.step
+    proved = proved_alone(step, situation.reply)
+    if step.any_doubt is not None:
+        session.lose_sight(step.any_doubt)
+    elif situation.after:
+        session.branches = situation.after
+        if len(session.branches) > _BRANCHES:
+            session.lose_sight("unanswered")
+    elif proved is not None:
+        session.unbroken = None
+        if situation.met is not None:
+            session.in_flight.forget()
+            session.count, session.contradicted_at = 0, step.packet
+        state = _state_after(session, proved, step, PossibleState(ABSENT), situation.reply)
+        if state.ended is not None and state.ended.cause == UNSEEN:
+            state.ended = state.ended._replace(because=situation.doubt or "hidden_traffic")
+        session.branches = (Branch(state),)
+    elif situation.met is not None:
+        session.contradicted_at = step.packet
+        session.lose_sight("hidden_traffic")
 
 
 # -- one step in one state
 
 
-def _following(session: SessionState, step: Step, state: State, reply: Reply) -> tuple[State, ...]:
-    """The states that are possible afterwards; none when the answer contradicts the state."""
+def _following(session: SessionState, step: ShareStep, state: PossibleState, reply: Reply) -> tuple[PossibleState, ...]:
+    """Return the states that are possible after the step; none if the answer contradicts the state."""
     return tuple(_state_after(session, then, step, state, reply) for then in thens(step, state.due, reply))
 
 
-def _state_after(session: SessionState, then: Then, step: Step, state: State, reply: Reply) -> State:
+def _state_after(
+    session: SessionState, then: SessionEffect, step: ShareStep, state: PossibleState, reply: Reply
+) -> PossibleState:
     due = due_after(then, step, state.due)
-    if then is Then.STAYS:
+    if then is SessionEffect.STAYS:
         return state
-    if then is Then.NEXT:
-        return State(due, state.opening, None, state.replaced)
-    if then is Then.FIRST:
-        return State(due, step, None, tuple(one for one in _openers(state, step) if one is not step.connection))
+    if then is SessionEffect.NEXT:
+        return PossibleState(due, state.opening, None, state.replaced)
+    if then is SessionEffect.FIRST:
+        return PossibleState(
+            due,
+            step,
+            None,
+            tuple(connection for connection in _openers(state, step) if connection is not step.connection),
+        )
     if state.due == ABSENT and state.ended is not None and not step.opens:
         return state
-    ended = EndCause(_taken_by(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
-    return State(due, None, ended, _openers(state, step))
+    ended = EndCause(_end_cause_of(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
+    return PossibleState(due, None, ended, _openers(state, step))
 
 
-def _openers(state: State, step: Step) -> tuple[Connection, ...]:
-    """The connections that were open when the step came and have opened a session of the member: 4.1 goes by them,
-    whether their sessions still are or not."""
+def _openers(state: PossibleState, step: ShareStep) -> tuple[ConnectionFacts, ...]:
+    """Return the open connections that have opened a session of the member.
+
+    Release 4.1 ends sessions with them, even if their own sessions were replaced.
+    """
     opened = (*state.replaced, state.opening.connection) if state.opening is not None else state.replaced
-    return tuple(one for one in dict.fromkeys(opened) if one.over_at is None or one.over_at > step.packet)[-REPLACED:]
+    return tuple(
+        connection
+        for connection in dict.fromkeys(opened)
+        if connection.over_at is None or connection.over_at > step.packet
+    )[-REPLACED:]
 
 
-def _taken_by(step: Step, reply: Reply) -> str:
-    """The cause of an end that a request brought about; a refusal behind which no end is known shows an unseen one."""
+def _end_cause_of(step: ShareStep, reply: Reply) -> str:
+    """Return the cause of an end by a request; UNSEEN for a refusal that shows an end without a known cause."""
     if not step.opens:
         return "final_epoch" if reply is ACCEPTED or reply is UNANSWERED or reply is UNCLEAR else UNSEEN
     return "failed_reopen" if reply is FAILED_REOPEN else "session_limit"
@@ -141,26 +164,30 @@ def _unsure(reply: Reply) -> str | None:
     return "unanswered" if reply is UNANSWERED or reply is UNCLEAR else None
 
 
-def _with_ends(session: SessionState, state: State, step: Step) -> tuple[State, ...]:
-    """The state, and those without a session that something else than a request may have brought about since."""
+def _with_ends(session: SessionState, state: PossibleState, step: ShareStep) -> tuple[PossibleState, ...]:
+    """Return the state, and the states without a session after other causes than a request."""
     if state.due == ABSENT or (step.is_counted and not step.opens):
         return (state,)
-    return (state, *(State(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)))
+    return (
+        state,
+        *(PossibleState(ABSENT, None, cause, _openers(state, step)) for cause in end_causes(session, state, step)),
+    )
 
 
-def _reply(step: Step, state: State, overtaker: Step | None) -> Reply:
-    """A fetch that was overtaken had been accepted: only its answer was changed."""
+def _reply(step: ShareStep, state: PossibleState, overtaker: ShareStep | None) -> Reply:
+    """Return the reply before the broker changed it: an overtaken fetch was accepted first."""
     return ACCEPTED if overtaker is not None and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
 
 
 # -- requests that are open at the same time
 
 
-def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
-    """The request on another connection that moved the session on while this fetch waited.
+def _overtaker(step: ShareStep, rivals: Sequence[ShareStep]) -> ShareStep | None:
+    """Return the request on another connection that advanced the session while this fetch waited.
 
-    Kafka compares once more before it answers (ShareSessionContext); later releases may also hand the records out. What
-    was sent behind an opening went on with another session."""
+    Kafka compares the epoch again before it answers (ShareSessionContext); later releases may also deliver the records.
+    A request after an opening belongs to another session.
+    """
     if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
     opened = min((other.packet for other in rivals if other.opens), default=step.end)
@@ -175,8 +202,8 @@ def _overtaker(step: Step, rivals: Sequence[Step]) -> Step | None:
     return next(follows, None)
 
 
-def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> tuple[Step, ...]:
-    """Requests that the session counted and that were open at the same time on other connections."""
+def _open_beside(session: SessionState, step: ShareStep, rivals: Iterable[ShareStep]) -> tuple[ShareStep, ...]:
+    """Return the requests that the session counted while they were open at the same time on other connections."""
     around = (*session.overlapping, *rivals)
     return tuple(
         other
@@ -185,8 +212,10 @@ def _open_beside(session: SessionState, step: Step, rivals: Iterable[Step]) -> t
     )
 
 
-def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later: Sequence[Step]) -> Iterator[Branch]:
-    """The branch, and what comes of it where the broker took some of the rivals before the step."""
+def _orders(
+    session: SessionState, branch: Branch, rivals: Sequence[ShareStep], later: Sequence[ShareStep]
+) -> Iterator[Branch]:
+    """Yield the branch, and the branches in which the broker processed some rivals before the step."""
     yield branch
     if not rivals or len(rivals) > _RIVALS:
         return
@@ -198,9 +227,8 @@ def _orders(session: SessionState, branch: Branch, rivals: Sequence[Step], later
                 yield from _orders(session, Branch(following, (*branch.early, (rival, state))), rivals, later)
 
 
-def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
-    """Whether another request on the rival's connection comes before it: on one connection a broker takes them in their
-    order."""
+def _waits(rival: ShareStep, branch: Branch, later: Sequence[ShareStep]) -> bool:
+    """True if another request on the rival's connection comes first: the broker processes a connection in order."""
     return any(
         other.connection is rival.connection
         and other.arrival < rival.arrival
@@ -210,22 +238,24 @@ def _waits(rival: Step, branch: Branch, later: Sequence[Step]) -> bool:
     )
 
 
-def _borne_out(
-    session: SessionState, ways: Iterable[tuple[State, tuple[Branch, ...]]], step: Step, later: Sequence[Step]
-) -> list[tuple[State, tuple[Branch, ...]]]:
-    """What the answers to requests that were sent meanwhile leave of the ways in which the step may have been taken."""
+def _agreeing_ways(
+    session: SessionState,
+    ways: Iterable[tuple[PossibleState, tuple[Branch, ...]]],
+    step: ShareStep,
+    later: Sequence[ShareStep],
+) -> list[tuple[PossibleState, tuple[Branch, ...]]]:
+    """Keep the possibilities that agree with the answers to later requests."""
 
-    def goes_on(branch: Branch) -> bool:
+    def is_possible(branch: Branch) -> bool:
         left = [other for other in later if other is not step and all(early is not other for early, _ in branch.early)]
-        return len(left) > _RIVALS_AFTER or _some_order(session, (branch.state,), left, step.end)
+        return len(left) > _RIVALS_AFTER or _has_order(session, (branch.state,), left, step.end)
 
-    left = ((state, tuple(filter(goes_on, branches))) for state, branches in ways)
+    left = ((state, tuple(filter(is_possible, branches))) for state, branches in ways)
     return [(state, branches) for state, branches in left if branches]
 
 
-def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence[Step], by: int) -> bool:
-    """Whether an order of these requests agrees with all answers until the packet `by`; what has none by then may come
-    later."""
+def _has_order(session: SessionState, states: tuple[PossibleState, ...], left: Sequence[ShareStep], by: int) -> bool:
+    """True if an order of these requests agrees with all answers until packet `by`. Unanswered ones may come later."""
     if all(step.reply is UNANSWERED or step.end > by for step in left):
         return True
     for step in left:
@@ -233,31 +263,36 @@ def _some_order(session: SessionState, states: tuple[State, ...], left: Sequence
         if any(_comes_first(other, step) for other in others):
             continue
         after = _after(session, states, step, others)
-        if after and _some_order(session, after, others, by):
+        if after and _has_order(session, after, others, by):
             return True
     return False
 
 
-def _comes_first(one: Step, other: Step) -> bool:
-    """Whether the broker took one before the other: on one connection in their order, else if it was answered before
-    the other came."""
-    return one.arrival < other.arrival if one.connection is other.connection else one.end < other.packet
+def _comes_first(first: ShareStep, second: ShareStep) -> bool:
+    """True if the broker processed the first request before the other one.
+
+    On one connection the requests are in order. Otherwise the first was answered before the other was sent.
+    """
+    return first.arrival < second.arrival if first.connection is second.connection else first.end < second.packet
 
 
-def _after(session: SessionState, states: Iterable[State], step: Step, others: Iterable[Step]) -> tuple[State, ...]:
-    """The states behind a request; that it had been counted when its answer was changed is one of the ways."""
-    met = [state for one in states for state in _with_ends(session, one, step)]
+def _after(
+    session: SessionState, states: Iterable[PossibleState], step: ShareStep, others: Iterable[ShareStep]
+) -> tuple[PossibleState, ...]:
+    """Return the possible states after a request. It may also have been counted before its answer was changed."""
+    met = [possible for state in states for possible in _with_ends(session, state, step)]
     after = [following for state in met for following in _following(session, step, state, step.reply)]
     follows = any(other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch) for other in others)
     if follows and step.is_fetch and step.kind is SUBSEQUENT and step.reply is INVALID_EPOCH:
-        after += [one for state in met if state.due == step.epoch for one in _following(session, step, state, ACCEPTED)]
+        due = [state for state in met if state.due == step.epoch]
+        after += [following for state in due for following in _following(session, step, state, ACCEPTED)]
     return _distinct(after)
 
 
 # -- sets of states
 
 
-def _distinct(states: Iterable[State]) -> tuple[State, ...]:
+def _distinct(states: Iterable[PossibleState]) -> tuple[PossibleState, ...]:
     kept = tuple(states)
     return kept if len(kept) < 2 else tuple({state.identity: state for state in kept}.values())
 
@@ -265,11 +300,13 @@ def _distinct(states: Iterable[State]) -> tuple[State, ...]:
 def _distinct_branches(branches: Sequence[Branch]) -> tuple[Branch, ...]:
     if len(branches) < 2:
         return tuple(branches)
-    return tuple({(one.state.identity, *(id(step) for step, _ in one.early)): one for one in branches}.values())
+    return tuple(
+        {(branch.state.identity, *(id(step) for step, _ in branch.early)): branch for branch in branches}.values()
+    )
 
 
-def _look_for_holes(session: SessionState, step: Step) -> None:
-    """What was known of the session may be wrong where requests are missing."""
+def _look_for_holes(session: SessionState, step: ShareStep) -> None:
+    """Forget the state of the session if requests may be missing."""
     reason = None if session.branches is None else session.missing_before(step)
     if reason is not None:
         session.lose_sight(reason)

@@ -1,4 +1,4 @@
-"""What a request, or the end of a connection, met: all that a rule may look at."""
+"""The situation of a request, or of the end of a connection: all facts that a rule may read."""
 
 from __future__ import annotations
 
@@ -6,38 +6,41 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kshark.analysis.facts.brokers import End
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, Step, next_epoch
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, ShareStep, next_epoch
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.session.copies import is_again, may_be_copy
-from kshark.analysis.states.session.state import Branch, EndCause, SessionState, State, Trace
+from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState, Trace
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
 
-#: End causes that are nobody's fault.
+#: End causes that are no party's fault.
 ORDINARY = ("connection_closed", "broker_restart", "evicted", "session_limit")
 
 
-class Situation:
-    """A request, its answer, and what was known when it came.
+class SessionSituation:
+    """A request, its answer, and the possible states of the session at that time.
 
-    `met` are the states that it may have met, None where anything is possible, because of `doubt`; `agreeing` are those
-    that its answer agrees with, `after` what is possible behind them. `here` is what the session did before on the same
-    connection. `overtaker` is the request on another connection that moved the session on while this one waited,
-    `rivals` are all that were open at the same time on other connections; `contested`: as far as the capture tells the
-    request may have been overtaken, or refused at once; `was_due`: its epoch was, or may have been, but for requests
-    that were sent on other connections while it was open."""
+    `met`: the states that it may have met; None: any state, because of `doubt`.
+    `agreeing`: those of `met` that agree with its answer.
+    `after`: the possible branches after it.
+    `here`: the session's earlier requests on the same connection.
+    `overtaker`: the request on another connection that advanced the session while this one waited.
+    `rivals`: all requests that were open at the same time on other connections.
+    `contested`: it may have been overtaken, or refused at once; the capture does not show which.
+    `was_due`: its epoch may have been due before requests on other connections that were sent while it was open.
+    """
 
     def __init__(
         self,
-        step: Step,
+        step: ShareStep,
         session: SessionState,
         reply: Reply,
-        met: tuple[State, ...] | None,
-        agreeing: tuple[State, ...],
+        met: tuple[PossibleState, ...] | None,
+        agreeing: tuple[PossibleState, ...],
         after: tuple[Branch, ...],
-        rivals: tuple[Step, ...] = (),
-        overtaker: Step | None = None,
+        rivals: tuple[ShareStep, ...] = (),
+        overtaker: ShareStep | None = None,
         contested: bool = False,
         was_due: bool = False,
     ) -> None:
@@ -56,33 +59,32 @@ class Situation:
         )
 
     @property
-    def knowledge(self) -> Situation:
-        """The states by which arguments about the request are judged."""
+    def knowledge(self) -> SessionSituation:
+        """The possible states for arguments about the request."""
         return self
 
     @property
     def subject(self) -> None:
-        """Findings about a session name no share partition, unless their argument does."""
+        """None: findings about a session name no share partition, unless their argument does."""
 
     @property
     def due_epochs(self) -> frozenset[int]:
-        """The epochs that may have been due, as far as the answer agrees; ABSENT among them where there may have been
-        no session."""
+        """The epochs that may have been due and agree with the answer; ABSENT if there may have been no session."""
         return frozenset(state.due for state in self.agreeing)
 
     @property
     def due(self) -> str:
-        """The epochs due, in words."""
+        """The epochs due, as text."""
         return " or ".join(str(epoch) for epoch in sorted(self.due_epochs) if epoch != ABSENT)
 
     @property
-    def known(self) -> tuple[Step, ...]:
-        """The exchange that made the due epoch known, as a witness."""
+    def epoch_witness(self) -> tuple[ShareStep, ...]:
+        """The exchange that shows the due epoch, as a witness."""
         return () if self.session.anchor is None else (self.session.anchor,)
 
     @property
     def why_unknown(self) -> str:
-        """Why an answer that no rule explains cannot be explained."""
+        """Why an answer stays unknown if no rule explains it."""
         if self.doubt or self.step.any_doubt:
             return self.doubt or self.step.any_doubt or ""
         if self.end_cause is not None and self.end_cause.because:
@@ -90,14 +92,16 @@ class Situation:
         return "race" if self.rivals else "unanswered" if self.agreeing else "hidden_traffic"
 
     @property
-    def before_here(self) -> Step | None:
+    def before_here(self) -> ShareStep | None:
         """The request before this one on the same connection."""
         return None if self.here is None else self.here.last
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the epoch goes on, on one connection, from what the session counted last, or from a refused one that
-        did; after an opening that the capture does not hold it would not."""
+    def continues(self) -> bool:
+        """True if the epoch continues, on one connection, from the last counted one, or from a refused one that did so.
+
+        After an unseen opening it would not continue.
+        """
         step, session, before = self.step, self.session, self.before_here
         if step.kind is not SUBSEQUENT or step.epoch == 1:
             return False
@@ -109,11 +113,11 @@ class Situation:
 
     @cached_property
     def end_cause(self) -> EndCause | None:
-        """What took the session that the broker did not find: where several are possible, one that accuses nobody, and
-        is certain.
+        """The cause of the end of the session that the broker did not find.
 
-        Where the last opening that was answered found no room, one without an answer more likely found none either than
-        died since."""
+        Of several possible causes it is one that accuses no party and is certain. If the last answered opening found no
+        room, an unanswered one more likely found no room either than opened a session that ended since.
+        """
         causes = [state.ended for state in self.agreeing if state.due == ABSENT and state.ended is not None]
         if not causes or len(causes) < len(self.agreeing):
             return None
@@ -124,13 +128,15 @@ class Situation:
 
     @property
     def is_seen_twice(self) -> bool:
-        """Whether another connection carried the same request at the same time, and it was refused as well."""
+        """True if another connection carried the same request at the same time, and it was refused as well."""
         return any(is_again(other, self.step) and other.reply is self.reply for other in self.session.overlapping)
 
-    def is_shifted(self, other: Step) -> bool:
-        """Whether a clock that is behind explains that another request was open on another connection: one is a copy of
-        that before the other. Two clients may open sessions alike, but hardly at the same time behind the beginning of
-        their connections."""
+    def is_shifted(self, other: ShareStep) -> bool:
+        """True if a slow clock explains that another request was open on another connection.
+
+        Then one request is a copy of the one before the other. Two clients may open sessions in the same way, but
+        hardly at the same time after the beginning of their connections.
+        """
         before = self.before_here
         if before is not None and is_again(before, other):
             return True
@@ -144,19 +150,21 @@ class Situation:
         return before is not None and is_copy(before, self.step)
 
     def all_agree(self, relation: str) -> bool:
-        """Whether the epoch stands so to every epoch that may be due, and was so when it was sent: `replay`, `stale` or
-        `ahead`."""
+        """True if the epoch has this relation to every epoch that may be due: `replay`, `stale` or `ahead`.
+
+        It must also have had this relation when it was sent.
+        """
         due = self.due_epochs
         if self.was_due or self.is_seen_twice or not due:
             return False
-        return all(relation_to(self.step.epoch, one, self.session.last) == relation for one in due)
+        return all(relation_to(self.step.epoch, epoch, self.session.last) == relation for epoch in due)
 
 
 class SessionEnd(NamedTuple):
-    """What the end of a connection met that the session used."""
+    """The end of a connection that a session used."""
 
     session: SessionState
-    connection: Connection
+    connection: ConnectionFacts
     end: End
 
     @property
@@ -165,16 +173,18 @@ class SessionEnd(NamedTuple):
 
     @property
     def knowledge(self) -> None:
-        """An argument about an end is judged by itself."""
+        """None: an argument about an end is judged without other states."""
 
     @property
     def subject(self) -> None:
-        """The end of a connection is no share partition's."""
+        """None: the end of a connection belongs to no share partition."""
 
 
-def relation_to(epoch: int, due: int, last: Step | None) -> str:
-    """How an epoch of 1 or more stands to the one due: `due`, `replay` (the one before), `stale`, `ahead`, or `none`
-    without a session."""
+def relation_to(epoch: int, due: int, last: ShareStep | None) -> str:
+    """Return the relation of an epoch of 1 or more to the one due.
+
+    `due`, `replay` (the one before), `stale`, `ahead`, or `none` without a session.
+    """
     if due == ABSENT:
         return "none"
     if epoch == due:
@@ -185,16 +195,16 @@ def relation_to(epoch: int, due: int, last: Step | None) -> str:
 
 
 def continues_from(epoch: int, before: int) -> bool:
-    """Whether an epoch goes on from an earlier one: the same again, or the next."""
+    """True if an epoch continues from an earlier one: the same epoch, or the next."""
     return epoch == before or epoch == next_epoch(before)
 
 
-def seen_since(step: Step, session: SessionState) -> int | None:
-    """The packet of the member's join, where the capture holds all that it has done with the broker since; None where
-    it may not.
+def seen_since(step: ShareStep, session: SessionState) -> int | None:
+    """Return the packet of the member's join if the capture has all its traffic with the broker since then, else None.
 
-    No byte of its connections is missing, and the session's epochs leave none out since its opening: a whole connection
-    that the capture lacks would have taken some of them."""
+    No byte of its connections is missing, and the session's epochs have no gap since its opening: requests on an unseen
+    connection would have used some of them.
+    """
     join, unbroken = session.member.join, session.unbroken
     if join is None or unbroken is None or not unbroken.opens or session.last_unread > join.packet:
         return None

@@ -1,5 +1,4 @@
-"""The state of one share session: the states that it may be in, and what later requests are judged by of what came
-before."""
+"""The state of one share session: its possible states, and the earlier facts that later requests are judged by."""
 
 from __future__ import annotations
 
@@ -25,9 +24,9 @@ from kshark.analysis.facts.calls import (
     Leader,
     Partition,
     Reply,
-    Step,
+    ShareStep,
 )
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import Beat
 from kshark.analysis.facts.releases import ANY_RELEASE, Release, both, releases_answering
 from kshark.analysis.states.member.state import Member, may_have_crossed
@@ -35,59 +34,62 @@ from kshark.analysis.states.session.held_records import InFlight, nothing
 from kshark.analysis.states.tables.session import ABSENT
 from kshark.api_keys import SHARE_FETCH
 
-#: Connections of one session whose last request is remembered, and connections of replaced sessions.
+#: Connections of a session whose last request is kept, and kept connections of replaced sessions.
 _CONNECTIONS: Final = 64
 REPLACED: Final = 8
-#: Times of openings and refusals that are remembered.
+#: Highest number of times of openings and refusals that are kept.
 _TROUBLES: Final = 64
-#: Openings and refusals within a minute that make a session flap.
+#: A session flaps after this number of openings and refusals within a minute.
 FLAPPING: Final = 6
-#: Openings one behind the other that make a loop.
+#: This number of openings in a row is a loop.
 LOOP: Final = 3
 _MINUTE_NS: Final = 60_000_000_000
-#: The end cause of a session that is gone for a reason that was not seen.
+#: The end cause of a session that ended for an unseen reason.
 UNSEEN: Final = "unseen"
 
 
 class EndCause(NamedTuple):
-    """Something that took the session away, or may have: an accepted epoch -1, a connection's end, a restart.
+    """A certain or possible cause of a session's end: an accepted epoch -1, the end of a connection, a restart.
 
-    `because` is why it is not certain, None when it is; `step` the request that did it, `end` the connection's end that
-    did."""
+    `description`: the cause as text.
+    `because`: why it is uncertain; None if it is certain.
+    `step`: the request that caused it. `end`: the end of a connection that caused it.
+    """
 
     cause: str
     packet: int
     time_ns: int
-    told: str
-    step: Step | None = None
+    description: str
+    step: ShareStep | None = None
     because: str | None = None
     end: End | None = None
 
 
 class Hint(NamedTuple):
-    """Fetches behind each other whose answers name the same leader of a partition: the first and the last."""
+    """Fetches in a row whose answers name the same leader of a partition: the first and the last one."""
 
     leader: Leader
-    first: Step
-    last: Step
+    first: ShareStep
+    last: ShareStep
 
 
-class State(Struct, eq=False):
-    """A state that the session may be in.
+class PossibleState(Struct, eq=False):
+    """A possible state of the session.
 
-    `due` is the epoch that the broker expects, ABSENT without a session; then `ended` tells what took it, None before
-    the first opening.
-    `opening` is the epoch 0 that opened it, None where that was not seen; `replaced` are the connections whose sessions
-    it replaced."""
+    `due`: the epoch that the broker expects; ABSENT without a session.
+    `ended`: the cause of the last session's end; None before the first opening.
+    `opening`: the epoch 0 that opened it; None if it was not seen.
+    `replaced`: connections of the sessions that it replaced.
+    """
 
     due: int
-    opening: Step | None = None
+    opening: ShareStep | None = None
     ended: EndCause | None = None
-    replaced: tuple[Connection, ...] = ()
+    replaced: tuple[ConnectionFacts, ...] = ()
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """States of which one is enough."""
+        """A key; of states with the same key one is enough."""
         opening, ended = self.opening, self.ended
         return (
             self.due,
@@ -98,121 +100,120 @@ class State(Struct, eq=False):
 
 
 class Branch(Struct, eq=False):
-    """One way in which the broker may have taken the requests so far.
+    """One possible order in which the broker processed the requests so far.
 
-    `early` are requests that it took before their turn in the capture, because they were open at the same time, with
-    the state they met."""
+    `early`: requests that it processed before their turn in the capture, because they were open at the same time, with
+    the states they met.
+    """
 
-    state: State
-    early: tuple[tuple[Step, State], ...] = ()
+    state: PossibleState
+    early: tuple[tuple[ShareStep, PossibleState], ...] = ()
 
 
 class Trace(Struct, eq=False):
-    """What a session did on one connection: its first and last request, the one before, and the unbroken run of
-    openings at the end."""
+    """The requests of a session on one connection: first, last, the one before, and the latest openings in a row."""
 
-    first: Step
-    last: Step
-    before: Step | None = None
-    openings: tuple[Step, ...] = ()
+    first: ShareStep
+    last: ShareStep
+    before: ShareStep | None = None
+    openings: tuple[ShareStep, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
 class SessionState:
-    """Of one (broker, group, member). Bounded, whatever the session's length."""
+    """The state of a (broker, group, member). Its size is bounded for any length of the session."""
 
     broker: Broker
     member: Member
-    #: What may be so; None: anything, because of `doubt`.
+    #: The possible states; None: any state, because of `doubt`.
     branches: tuple[Branch, ...] | None = None
     doubt: str = "beginning_not_seen"
     #: The exchange since which the states are known.
-    anchor: Step | None = None
-    #: Its first request of all, and the first of those that went on without a jump: since that one none is missing.
-    begun: Step | None = None
-    unbroken: Step | None = None
-    #: The last packet with which it went on on another connection.
+    anchor: ShareStep | None = None
+    #: Its first request, and the first request since which no epoch is missing.
+    begun: ShareStep | None = None
+    unbroken: ShareStep | None = None
+    #: The packet of the last request that moved to another connection.
     moved: int = 0
-    #: The last request that was refused although it went on from what had been counted.
-    refused_in_sequence: Step | None = None
-    #: The packet of the last request whose answer contradicts all that was known.
+    #: The last request that was refused although its epoch continued from the counted one.
+    refused_in_sequence: ShareStep | None = None
+    #: The packet of the last request whose answer contradicts all possible states.
     contradicted_at: int = 0
-    #: The last exchange that showed the session to exist, and the last ones that it counted.
-    alive: Step | None = None
-    last: Step | None = None
-    last_fetch: Step | None = None
-    last_acknowledge: Step | None = None
-    #: The last epoch counted that was none of -1; 0 behind traffic that the capture does not hold.
+    #: The last exchange that proved the session to exist, and the last requests that it counted.
+    alive: ShareStep | None = None
+    last: ShareStep | None = None
+    last_fetch: ShareStep | None = None
+    last_acknowledge: ShareStep | None = None
+    #: The last counted epoch other than -1; 0 after traffic that the capture does not hold.
     count: int = 0
-    #: The epoch 0 that opened it, as far as its answer tells.
-    opening: Step | None = None
+    #: The epoch 0 that opened it, as far as its answer shows.
+    opening: ShareStep | None = None
     #: A session was, or may have been, opened.
     ever_opened: bool = False
-    #: The last request without an answer, and what was done on each connection.
-    unanswered: Step | None = None
+    #: The last request without an answer, and the requests on each connection.
+    unanswered: ShareStep | None = None
     here: dict[int, Trace] = field(default_factory=dict)
     #: The last request with epoch 0.
-    initial: Step | None = None
-    #: Times of openings and refusals, and until when no more is said of them.
+    initial: ShareStep | None = None
+    #: Times of openings and refusals, and the time until which no more are reported.
     troubles: tuple[int, ...] = ()
     quiet_until: int = 0
-    #: Requests that others may overlap.
-    overlapping: tuple[Step, ...] = ()
-    #: Connections to which the session was seen to cross; the one that opened it is none of them.
+    #: Requests that later ones may overlap.
+    overlapping: tuple[ShareStep, ...] = ()
+    #: Connections to which the session moved, without the one that opened it.
     crossed: tuple[int, ...] = ()
-    #: The member's departure behind which a fetch went on and was accepted, and whether one did on that heartbeat's own
+    #: The member's departure after which a fetch was accepted, and True if this fetch used the heartbeat's own
     #: connection.
     departed: Beat | None = None
     departed_here: bool = False
     in_flight: InFlight = field(default_factory=InFlight)
-    #: The last packet of a request or an answer that could not be read to its end: what was handed out by then is not
-    #: known; and the connections that may have had more of them since. And the last one of a fetch whose answer is not
-    #: there.
+    #: The last packet of a request or an answer that was not fully read: the ranges delivered before this packet are
+    #: unknown. The connections that may have had more of them since. The last packet of a fetch without an answer.
     unread: int = 0
-    unread_on: list[Connection] = field(default_factory=list)
+    unread_on: list[ConnectionFacts] = field(default_factory=list)
     last_unanswered_fetch: int = 0
-    #: The last request with which it was handed records, and which, since it was last said not to be there.
-    handed: tuple[Step, Sequence[Acquired]] | None = None
-    #: Partitions that another broker leads, as the last fetch's answer says.
+    #: The last request that acquired records, and these records, since the last answer that the session does not exist.
+    last_acquisition: tuple[ShareStep, Sequence[Acquired]] | None = None
+    #: Partitions that another broker leads, from the last fetch's answer.
     hints: dict[Partition, Hint] = field(default_factory=nothing)
     #: Hosts from which it was used, and releases that answer the versions which it uses.
     hosts: tuple[str, ...] = ()
     spoken: frozenset[Release] = ANY_RELEASE
 
     @property
-    def states(self) -> tuple[State, ...] | None:
+    def states(self) -> tuple[PossibleState, ...] | None:
         """The states that are possible now."""
         return None if self.branches is None else tuple(branch.state for branch in self.branches)
 
     @property
     def is_open(self) -> bool:
-        """Whether a session is known to be open."""
+        """True if a session is certainly open."""
         return bool(self.branches) and all(branch.state.due != ABSENT for branch in self.branches or ())
 
     @property
     def releases(self) -> frozenset[Release]:
-        """The releases that the broker may be of."""
+        """The possible releases of the broker."""
         return self.broker.releases & self.spoken or self.broker.releases
 
     @property
     def last_unread(self) -> int:
-        """The last packet of what could not be read to its end."""
+        """The last packet of a message that was not fully read."""
         return max(self.unread, max((connection.last_unread for connection in self.unread_on), default=0))
 
-    def may_have_replaced(self, connection: Connection) -> bool:
-        """Whether it may have taken the place of a session that was opened on that connection."""
+    def may_have_replaced(self, connection: ConnectionFacts) -> bool:
+        """True if it may have replaced a session that was opened on that connection."""
         return self.states is None or any(connection in state.replaced for state in self.states)
 
-    def last_of(self, api_key: int) -> Step | None:
+    def last_of(self, api_key: int) -> ShareStep | None:
         return self.last_fetch if api_key == SHARE_FETCH else self.last_acknowledge
 
-    def departure(self, step: Step) -> Beat | None:
-        """The heartbeat by which the member left its group, or learnt that it is out, where the step goes on as if it
-        were in it.
+    def departure(self, step: ShareStep) -> Beat | None:
+        """Return the heartbeat with which the member left its group or learned that it is out, if the step ignores it.
 
-        Whoever is out of it may close the session, and give back what it holds: Java clients do that when they
-        subscribe anew. On another connection than the one on which it left it has had an answer since, or it may have
-        asked before."""
+        A member that is out may close the session and give back its records: Java clients do so when they change their
+        subscription. On another connection than the heartbeat's the member must have had an answer since then;
+        otherwise it may have sent the step before.
+        """
         gone = self.member.departure
         if gone is None or step.packet <= gone.end or step.kind is FINAL:
             return None
@@ -222,9 +223,11 @@ class SessionState:
                 return None
         return None if not step.is_fetch or step.forgotten or step.acknowledges else gone
 
-    def missing_before(self, step: Step) -> str | None:
-        """Why requests of this session may be missing since its states are known, on any connection between these hosts
-        and the broker."""
+    def missing_before(self, step: ShareStep) -> str | None:
+        """Return why requests of this session may be missing since its states are known.
+
+        This includes all connections between its hosts and the broker.
+        """
         if self.anchor is None or not self.broker.holes:
             return None
         host = step.connection.host
@@ -232,19 +235,19 @@ class SessionState:
         return self.broker.missing_between(hosts, self.anchor.packet, step.packet)
 
     def left_before(self, packet: int) -> Call | None:
-        """The heartbeat by which the member left its group before that packet, behind the opening."""
+        """Return the heartbeat that left the group before that packet and after the opening."""
         leave, opening = self.member.last_leave, self.opening
         if leave is None or opening is None or leave.packet < opening.packet or leave.end > packet:
             return None
         return leave
 
     def lose_sight(self, doubt: str) -> None:
-        """What was known of the session may be wrong."""
+        """Forget the possible states, because they may be wrong."""
         self.branches, self.doubt, self.unbroken = None, doubt, None
         self.in_flight.forget()
 
-    def remember(self, step: Step, reply: Reply) -> None:
-        """Takes a step, whose effect on the possible states is already known, into the past."""
+    def remember(self, step: ShareStep, reply: Reply) -> None:
+        """Add a step to the past. Its effect on the possible states was computed before."""
         self.begun = self.begun or step
         counted = reply is ACCEPTED or reply is FAILED_LATER
         if counted:
@@ -252,10 +255,8 @@ class SessionState:
             self.spoken = both(self.spoken, releases_answering(step.version))
         elif reply is UNANSWERED:
             self.unanswered = step
-        gone = self.departure(step) if step.reply is ACCEPTED else None
-        if gone is not None:
-            here = gone.connection is step.connection
-            self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
+        if step.reply is ACCEPTED:
+            self._note_departure(step)
         if step.is_trouble:
             self._troubled(step)
         if step.kind is SUBSEQUENT:
@@ -266,22 +267,32 @@ class SessionState:
         elif step.kind is FINAL and reply is ACCEPTED:
             self.in_flight.close()
         if counted and step.is_counted:
-            if self.last is not None and self.last.connection is not step.connection and not step.opens:
-                self.moved = step.packet
-            self.last = step
-            if step.kind is not FINAL:
-                self.count = step.epoch
-            if step.is_fetch:
-                self.last_fetch = step
-            else:
-                self.last_acknowledge = step
+            self._count(step)
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
 
-    def _leave_trace(self, step: Step) -> None:
+    def _note_departure(self, step: ShareStep) -> None:
+        gone = self.departure(step)
+        if gone is not None:
+            here = gone.connection is step.connection
+            self.departed, self.departed_here = gone, here or (self.departed_here and self.departed is gone)
+
+    def _count(self, step: ShareStep) -> None:
+        """Note a step whose epoch the broker counted."""
+        if self.last is not None and self.last.connection is not step.connection and not step.opens:
+            self.moved = step.packet
+        self.last = step
+        if step.kind is not FINAL:
+            self.count = step.epoch
+        if step.is_fetch:
+            self.last_fetch = step
+        else:
+            self.last_acknowledge = step
+
+    def _leave_trace(self, step: ShareStep) -> None:
         flow = step.connection.flow.id
         trace = self.here.pop(flow, None)
         if trace is None:
@@ -298,17 +309,17 @@ class SessionState:
         if elsewhere and step.kind is SUBSEQUENT and step.is_counted and flow not in self.crossed:
             self.crossed = (*self.crossed, flow)[-_CONNECTIONS:]
 
-    def recent_troubles(self, step: Step) -> int:
-        """Openings and refusals within a minute, this one included."""
+    def recent_troubles(self, step: ShareStep) -> int:
+        """Return the number of openings and refusals within a minute, including this one."""
         return 1 + sum(step.time_ns - time_ns < _MINUTE_NS for time_ns in self.troubles)
 
-    def _troubled(self, step: Step) -> None:
+    def _troubled(self, step: ShareStep) -> None:
         if step.time_ns >= self.quiet_until and self.recent_troubles(step) >= FLAPPING:
             self.quiet_until = step.time_ns + _MINUTE_NS
         self.troubles = (*self.troubles, step.time_ns)[-_TROUBLES:]
 
-    def _opened(self, step: Step, reply: Reply) -> None:
-        """Epoch 0: whatever the answer, the session before it may be over."""
+    def _opened(self, step: ShareStep, reply: Reply) -> None:
+        """Note an epoch 0: the session before it may be over, with any answer."""
         self.initial = step
         if reply in (ACCEPTED, FAILED_LATER, UNCLEAR, UNANSWERED):
             self.ever_opened = True
@@ -323,17 +334,18 @@ class SessionState:
 
 
 class Unbroken(NamedTuple):
-    """Proof that the session went on and nothing of it is missing between two packets: no epoch was left out (KIP-932).
+    """Proof that no request of the session is missing between two packets: its epochs have no gap (KIP-932).
 
-    Where it seems to move to another connection, a third one, which the capture does not hold, may have opened it anew
-    and counted as far."""
+    If the session seems to move to another connection, an unseen third connection may have opened it again and used as
+    many epochs.
+    """
 
     session: SessionState
     since: int
     until: int
 
     def holds(self) -> bool | None:
-        """None while no later request was seen to be counted."""
+        """None until a later counted request is seen."""
         begun, last = self.session.unbroken, self.session.last
         if begun is None or begun.packet > self.since or self.session.moved > self.since:
             return False
@@ -341,30 +353,32 @@ class Unbroken(NamedTuple):
 
 
 class BothUnbroken(NamedTuple):
-    """Proof that two sessions did; it waits for the one that has not gone on yet."""
+    """Proof that no request of two sessions is missing; it waits for the session without a later request."""
 
-    one: Unbroken
-    other: Unbroken
+    first: Unbroken
+    second: Unbroken
 
     @property
     def session(self) -> SessionState:
-        return self.one.session if self.one.holds() is None else self.other.session
+        return self.first.session if self.first.holds() is None else self.second.session
 
     def holds(self) -> bool | None:
-        """None while one of them was not seen to go on."""
-        both = self.one.holds(), self.other.holds()
+        """None until a later request of both is seen."""
+        both = self.first.holds(), self.second.holds()
         return False if False in both else None if None in both else True
 
 
 class WentOn(NamedTuple):
-    """Proof that a request was the session's: its connection goes on with the session, and no answer contradicts what
-    is known of that."""
+    """Proof that a request belongs to the session.
+
+    Its connection continues the session, and no answer contradicts the possible states.
+    """
 
     session: SessionState
-    step: Step
+    step: ShareStep
 
     def holds(self) -> bool | None:
-        """None while no later request on that connection was taken."""
+        """None until a later accepted request on that connection is seen."""
         if self.session.contradicted_at >= self.step.packet:
             return False
         trace = self.session.here.get(self.step.connection.flow.id)

@@ -1,1 +1,1 @@
-"""The state of share partitions as their share coordinator stores it."""
+"""The state of share partitions as stored by their share coordinator."""

@@ -1,5 +1,7 @@
-"""The batches that a share coordinator has stored of a share partition, put together as it does (Kafka:
-PersisterStateBatchCombiner)."""
+"""Stored batches of a share partition, combined like the share coordinator does (Kafka:
+
+PersisterStateBatchCombiner).
+"""
 
 from __future__ import annotations
 
@@ -12,34 +14,35 @@ from typing import Final, NamedTuple
 from kshark.analysis.facts.state_steps import StateBatch, StateStep
 from kshark.offset_ranges import OffsetRanges, Ranged
 
-#: So many Writes are kept as they came: most are done with, as the start offset passes them, before anybody asks what
-#: they come to.
+#: Writes that are kept uncombined. The start offset passes most of them before the combined batches are read.
 _AS_WRITTEN: Final = 32
 #: Offsets are signed 64-bit numbers on the wire.
 _LOWEST: Final = -(1 << 63)
 
 
 class Kept(NamedTuple):
-    """What is stored of a range of offsets, and who told."""
+    """The stored state of a range of offsets, and the step that stored it."""
 
     delivery_count: int
     state: int
     by: StateStep
 
 
-#: Where batches overlap the one with the higher rank stays: delivery count and state.
+#: Where batches overlap, the one with the higher rank stays: delivery count and state.
 rank_of: Final[Callable[[Kept], tuple[int, int]]] = itemgetter(0, 1)
-#: It, made in C; see offset_ranges.
+#: Creates the NamedTuple in C; see offset_ranges.
 _kept: Final[Callable[[tuple[int, int, StateStep]], Kept]] = partial(tuple.__new__, Kept)
 
 
-#: Batches of one exchange, their highest offset, the exchange, and the start offset that it tells (below zero: none).
+#: Batches of one exchange, their highest offset, the exchange, and its start offset (below zero: none).
 _Written = tuple[Sequence[StateBatch], int, StateStep, int]
 
 
 class StoredBatches:
-    """`add` takes what was written; `over` and iteration tell what that comes to. `size` is what it holds, ranges and
-    batches."""
+    """The stored batches. `add` adds written batches; `over` and iteration return the combined ones.
+
+    `size`: the number of ranges and batches in memory.
+    """
 
     __slots__ = ("_ranges", "_written", "highest", "size")
 
@@ -47,18 +50,18 @@ class StoredBatches:
         self._ranges: OffsetRanges[Kept] = OffsetRanges()
         self._written: deque[_Written] = deque()
         self.size = 0
-        #: The highest offset of all that was stored.
+        #: The highest offset that was ever stored.
         self.highest = -1
 
     def __iter__(self) -> Iterator[Ranged[Kept]]:
         return iter(self._combined())
 
     def over(self, first: int, last: int) -> list[Ranged[Kept]]:
-        """What is stored between two offsets, cut off there."""
+        """Return the stored ranges between two offsets, cut at these offsets."""
         return self._combined().over(first, last)
 
     def add(self, batches: Sequence[StateBatch], by: StateStep, start: int | None = None) -> None:
-        """They are stored, and nothing below that start offset any more."""
+        """Store batches, and drop everything below the start offset."""
         if batches:
             highest = max(batches, key=itemgetter(1))[1]
             if highest > self.highest:
@@ -75,7 +78,7 @@ class StoredBatches:
             self._combined()
 
     def clear(self) -> None:
-        """Nothing is stored."""
+        """Remove all batches."""
         self.__init__()  # type: ignore[misc]
 
     def _combined(self) -> OffsetRanges[Kept]:

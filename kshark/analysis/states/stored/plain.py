@@ -1,4 +1,4 @@
-"""Plain writes of share state: no rule that declares so has anything to say of them."""
+"""Plain Writes of share state: rules that permit it do not read them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from kshark.analysis.states.tables.persister import LONGEST_WINDOW
 
 
 def is_plain(step: StateStep, stored: StoredState) -> bool:
-    """Whether it is a Write that was accepted, as the one before it on its connection, of the same epochs, with sound
-    batches.
+    """True if the step is an accepted Write with the epochs of the Write before on its connection, and valid batches.
 
-    No rule has anything to say of such a step.
+    No rule needs such a step.
     """
-    if not step.taken or not step.is_write or step.call.any_doubt is not None:
+    if not step.accepted or not step.is_write or step.call.any_doubt is not None:
         return False
     before = stored.sender(step).write
     if before is None:
@@ -36,7 +35,7 @@ def is_plain(step: StateStep, stored: StoredState) -> bool:
 
 
 def _are_sound(batches: Iterable[StateBatch], start: int) -> bool:
-    """Whether they come in their order from the start offset on, and all of them can be stored."""
+    """True if the batches are in order from the start offset on, and all can be stored."""
     before = start - 1
     for first, last, state, delivery_count in batches:
         if not before < first <= last or state not in STORED or delivery_count < 0:

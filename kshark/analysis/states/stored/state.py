@@ -1,4 +1,4 @@
-"""What a share coordinator has stored of a share partition, as far as requests and their answers prove it."""
+"""The stored state of a share partition in its share coordinator, as far as requests and answers prove it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.states.stored.batches import StoredBatches
 from kshark.analysis.states.tables import PERSISTER
-from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, Held
+from kshark.analysis.states.tables.persister import FITTING, NEWER_LEADER, NEWER_STATE, NOTHING, StoredCondition
 from kshark.api_keys import DELETE_SHARE_GROUP_STATE, INITIALIZE_SHARE_GROUP_STATE, READ_SHARE_GROUP_STATE
 
-#: A leader epoch of requests that know none; it is compared with nothing.
+#: The leader epoch of requests that know none; it is compared with nothing.
 NO_EPOCH: Final = -1
 
 
 class Sender(Struct, eq=False):
-    """What came of a share partition on one connection: the last Read with an answer, the last Initialize and Write
-    that were accepted."""
+    """The last steps of a share partition on one connection: answered Read, accepted Initialize, accepted Write."""
 
     read: StateStep | None = None
     initialize: StateStep | None = None
@@ -34,9 +33,10 @@ class Sender(Struct, eq=False):
 class StoredState:
     """The stored state of one share partition.
 
-    What is known is certain to have been stored: epochs and start offset are None where they are not known, and what
-    `batches` has was written. That nothing more was written is known where `doubt` is None. `exists` None: whether
-    anything is stored is not known."""
+    All fields are certain: epochs and start offset are None if they are unknown, and all `batches` were written.
+    `doubt`: why other Writes may be missing; None if there are none.
+    `exists`: None if it is unknown whether a state exists.
+    """
 
     exists: bool | None = None
     doubt: str | None = "beginning_not_seen"
@@ -45,22 +45,22 @@ class StoredState:
     start_offset: int | None = None
     complete_count: int | None = None
     batches: StoredBatches = field(default_factory=StoredBatches)
-    #: What told the state epoch, the leader epoch and the start offset.
+    #: The steps that show the state epoch, the leader epoch and the start offset.
     state_epoch_by: StateStep | None = None
     leader_epoch_by: StateStep | None = None
     start_offset_by: StateStep | None = None
-    #: The last Initialize or Delete that was accepted: before it all was different.
+    #: The last accepted Initialize or Delete: the earlier state is gone.
     reset: StateStep | None = None
-    #: The last Write that was accepted; the one that was refused since, for there is no state any more.
+    #: The last accepted Write; a later Write that was refused because there is no state any more.
     write: StateStep | None = None
     refused: StateStep | None = None
-    #: Whether an Initialize was the first that the capture shows of it, and the highest leader epoch of a Read since.
+    #: True if an Initialize is the first step in the capture; the highest leader epoch of later Reads.
     begun: bool = False
     read_epoch: int = NO_EPOCH
     _senders: OrderedDict[int, Sender] = field(default_factory=OrderedDict)
 
-    def held(self, step: StateStep) -> Held | None:
-        """What the request met; None where that is not known."""
+    def held(self, step: StateStep) -> StoredCondition | None:
+        """Return the stored state relative to the request; None if it is unknown."""
         if not self.exists:
             return None if self.exists is None else NOTHING
         if (
@@ -74,43 +74,43 @@ class StoredState:
         return None if self.state_epoch is None or self.leader_epoch is None else FITTING
 
     def sender(self, step: StateStep) -> Sender:
-        """What its connection did before."""
+        """Return the earlier steps on its connection."""
         return self._senders.get(step.call.connection.flow.id) or Sender()
 
     def take(self, step: StateStep) -> None:
-        """The request was handled."""
+        """Apply a step and its answer."""
         if step.reply is UNANSWERED or step.call.any_doubt:
-            self._may_have_taken(step)
+            self._may_have_changed(step)
             return
         self._remember(step)
-        if step.taken and step.is_write:
+        if step.accepted and step.is_write:
             self._add(step)
-        elif step.taken:
+        elif step.accepted:
             self._move(step)
         elif (step.is_read or step.is_write) and step.reply is INVALID and step.negative is None:
             self._clear(exists=False)
             self.refused = step if step.is_write else None
 
-    def _may_have_taken(self, step: StateStep) -> None:
+    def _may_have_changed(self, step: StateStep) -> None:
         if step.leader_epoch is not None and step.is_read:
             self.read_epoch = max(self.read_epoch, step.leader_epoch)
         self.doubt = self.doubt or "unanswered"
 
     def _move(self, step: StateStep) -> None:
-        """Anything but a Write was accepted."""
+        """Apply an accepted step other than a Write."""
         api_key = step.call.api_key
         if api_key == INITIALIZE_SHARE_GROUP_STATE:
             self.begun = self.begun or self.doubt != "beginning_not_seen" or self.exists is None
             self._clear(exists=True)
             self.reset = step
-            self._know(step)
+            self._copy(step)
         elif api_key == READ_SHARE_GROUP_STATE and step.given is not None:
             self._replace(step, step.given)
         elif api_key == DELETE_SHARE_GROUP_STATE:
             self._clear(exists=False)
             self.reset = step
         elif step.given is not None and self.exists:
-            self._know(step.given, by=step)
+            self._copy(step.given, by=step)
 
     def _clear(self, *, exists: bool) -> None:
         self.exists, self.doubt, self.write, self.refused = exists, None, None, None
@@ -118,22 +118,22 @@ class StoredState:
         self.state_epoch_by = self.leader_epoch_by = self.start_offset_by = None
         self.batches.clear()
 
-    def _know(self, told: StateStep, *, by: StateStep | None = None) -> None:
-        """Takes over the numbers that it tells."""
-        if told.state_epoch is not None:
-            self.state_epoch, self.state_epoch_by = told.state_epoch, by or told
-        if told.leader_epoch is not None:
-            self.leader_epoch, self.leader_epoch_by = told.leader_epoch, by or told
-        if told.start_offset is not None:
-            self.start_offset, self.start_offset_by = told.start_offset, by or told
-        self.complete_count = told.complete_count if told.complete_count is not None else self.complete_count
+    def _copy(self, numbers: StateStep, *, by: StateStep | None = None) -> None:
+        """Copy the numbers of a step."""
+        if numbers.state_epoch is not None:
+            self.state_epoch, self.state_epoch_by = numbers.state_epoch, by or numbers
+        if numbers.leader_epoch is not None:
+            self.leader_epoch, self.leader_epoch_by = numbers.leader_epoch, by or numbers
+        if numbers.start_offset is not None:
+            self.start_offset, self.start_offset_by = numbers.start_offset, by or numbers
+        self.complete_count = numbers.complete_count if numbers.complete_count is not None else self.complete_count
 
     def _replace(self, step: StateStep, given: StateStep) -> None:
-        """A Read was answered: that is all there is."""
+        """Replace the state by the answer to a Read, which is complete."""
         write, leader_epoch, by = self.write, self.leader_epoch, self.leader_epoch_by
         self._clear(exists=True)
         self.doubt = "race" if write is not None and write.call.end > step.packet else None
-        self._know(given, by=step)
+        self._copy(given, by=step)
         asked = step.leader_epoch if step.leader_epoch is not None else NO_EPOCH
         if leader_epoch is None or asked >= leader_epoch:
             leader_epoch, by = asked, step
@@ -142,7 +142,7 @@ class StoredState:
         self.batches.add(given.batches, step)
 
     def _add(self, step: StateStep) -> None:
-        """A Write was accepted."""
+        """Apply an accepted Write."""
         self.exists, self.write = True, step
         sets_epochs = step.coordinator_behaviour("write_sets_epochs")
         if sets_epochs is None and (step.state_epoch != self.state_epoch or step.leader_epoch != self.leader_epoch):
@@ -152,11 +152,11 @@ class StoredState:
             self.leader_epoch, self.leader_epoch_by = step.leader_epoch, step
         self.complete_count = step.complete_count
         self.batches.add(step.batches, step, step.start_offset)
-        start, known = step.start_offset, self.start_offset
+        start, stored_start = step.start_offset, self.start_offset
         if (
             start is None
             or start < 0
-            or (known is not None and start < known and step.coordinator_behaviour("keeps_highest_start"))
+            or (stored_start is not None and start < stored_start and step.coordinator_behaviour("keeps_highest_start"))
         ):
             return
         self.start_offset, self.start_offset_by = start, step
@@ -172,14 +172,14 @@ class StoredState:
             self._senders.move_to_end(flow)
         if step.is_read:
             sender.read = step
-        elif step.taken and step.is_write:
+        elif step.accepted and step.is_write:
             sender.write = step
-        elif step.taken and step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
+        elif step.accepted and step.call.api_key == INITIALIZE_SHARE_GROUP_STATE:
             sender.initialize = step
 
 
 class StoredSituation(NamedTuple):
-    """What a rule may look at: a step, and what was stored when it came."""
+    """A step, and the stored state before it."""
 
     step: StateStep
     stored: StoredState
@@ -190,7 +190,7 @@ class StoredSituation(NamedTuple):
 
     @property
     def knowledge(self) -> None:
-        """An argument about stored state is judged by itself."""
+        """None: an argument about stored state is judged without other states."""
 
     @property
     def subject(self) -> Partition:
@@ -198,12 +198,13 @@ class StoredSituation(NamedTuple):
 
     @property
     def own_before(self) -> StateStep | None:
-        """The last such request that was accepted on the same connection, if nothing was seen since with which all
-        begins anew."""
+        """The last accepted request of this kind on the same connection, unless the state was replaced since then."""
         step, sender, reset = self.step, self.stored.sender(self.step), self.stored.reset
         before = sender.write if step.is_write else sender.initialize
         if before is None or before.call.api_key != step.call.api_key:
             return None
-        read = sender.read if step.is_write and sender.read is not None and sender.read.taken else None
-        since = max((one.packet for one in (reset, read) if one is not None and one is not before), default=0)
+        read = sender.read if step.is_write and sender.read is not None and sender.read.accepted else None
+        since = max(
+            (earlier.packet for earlier in (reset, read) if earlier is not None and earlier is not before), default=0
+        )
         return before if before.packet >= since else None

@@ -1,5 +1,4 @@
-"""Machines: what a broker keeps state of, each a table of states and events with the key by which its steps belong
-together."""
+"""Machines: tables of the states and events of a broker's state, with the key that selects its steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection machine: the exchanges of one TCP connection, of whatever API. Its table is not written yet."""
+"""The connection machine: the exchanges of one TCP connection, for any API. Its table is not written yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.facts.machine import Machine
 
-#: No API of its own: a rule names those it looks at.
+#: No API of its own: each rule names the APIs that it reads.
 CONNECTION: Final = Machine(
     "connection", key=("flow_id",), apis=frozenset(), states=(), about="the exchanges of one connection"
 )

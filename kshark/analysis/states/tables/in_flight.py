@@ -1,5 +1,7 @@
-"""The in-flight machine: the records of a share partition between acquisition and the end (KIP-932; Kafka: RecordState,
-SharePartition)."""
+"""The in-flight machine: the records of a share partition from acquisition to their end (KIP-932).
+
+Kafka: RecordState, SharePartition.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ from kshark.api_keys import (
 
 
 class Stage(StrEnum):
-    """What a record is in. ARCHIVING: on its way to a dead-letter queue (KIP-1191). UNKNOWN: the capture does not
-    tell."""
+    """The state of a record.
+
+    ARCHIVING: it is on its way to a dead-letter queue (KIP-1191).
+    UNKNOWN: the capture does not show the state.
+    """
 
     AVAILABLE = "available"
     ACQUIRED = "acquired"
@@ -31,14 +36,14 @@ class Stage(StrEnum):
 
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED, UNKNOWN = Stage
-#: Records that are done with: the start offset passes them.
+#: Ended records: the start offset passes them.
 TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
 #: The ids under which a share coordinator stores them (Kafka: PersisterStateBatch); acquired is never stored.
 STORED: Final = {0: AVAILABLE, 2: ACKNOWLEDGED, 3: ARCHIVING, 4: ARCHIVED}
 
 
-class Type(IntEnum):
-    """How a record is acknowledged. GAP: there is no record; RENEW only renews its lock (KIP-1222)."""
+class AcknowledgementType(IntEnum):
+    """Acknowledgement types. GAP: there is no record. RENEW only renews the lock (KIP-1222)."""
 
     GAP = 0
     ACCEPT = 1
@@ -49,8 +54,8 @@ class Type(IntEnum):
     __hash__ = int.__hash__
 
 
-GAP, ACCEPT, RELEASE, REJECT, RENEW = Type
-#: What an acquired record becomes; one that is released at its last delivery is archived instead.
+GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgementType
+#: The state of an acquired record after an acknowledgement. A release after the last delivery archives it instead.
 AFTER: Final[dict[int, Stage]] = {
     GAP: ARCHIVED,
     ACCEPT: ACKNOWLEDGED,
@@ -58,7 +63,7 @@ AFTER: Final[dict[int, Stage]] = {
     REJECT: ARCHIVED,
     RENEW: ACQUIRED,
 }
-#: The words for it.
+#: The words for acknowledgements.
 EVENT: Final[dict[int, str]] = {
     GAP: "gap",
     ACCEPT: "accepted",
@@ -66,9 +71,9 @@ EVENT: Final[dict[int, str]] = {
     REJECT: "rejected",
     RENEW: "renewed",
 }
-#: What gives records back that are not done with, and ends their last delivery.
+#: The words for causes that give records back without ending them, and that end their last delivery.
 GIVEN_BACK: Final = frozenset({"released", "lock_timeout", "session_released"})
-#: The least delivery count limit that a broker takes, and the usual one (group.share.delivery.count.limit).
+#: The lowest delivery count limit that a broker accepts, and the default (group.share.delivery.count.limit).
 LEAST_LIMIT: Final = 2
 USUAL_LIMIT: Final = 5
 

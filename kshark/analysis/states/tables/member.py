@@ -1,8 +1,8 @@
-"""The member machine: what a group coordinator does with a heartbeat, by what it knows of the member, and what is
-possible afterwards.
+"""The member machine: the coordinator's answer to a heartbeat and its effect, by the state of the member.
 
-Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. The same in
-4.0 to 4.4, except that before 4.2 a member that the group still has may not join again (KAFKA-19233)."""
+Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. It is the
+same in 4.0 to 4.4, except that before 4.2 a member that is still in the group may not join again (KAFKA-19233).
+"""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ from kshark.api_keys import SHARE_GROUP_HEARTBEAT
 
 
 class MemberState(NamedTuple):
-    """What the coordinator may know of a member: its epoch and the one before that, None where they are not known.
+    """A possible state of a member in the coordinator: its epoch and the previous one; None if they are unknown.
 
-    Epoch ABSENT: there is no such member; then `gone` says why: `left`, `expired`, or empty where that was not seen. An
-    epoch that is not known is higher than the one before it."""
+    Epoch ABSENT: there is no such member. Then `gone` is the reason: `left`, `expired`, or empty if it was not seen. An
+    unknown epoch is higher than the previous one.
+    """
 
     epoch: int | None
     previous: int | None = None
     gone: str = ""
 
 
-#: The epoch of a member that the group does not have; those of its members are 1 or more.
+#: The epoch of a member that is not in the group; those of members are 1 or more.
 ABSENT: Final = 0
 
 
 class Relation(Enum):
-    """How a heartbeat's epoch stands to what the coordinator knows."""
+    """The relation of a heartbeat's epoch to the state in the coordinator."""
 
     NO_MEMBER = 0
     ITS_OWN = 1
     PREVIOUS = 2
-    AHEAD = 3
-    BEHIND = 4
+    GREATER = 3
+    SMALLER = 4
 
 
-class Outcome(Enum):
-    """What the coordinator does with a heartbeat."""
+class MemberOutcome(Enum):
+    """The coordinator's action for a heartbeat."""
 
     JOIN = "joined"
     STAY = "stayed"
@@ -63,8 +64,8 @@ class Outcome(Enum):
     REJECT = "rejected"
 
 
-NO_MEMBER, ITS_OWN, PREVIOUS, AHEAD, BEHIND = Relation
-_JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = Outcome
+NO_MEMBER, ITS_OWN, PREVIOUS, GREATER, SMALLER = Relation
+_JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = MemberOutcome
 #: epoch         no such member  its own  the one before  a higher one  a lower one
 MEMBER_OUTCOME: Final = {
     INITIAL: (_JOIN, _JOIN, _JOIN, _JOIN, _JOIN),
@@ -74,9 +75,8 @@ MEMBER_OUTCOME: Final = {
 }
 
 
-class Then(Enum):
-    """The member afterwards: as it was, gone, new with the epoch that the answer gives, with that epoch and its own
-    before it."""
+class MemberEffect(Enum):
+    """The member after a heartbeat: unchanged; gone; new with the answer's epoch; with that epoch after its own."""
 
     STAYS = 0
     GONE = 1
@@ -84,10 +84,10 @@ class Then(Enum):
     NEXT = 3
 
 
-_STAYS, _GONE, _NEW, _NEXT = Then
+_STAYS, _GONE, _NEW, _NEXT = MemberEffect
 _UNCHANGED: Final = {INVALID: (_STAYS,), ELSEWHERE: (_STAYS,)}
-#: What may be true after each outcome, by the answer; an answer that is not listed contradicts the outcome.
-AFTER: Final[dict[Outcome, dict[HeartbeatReply, tuple[Then, ...]]]] = {
+#: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
+AFTER: Final[dict[MemberOutcome, dict[HeartbeatReply, tuple[MemberEffect, ...]]]] = {
     _JOIN: {
         ACCEPTED: (_NEW,),
         FENCED: (_STAYS,),
@@ -103,7 +103,7 @@ AFTER: Final[dict[Outcome, dict[HeartbeatReply, tuple[Then, ...]]]] = {
     _FENCE: {FENCED: (_STAYS,), UNCLEAR: (_STAYS,), UNANSWERED: (_STAYS,), **_UNCHANGED},
     _REJECT: {reply: (_STAYS,) for reply in HeartbeatReply if reply is not ACCEPTED},
 }
-#: What an answer alone proves, whatever was before.
+#: The state that an answer alone proves, with any state before.
 ALONE: Final = {
     (INITIAL, ACCEPTED): _NEW,
     (INITIAL, FULL): _GONE,
@@ -115,46 +115,46 @@ ALONE: Final = {
     (FINAL, UNKNOWN_MEMBER): _GONE,
     (FINAL, NO_GROUP): _GONE,
 }
-#: What brokers say of an epoch that they fence.
-_SAID: Final = {"greater": AHEAD, "smaller": BEHIND}
+#: Words of brokers about an epoch that they fence.
+_FENCED_RELATIONS: Final = {"greater": GREATER, "smaller": SMALLER}
 
 
 def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
-    """How that epoch may stand to what is known."""
-    known, previous, _ = state
-    if known == ABSENT:
+    """Return the possible relations of an epoch to a state."""
+    current, previous, _ = state
+    if current == ABSENT:
         return (NO_MEMBER,)
-    if known is not None and epoch >= known:
-        return (ITS_OWN,) if epoch == known else (AHEAD,)
+    if current is not None and epoch >= current:
+        return (ITS_OWN,) if epoch == current else (GREATER,)
     if previous is not None and epoch <= previous:
-        return (PREVIOUS,) if epoch == previous else (BEHIND,)
-    if known is not None:
-        return (PREVIOUS, BEHIND) if previous is None else (BEHIND,)
-    return (ITS_OWN, AHEAD, BEHIND) if previous is not None else (ITS_OWN, PREVIOUS, AHEAD, BEHIND)
+        return (PREVIOUS,) if epoch == previous else (SMALLER,)
+    if current is not None:
+        return (PREVIOUS, SMALLER) if previous is None else (SMALLER,)
+    return (ITS_OWN, GREATER, SMALLER) if previous is not None else (ITS_OWN, PREVIOUS, GREATER, SMALLER)
 
 
-def outcome_of(beat: Beat, relation: Relation) -> Outcome:
-    """What the coordinator does with it."""
+def outcome_of(beat: Beat, relation: Relation) -> MemberOutcome:
+    """Return the coordinator's action."""
     return MEMBER_OUTCOME[beat.kind][relation.value]
 
 
 def states_after(beat: Beat, state: MemberState, relation: Relation) -> tuple[MemberState, ...]:
-    """What may be true behind it; nothing when the answer contradicts the state."""
-    said = None if beat.fenced_as is None else _SAID[beat.fenced_as]
-    if beat.reply is FENCED and said not in (None, relation):
+    """Return the possible states after a heartbeat; none if the answer contradicts the state."""
+    reported = None if beat.fenced_as is None else _FENCED_RELATIONS[beat.fenced_as]
+    if beat.reply is FENCED and reported not in (None, relation):
         return ()
     thens = AFTER[outcome_of(beat, relation)].get(beat.reply, ())
-    found = (_after(then, beat, state, relation) for then in thens)
-    return tuple(one for one in found if one is not None)
+    states = (_after(then, beat, state, relation) for then in thens)
+    return tuple(after for after in states if after is not None)
 
 
 def proved_alone(beat: Beat) -> MemberState | None:
-    """What the exchange proves by itself; None when it proves nothing."""
+    """Return the state that the exchange alone proves, or None."""
     then = ALONE.get((beat.kind, beat.reply))
     return None if then is None else _after(then, beat, MemberState(None), ITS_OWN)
 
 
-def _after(then: Then, beat: Beat, state: MemberState, relation: Relation) -> MemberState | None:
+def _after(then: MemberEffect, beat: Beat, state: MemberState, relation: Relation) -> MemberState | None:
     if then is _STAYS:
         return state
     if then is _GONE:
@@ -162,10 +162,10 @@ def _after(then: Then, beat: Beat, state: MemberState, relation: Relation) -> Me
     given = beat.given if beat.reply is ACCEPTED else None
     if then is _NEW:
         return MemberState(given)
-    known = beat.epoch if relation is ITS_OWN else state.epoch
-    if given is not None and known is not None and given <= known:
-        return MemberState(known, state.previous) if given == known else None
-    return MemberState(given, known)
+    current = beat.epoch if relation is ITS_OWN else state.epoch
+    if given is not None and current is not None and given <= current:
+        return MemberState(current, state.previous) if given == current else None
+    return MemberState(given, current)
 
 
 MEMBER: Final = Machine(

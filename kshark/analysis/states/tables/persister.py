@@ -1,9 +1,9 @@
-"""The persister machine: what a share coordinator stores of a share partition, and what it does with a request
-(KIP-932).
+"""The persister machine: the stored state of a share partition and its effect on requests (KIP-932).
 
-Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; what 4.0 to 4.4 did on the wire. Read raises the
-stored leader epoch, Initialize alone sets the state epoch; what a Write did to both before 4.2 says
-kshark.analysis.facts.releases."""
+Source: Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner; the behaviour of 4.0 to 4.4 on the wire. Read
+raises the stored leader epoch, and only Initialize sets the state epoch. Before 4.2 a Write sets both: see
+kshark.analysis.facts.releases.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from kshark.analysis.facts.machine import Machine
-from kshark.analysis.facts.state_steps import FENCED_LEADER, FENCED_STATE, INVALID, TAKEN, Reply
+from kshark.analysis.facts.state_steps import ACCEPTED, FENCED_LEADER, FENCED_STATE, INVALID, StateReply
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,
@@ -21,8 +21,8 @@ from kshark.api_keys import (
 )
 
 
-class Held(Enum):
-    """What the share coordinator holds of a share partition when a request comes."""
+class StoredCondition(Enum):
+    """The stored state of a share partition, relative to a request."""
 
     NOTHING = "nothing"
     FITTING = "a state, no epoch of which is above the request's"
@@ -30,31 +30,31 @@ class Held(Enum):
     NEWER_LEADER = "a state with a higher leader epoch"
 
 
-NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = Held
-#: Records between start and end offset of a share partition, by the highest limit that Kafka takes:
+NOTHING, FITTING, NEWER_STATE, NEWER_LEADER = StoredCondition
+#: Highest number of records between start and end offset of a share partition, by Kafka's highest limit:
 #: group.share.partition.max.record.locks.
 LONGEST_WINDOW: Final = 10_000
 
 #: request                         nothing   fitting  newer state epoch  newer leader epoch
 PERSISTER_REPLY: Final = {
-    INITIALIZE_SHARE_GROUP_STATE: (TAKEN, TAKEN, FENCED_STATE, TAKEN),
-    READ_SHARE_GROUP_STATE: (INVALID, TAKEN, TAKEN, FENCED_LEADER),
-    WRITE_SHARE_GROUP_STATE: (INVALID, TAKEN, FENCED_STATE, FENCED_LEADER),
-    DELETE_SHARE_GROUP_STATE: (TAKEN, TAKEN, TAKEN, TAKEN),
-    READ_SHARE_GROUP_STATE_SUMMARY: (TAKEN, TAKEN, TAKEN, TAKEN),
+    INITIALIZE_SHARE_GROUP_STATE: (ACCEPTED, ACCEPTED, FENCED_STATE, ACCEPTED),
+    READ_SHARE_GROUP_STATE: (INVALID, ACCEPTED, ACCEPTED, FENCED_LEADER),
+    WRITE_SHARE_GROUP_STATE: (INVALID, ACCEPTED, FENCED_STATE, FENCED_LEADER),
+    DELETE_SHARE_GROUP_STATE: (ACCEPTED, ACCEPTED, ACCEPTED, ACCEPTED),
+    READ_SHARE_GROUP_STATE_SUMMARY: (ACCEPTED, ACCEPTED, ACCEPTED, ACCEPTED),
 }
 
 
-def reply_due(api_key: int, held: Held) -> Reply:
-    """How the share coordinator answers the request when it holds that."""
+def reply_due(api_key: int, held: StoredCondition) -> StateReply:
+    """Return the share coordinator's answer to the request in this state."""
     return PERSISTER_REPLY[api_key][_COLUMNS[held]]
 
 
-_COLUMNS: Final = {held: column for column, held in enumerate(Held)}
+_COLUMNS: Final = {held: column for column, held in enumerate(StoredCondition)}
 PERSISTER: Final = Machine(
     "persister",
     key=("group_id", "topic_id", "partition"),
     apis=frozenset(PERSISTER_REPLY),
-    states=tuple(held.value for held in Held),
+    states=tuple(held.value for held in StoredCondition),
     about="the stored state of a share partition (KIP-932)",
 )

@@ -1,15 +1,15 @@
-"""The session machine: what a broker does with a share-session epoch (the KIP's table), and what is possible after each
-answer.
+"""The session machine: the broker's answer to a share-session epoch (the KIP's table), and its effect.
 
-Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. The same in
-4.0 to 4.4, except where kshark.analysis.facts.releases says otherwise."""
+Source: KIP-932; Kafka's SharePartitionManager.newContext and acknowledgeSessionUpdate, ShareSessionCache. It is the
+same in 4.0 to 4.4, except where kshark.analysis.facts.releases differs.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final
 
-from kshark.analysis.facts.calls import Kind, Reply, Step, next_epoch
+from kshark.analysis.facts.calls import EpochKind, Reply, ShareStep, next_epoch
 from kshark.analysis.facts.machine import Machine
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 
@@ -17,8 +17,8 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 ABSENT: Final = 0
 
 
-class Outcome(Enum):
-    """What the broker does with a request."""
+class SessionOutcome(Enum):
+    """The broker's action for a request."""
 
     OPEN = "opened"
     REOPEN = "reopened"
@@ -28,9 +28,8 @@ class Outcome(Enum):
     WRONG_EPOCH = "wrong epoch"
 
 
-class Then(Enum):
-    """States after it: none, the session as it was, one that expects epoch 1, one that expects the epoch after the
-    request's."""
+class SessionEffect(Enum):
+    """The session after a request: none; unchanged; expects epoch 1; expects the epoch after the request's."""
 
     GONE = 0
     STAYS = 1
@@ -38,20 +37,20 @@ class Then(Enum):
     NEXT = 3
 
 
-_OPEN, _REOPEN, _ADVANCE, _CLOSE, _NOT_FOUND, _WRONG_EPOCH = Outcome
+_OPEN, _REOPEN, _ADVANCE, _CLOSE, _NOT_FOUND, _WRONG_EPOCH = SessionOutcome
 #: request, epoch                      no session     epoch as expected  another epoch
 SESSION_OUTCOME: Final = {
-    (SHARE_FETCH, Kind.INITIAL): (_OPEN, _REOPEN, _REOPEN),
-    (SHARE_FETCH, Kind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
-    (SHARE_FETCH, Kind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
-    (SHARE_FETCH, Kind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
-    (SHARE_ACKNOWLEDGE, Kind.INITIAL): (_WRONG_EPOCH, _WRONG_EPOCH, _WRONG_EPOCH),
-    (SHARE_ACKNOWLEDGE, Kind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
-    (SHARE_ACKNOWLEDGE, Kind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
-    (SHARE_ACKNOWLEDGE, Kind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
+    (SHARE_FETCH, EpochKind.INITIAL): (_OPEN, _REOPEN, _REOPEN),
+    (SHARE_FETCH, EpochKind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
+    (SHARE_FETCH, EpochKind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
+    (SHARE_FETCH, EpochKind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
+    (SHARE_ACKNOWLEDGE, EpochKind.INITIAL): (_WRONG_EPOCH, _WRONG_EPOCH, _WRONG_EPOCH),
+    (SHARE_ACKNOWLEDGE, EpochKind.SUBSEQUENT): (_NOT_FOUND, _ADVANCE, _WRONG_EPOCH),
+    (SHARE_ACKNOWLEDGE, EpochKind.FINAL): (_NOT_FOUND, _CLOSE, _CLOSE),
+    (SHARE_ACKNOWLEDGE, EpochKind.NEGATIVE): (_NOT_FOUND, _WRONG_EPOCH, _WRONG_EPOCH),
 }
 
-_GONE, _STAYS, _FIRST, _NEXT = Then
+_GONE, _STAYS, _FIRST, _NEXT = SessionEffect
 _OPENED: Final = {
     Reply.ACCEPTED: (_FIRST,),
     Reply.FAILED_LATER: (_FIRST,),
@@ -63,8 +62,8 @@ _OPENED: Final = {
     Reply.UNANSWERED: (_FIRST, _STAYS, _GONE),
 }
 _UNCHANGED: Final = {Reply.REJECTED_EARLY: (_STAYS,), Reply.UNCLEAR: (_STAYS,), Reply.UNANSWERED: (_STAYS,)}
-#: What may be true after each outcome, by the answer; an answer that is not listed contradicts the outcome.
-AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
+#: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
+AFTER: Final[dict[SessionOutcome, dict[Reply, tuple[SessionEffect, ...]]]] = {
     _OPEN: _OPENED,
     _REOPEN: _OPENED,
     _ADVANCE: {
@@ -83,23 +82,23 @@ AFTER: Final[dict[Outcome, dict[Reply, tuple[Then, ...]]]] = {
     _NOT_FOUND: {Reply.SESSION_NOT_FOUND: (_STAYS,), **_UNCHANGED},
     _WRONG_EPOCH: {Reply.INVALID_EPOCH: (_STAYS,), **_UNCHANGED},
 }
-#: What an answer alone proves, whatever was before: request's epoch, answer -> state.
+#: The state that an answer alone proves, with any state before: request's epoch, answer -> state.
 ALONE: Final = {
-    (Kind.INITIAL, Reply.ACCEPTED): _FIRST,
-    (Kind.INITIAL, Reply.FAILED_LATER): _FIRST,
-    (Kind.INITIAL, Reply.LIMIT_REACHED): _GONE,
-    (Kind.INITIAL, Reply.FAILED_REOPEN): _GONE,
-    (Kind.INITIAL, Reply.SESSION_NOT_FOUND): _GONE,
-    (Kind.SUBSEQUENT, Reply.ACCEPTED): _NEXT,
-    (Kind.SUBSEQUENT, Reply.FAILED_LATER): _NEXT,
-    (Kind.SUBSEQUENT, Reply.SESSION_NOT_FOUND): _GONE,
-    (Kind.FINAL, Reply.ACCEPTED): _GONE,
-    (Kind.FINAL, Reply.SESSION_NOT_FOUND): _GONE,
-    (Kind.NEGATIVE, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.INITIAL, Reply.ACCEPTED): _FIRST,
+    (EpochKind.INITIAL, Reply.FAILED_LATER): _FIRST,
+    (EpochKind.INITIAL, Reply.LIMIT_REACHED): _GONE,
+    (EpochKind.INITIAL, Reply.FAILED_REOPEN): _GONE,
+    (EpochKind.INITIAL, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.SUBSEQUENT, Reply.ACCEPTED): _NEXT,
+    (EpochKind.SUBSEQUENT, Reply.FAILED_LATER): _NEXT,
+    (EpochKind.SUBSEQUENT, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.FINAL, Reply.ACCEPTED): _GONE,
+    (EpochKind.FINAL, Reply.SESSION_NOT_FOUND): _GONE,
+    (EpochKind.NEGATIVE, Reply.SESSION_NOT_FOUND): _GONE,
 }
 
 
-#: Both tables in one: request, epoch, answer -> what may be true after it with no session, the epoch as expected,
+#: Both tables in one: request, epoch, answer -> possible states after it with no session, the epoch as expected,
 #: another epoch.
 _THEN: Final = {
     (api_key, kind, reply): tuple(AFTER[outcome].get(reply, ()) for outcome in outcomes)
@@ -108,23 +107,23 @@ _THEN: Final = {
 }
 
 
-def outcome_of(step: Step, due: int) -> Outcome:
-    """What the broker does with the request in that state: ABSENT, or the epoch it expects."""
+def outcome_of(step: ShareStep, due: int) -> SessionOutcome:
+    """Return the broker's action in that state: ABSENT, or the epoch it expects."""
     return SESSION_OUTCOME[step.api_key, step.kind][_column(step, due)]
 
 
-def thens(step: Step, due: int, reply: Reply) -> tuple[Then, ...]:
-    """What may come of it in that state; nothing when the answer contradicts the state."""
+def thens(step: ShareStep, due: int, reply: Reply) -> tuple[SessionEffect, ...]:
+    """Return the possible effects of a step in that state; none if the answer contradicts the state."""
     return _THEN[step.api_key, step.kind, reply][_column(step, due)]
 
 
-def proved_alone(step: Step, reply: Reply) -> Then | None:
-    """What the exchange proves by itself; None when it proves nothing."""
+def proved_alone(step: ShareStep, reply: Reply) -> SessionEffect | None:
+    """Return the state that the exchange alone proves, or None."""
     return ALONE.get((step.kind, reply))
 
 
-def due_after(then: Then, step: Step, due: int) -> int:
-    """The epoch that is due afterwards."""
+def due_after(then: SessionEffect, step: ShareStep, due: int) -> int:
+    """Return the epoch that is due afterwards."""
     if then is _NEXT:
         return next_epoch(step.epoch)
     if then is _STAYS:
@@ -132,7 +131,7 @@ def due_after(then: Then, step: Step, due: int) -> int:
     return ABSENT if then is _GONE else 1
 
 
-def _column(step: Step, due: int) -> int:
+def _column(step: ShareStep, due: int) -> int:
     return 0 if due == ABSENT else 1 if due == step.epoch else 2
 
 

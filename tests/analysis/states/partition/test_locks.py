@@ -9,7 +9,7 @@ import pytest
 
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
-from kshark.analysis.states.partition.records_in_flight import Hold, May, Record
+from kshark.analysis.states.partition.records_in_flight import Hold, May, RecordState
 from kshark.analysis.states.tables.in_flight import ACQUIRED
 from kshark.offset_ranges import OffsetRanges
 from tests.analysis.plain import step
@@ -31,7 +31,7 @@ class Asked:
     def add(self, member: str, late_ns: int) -> None:
         hold = Hold(step(1, member=member), late_ns, late_ns)
         first = (self.records.last or 0) + 1
-        self.records.put(first, first, (Record(ACQUIRED, 1, hold),))
+        self.records.put(first, first, (RecordState(ACQUIRED, 1, hold),))
         self.locks.add(hold, first, first)
         self.locks.trim(self.records, len(self.records))
         self.added.append((late_ns, member, first))

@@ -6,13 +6,13 @@ from unittest.mock import patch
 
 from kshark import limits
 from kshark.analysis.states.partition.rates import Rate, Rates
-from kshark.analysis.states.partition.records_in_flight import Run
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange
 from kshark.analysis.states.tables.in_flight import ACCEPT, GAP, REJECT, RELEASE, RENEW
 from tests.analysis.plain import step
 
 
 def counted(rates: Rates, *runs: tuple[int, int, int], member: str = "a" * 22) -> tuple[int, int, int, int] | None:
-    rate = rates.count(step(1, member=member), "t", [Run(*run) for run in runs])
+    rate = rates.count(step(1, member=member), "t", [AcknowledgedRange(*run) for run in runs])
     return None if rate is None else told(rate)
 
 

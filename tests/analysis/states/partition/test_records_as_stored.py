@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from kshark.analysis import APIS, Analyzer
-from kshark.analysis.states.partition.records_in_flight import Piece, Stored
+from kshark.analysis.states.partition.records_in_flight import Piece, StoredRange
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.tables.in_flight import ACQUIRED, AFTER, ARCHIVED, AVAILABLE, RELEASE, TERMINAL
 from kshark.capture import open_captures
@@ -80,11 +80,17 @@ class Witness:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.contradictions: list[tuple[int, Stored | int, Piece]] = []
+        self.contradictions: list[tuple[int, StoredRange | int, Piece]] = []
         self._released: list[tuple[SharePartition, str | None]] = []
 
     def write(
-        self, partition: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]
+        self,
+        partition: SharePartition,
+        packet: int,
+        sent_ns: int,
+        time_ns: int,
+        start: int,
+        stored: Iterable[StoredRange],
     ) -> None:
         partition.time(packet, time_ns)
         for piece in () if partition.start is None else partition.over(partition.start, start - 1, time_ns, time_ns):
@@ -104,7 +110,7 @@ class Witness:
         self.counts["released"] += self._released.count((partition, member_id))
         self._released = [one for one in self._released if one != (partition, member_id)]
 
-    def _compared(self, partition: SharePartition, stored: Stored, piece: Piece, sent_ns: int) -> str | None:
+    def _compared(self, partition: SharePartition, stored: StoredRange, piece: Piece, sent_ns: int) -> str | None:
         may = piece.value
         same = [one for one in may if one.stage is stored.stage and one.count in (None, stored.deliveries)]
         waiting = _waiting(partition, piece)
@@ -137,7 +143,7 @@ def witnessed(capture: Path, monkeypatch: pytest.MonkeyPatch) -> Witness:
     witness, write, let_go = Witness(), SharePartition.write, SharePartition.let_go
 
     def written(
-        self: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[Stored]
+        self: SharePartition, packet: int, sent_ns: int, time_ns: int, start: int, stored: Iterable[StoredRange]
     ) -> None:
         batches = [*stored]
         witness.write(self, packet, sent_ns, time_ns, start, batches)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Batch, Step
+from kshark.analysis.facts.calls import AcknowledgementBatch, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Run, Stored, runs_of
+from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, StoredRange, runs_of
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from tests.analysis.plain import MS, connection, step
@@ -31,7 +31,7 @@ class Told:
 
     def acquires(
         self, packet: int, first: int, last: int, count: int = 1, *, member: str = "a", lock_ms: int | None = 1000
-    ) -> Step:
+    ) -> ShareStep:
         fetch = step(1, packet, on=connection(broker=LEADER), member=member)
         answer = fetch.answer
         assert answer is not None
@@ -42,7 +42,7 @@ class Told:
 
     def acknowledges(self, packet: int, *runs: tuple[int, int, int], member: str = "a", certain: bool = True) -> None:
         self.partition.acknowledge(
-            step(2, packet, fetch=False, member=member), [Run(*run) for run in runs], certain=certain
+            step(2, packet, fetch=False, member=member), [AcknowledgedRange(*run) for run in runs], certain=certain
         )
 
     def at(self, packet: int) -> list[tuple[int, int, str]]:
@@ -149,7 +149,7 @@ def test_who_acquired_records_again_meanwhile_keeps_them() -> None:
     told.acquires(10, 0, 4)
     released = step(2, 20, answered=40)
     told.acquires(30, 0, 4, 2, member="b")
-    told.partition.acknowledge(released, [Run(0, 4, RELEASE)], certain=True)
+    told.partition.acknowledge(released, [AcknowledgedRange(0, 4, RELEASE)], certain=True)
     assert told.at(41) == [(0, 4, "acquired 2")]
 
 
@@ -195,7 +195,7 @@ def test_the_start_that_a_leader_stores_counts_for_more() -> None:
     told = Told()
     told.partition.begin(-1, (), 0)
     told.acquires(10, 20, 39)
-    told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 19, AVAILABLE, 1)])
+    told.partition.write(900, 899 * MS, 900 * MS, 0, [StoredRange(0, 19, AVAILABLE, 1)])
     assert (told.partition.start, told.at(901)) == (0, [(0, 19, "available 1"), (20, 39, "acquired 1")])
 
 
@@ -204,40 +204,40 @@ def test_it_is_not_lower_than_what_was_done_with_meanwhile() -> None:
     told.partition.begin(-1, (), 0)
     told.acquires(10, 0, 19)
     told.acknowledges(20, (0, 9, ACCEPT))
-    told.partition.write(30, 29 * MS, 30 * MS, 0, [Stored(0, 9, ACKNOWLEDGED, 1)])
+    told.partition.write(30, 29 * MS, 30 * MS, 0, [StoredRange(0, 9, ACKNOWLEDGED, 1)])
     assert told.partition.start == 10
 
 
 def test_what_a_leader_reads_and_writes() -> None:
     told = Told()
-    told.partition.begin(50, [Stored(50, 51, ACKNOWLEDGED, 1), Stored(52, 53, AVAILABLE, 1)], 0)
+    told.partition.begin(50, [StoredRange(50, 51, ACKNOWLEDGED, 1), StoredRange(52, 53, AVAILABLE, 1)], 0)
     assert (told.partition.start, told.partition.end) == (52, 54)
     told.acquires(10, 52, 55, 2)
-    told.partition.write(900, 1000 * MS, 1005 * MS, 52, [Stored(53, 53, ARCHIVED, 2)])
+    told.partition.write(900, 1000 * MS, 1005 * MS, 52, [StoredRange(53, 53, ARCHIVED, 2)])
     assert told.at(1006) == [
         (50, 51, "acknowledged 1"),
         (52, 52, "acquired 2"),
         (53, 53, "archived 2"),
         (54, 55, "acquired 2"),
     ]
-    told.partition.write(1100, 1045 * MS, 1050 * MS, 52, [Stored(52, 52, AVAILABLE, 2)])
+    told.partition.write(1100, 1045 * MS, 1050 * MS, 52, [StoredRange(52, 52, AVAILABLE, 2)])
     assert told.events[1:] == [("session_released", 53, 53), ("lock_timeout", 52, 52)]
 
 
 def test_what_is_being_acknowledged_waits_for_the_answer() -> None:
     told = Told()
     told.acquires(10, 0, 4)
-    told.partition.open.append([Run(0, 4, ACCEPT)])
-    told.partition.write(20, 19 * MS, 20 * MS, 0, [Stored(0, 4, ACKNOWLEDGED, 1)])
+    told.partition.open.append([AcknowledgedRange(0, 4, ACCEPT)])
+    told.partition.write(20, 19 * MS, 20 * MS, 0, [StoredRange(0, 4, ACKNOWLEDGED, 1)])
     assert told.at(21) == [(0, 4, "acquired 1")]
 
 
 def test_what_is_stored_may_be_older_than_the_last_acquisition() -> None:
     told = Told()
     told.acquires(10, 0, 4, 2)
-    told.partition.write(20, 15 * MS, 20 * MS, 0, [Stored(0, 4, AVAILABLE, 1)])
+    told.partition.write(20, 15 * MS, 20 * MS, 0, [StoredRange(0, 4, AVAILABLE, 1)])
     assert told.at(21) == [(0, 4, "acquired 2 or available 1")]
-    told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 4, ACKNOWLEDGED, 2)])
+    told.partition.write(900, 899 * MS, 900 * MS, 0, [StoredRange(0, 4, ACKNOWLEDGED, 2)])
     assert told.at(901) == [(0, 4, "acknowledged 2")]
 
 
@@ -255,7 +255,7 @@ def test_the_end_of_an_earlier_delivery_may_be_stored_late(
     if released:
         told.partition.highest = 5  # not archived yet
         told.acknowledges(20, (0, 4, RELEASE))
-    told.partition.write(900, 899 * MS, 900 * MS, 0, [Stored(0, 4, AVAILABLE, 1)])
+    told.partition.write(900, 899 * MS, 900 * MS, 0, [StoredRange(0, 4, AVAILABLE, 1)])
     assert told.at(901) == [(0, 4, f"{'available' if released else 'acquired'} 2{more}")]
 
 
@@ -264,7 +264,7 @@ def test_what_is_stored_tells_of_acquisitions_that_were_not_seen() -> None:
     told.acquires(10, 0, 1, 2)
     told.acquires(12, 5, 5, 3)
     told.acknowledges(20, (0, 1, RELEASE))
-    told.partition.write(300, 299 * MS, 300 * MS, 0, [Stored(0, 0, AVAILABLE, 3), Stored(1, 1, ARCHIVED, 5)])
+    told.partition.write(300, 299 * MS, 300 * MS, 0, [StoredRange(0, 0, AVAILABLE, 3), StoredRange(1, 1, ARCHIVED, 5)])
     assert told.at(301)[:2] == [(0, 0, "available 3"), (1, 1, "archived 5")]
     assert told.events[3:] == []
 
@@ -274,7 +274,7 @@ def test_what_is_done_stays_done_whatever_is_stored_late() -> None:
     told = Told()
     told.acquires(10, 0, 1)
     told.acknowledges(20, (0, 1, ACCEPT))
-    told.partition.write(2000, 1999 * MS, 2000 * MS, 0, [Stored(0, 1, AVAILABLE, 1)])
+    told.partition.write(2000, 1999 * MS, 2000 * MS, 0, [StoredRange(0, 1, AVAILABLE, 1)])
     assert told.at(2001) == [(0, 1, "acknowledged 1")]
 
 
@@ -291,12 +291,12 @@ def test_locks_of_before_a_leader_read_the_state_anew_run_out_all_the_same() -> 
     """Seen on 4.1.2: what it stored then was not what it knew, and the next delivery had the number of the last."""
     told = Told()
     told.acquires(10, 0, 0, 2)
-    told.partition.begin(0, [Stored(0, 0, AVAILABLE, 1)], 20 * MS)
+    told.partition.begin(0, [StoredRange(0, 0, AVAILABLE, 1)], 20 * MS)
     told.acquires(500, 0, 0, 2, member="b")
     told.partition.let_go("b", 520, 520 * MS, certain=True, uncounted=True)
-    told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [Stored(0, 0, AVAILABLE, 2)])
+    told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [StoredRange(0, 0, AVAILABLE, 2)])
     assert told.at(1051) == [(0, 0, "available 1 or available 2")]
-    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(0, 0, AVAILABLE, 3)])
+    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [StoredRange(0, 0, AVAILABLE, 3)])
     assert told.at(1251) == [(0, 0, "available 3")]
 
 
@@ -305,10 +305,10 @@ def test_what_was_handed_out_before_a_leader_read_the_state_anew_may_be_new_to_i
     same."""
     told = Told()
     told.acquires(10, 0, 9)
-    told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)], 20 * MS)
-    told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [Stored(5, 9, AVAILABLE, 1)])
+    told.partition.begin(0, [StoredRange(0, 4, AVAILABLE, 1)], 20 * MS)
+    told.partition.write(1050, 1049 * MS, 1050 * MS, 0, [StoredRange(5, 9, AVAILABLE, 1)])
     assert told.at(1051) == [(0, 4, "available 1")]
-    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(5, 9, AVAILABLE, 1)])
+    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [StoredRange(5, 9, AVAILABLE, 1)])
     assert told.at(1251) == [(0, 4, "available 1"), (5, 9, "available 1")]
 
 
@@ -317,8 +317,10 @@ def test_so_may_be_what_nobody_saw_handed_out() -> None:
     leader had read."""
     told = Told()
     told.acquires(10, 0, 4)
-    told.partition.begin(0, [Stored(0, 4, AVAILABLE, 1)], 300 * MS)
-    told.partition.write(1250, 1249 * MS, 1250 * MS, 0, [Stored(0, 4, AVAILABLE, 2), Stored(5, 9, AVAILABLE, 1)])
+    told.partition.begin(0, [StoredRange(0, 4, AVAILABLE, 1)], 300 * MS)
+    told.partition.write(
+        1250, 1249 * MS, 1250 * MS, 0, [StoredRange(0, 4, AVAILABLE, 2), StoredRange(5, 9, AVAILABLE, 1)]
+    )
     assert told.at(1251) == [(0, 4, "available 1 or available 2")]
 
 
@@ -339,7 +341,7 @@ def test_another_leader_may_know_it_otherwise() -> None:
 
 def test_batches_by_type() -> None:
     def runs(*batches: tuple[int, int, list[int]]) -> list[Any]:
-        return [tuple(run) for run in runs_of(Batch(*one) for one in batches)]
+        return [tuple(run) for run in runs_of(AcknowledgementBatch(*one) for one in batches)]
 
     assert runs((0, 3, [1])) == [(0, 3, 1)]
     assert runs((0, 4, [1, 1, 2, 3, 3])) == [(0, 1, 1), (2, 2, 2), (3, 4, 3)]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.end_causes import end_causes
-from kshark.analysis.states.session.state import EndCause, SessionState, State
+from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import broker_closes, caused, opened
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, note, unknown, violation
@@ -29,9 +29,9 @@ class Met:
         self.opening = step(0, 10, on=self.own)
         self.session: SessionState = session(1, broker=self.broker)
         self.session.alive = self.opening if alive == 10 else step(1, alive, on=self.own)
-        self.state = State(1, self.opening, None, (self.old,))
+        self.state = PossibleState(1, self.opening, None, (self.old,))
 
-    def ends(self, where: Connection, *packets: int) -> Met:
+    def ends(self, where: ConnectionFacts, *packets: int) -> Met:
         where.ends += [end(packet, flow=where.flow.id) for packet in packets]
         return self
 
@@ -41,10 +41,10 @@ class Met:
             self.broker.ended(end(packet, "broker", 7))
         return self
 
-    def causes(self, asked: Step | None = None) -> list[EndCause]:
+    def causes(self, asked: ShareStep | None = None) -> list[EndCause]:
         return list(end_causes(self.session, self.state, asked or step(1, 50, error=122)))
 
-    def names(self, asked: Step | None = None) -> list[tuple[str, int, str | None]]:
+    def names(self, asked: ShareStep | None = None) -> list[tuple[str, int, str | None]]:
         return [(one.cause, one.packet, one.because) for one in self.causes(asked)]
 
 
@@ -54,14 +54,14 @@ def test_nothing_happened() -> None:
 
 def test_a_session_without_a_sign_of_life_ended_by_nothing_seen() -> None:
     met = Met()
-    met.session.alive, met.state = None, State(1)
+    met.session.alive, met.state = None, PossibleState(1)
     met.goes_down(20, 21)
     assert met.names() == []
 
 
 def test_a_session_whose_opening_was_not_seen_ends_with_its_broker_alone() -> None:
     met = Met()
-    met.state = State(1)
+    met.state = PossibleState(1)
     met.ends(met.own, 20).ends(met.old, 21)
     assert met.names() == []
     assert met.goes_down(30, 31).names() == [("broker_restart", 31, None)]
@@ -106,8 +106,8 @@ def test_an_older_connection_ended() -> None:
     met = Met(V4_1)
     (cause,) = met.ends(met.old, 20).causes()
     assert (
-        cause.told
-        == "an older connection, which had opened a session of the member, (10.0.0.1:50001) ended (packet 20)"
+        cause.description
+        == "an older connection that had opened a session of the member (10.0.0.1:50001) ended (packet 20)"
     )
     assert (cause.time_ns, cause.end) == (20_000_000, end(20, flow=1))
 
@@ -191,7 +191,7 @@ def test_how_long_it_was_idle() -> None:
     asked = step(1, 50, error=122)
     asked.time_ns = 130_510_000_000
     (cause,) = met.causes(asked)
-    assert cause == EndCause("evicted", 51, 51_000_000, "unused for 130 s, the session may have given way to another")
+    assert cause == EndCause("evicted", 51, 51_000_000, "the session was unused for 130 s and may have been evicted")
 
 
 def test_giving_way_is_the_last_that_is_thought_of() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.analysis.facts.calls import Batch, Listed, Reply, Step
-from kshark.analysis.states.session.held_records import Held, InFlight
+from kshark.analysis.facts.calls import AcknowledgementBatch, Listed, Reply, ShareStep
+from kshark.analysis.states.session.held_records import HeldRange, InFlight
 from tests.analysis.plain import step
 from tests.analysis.talks import handed
 from tests.conversation import Conversation, findings, note
@@ -21,21 +21,21 @@ RENEW = 4
 
 
 def listing(partition: tuple[str, int], *acknowledged: tuple[int, int], renews: bool = False) -> Listed:
-    return Listed(partition, [Batch(first, last, [4 if renews else 1]) for first, last in acknowledged])
+    return Listed(partition, [AcknowledgementBatch(first, last, [4 if renews else 1]) for first, last in acknowledged])
 
 
-def took(held: InFlight, *steps: Step) -> InFlight:
+def took(held: InFlight, *steps: ShareStep) -> InFlight:
     for each in steps:
         held.take(each, each.reply)
     return held
 
 
-def acquires(*ranges: tuple[int, int], packet: int = 10, **more: Any) -> Step:
+def acquires(*ranges: tuple[int, int], packet: int = 10, **more: Any) -> ShareStep:
     """Records of partition 1 come with this answer."""
     return step(1, packet, acquired=[(ONE, first, last) for first, last in ranges], **more)
 
 
-def acknowledges(*ranges: tuple[int, int], renews: bool = False, **more: Any) -> Step:
+def acknowledges(*ranges: tuple[int, int], renews: bool = False, **more: Any) -> ShareStep:
     return step(1, 20, fetch=False, listed=[listing(ONE, *ranges, renews=renews)], **more)
 
 
@@ -140,7 +140,7 @@ def test_too_many_ranges_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     held.held[ONE][0].until_ns = 11_000_000
     took(held, acquires((20, 21)))
     assert (ranges(held), held.ranges) == ([(10, 11), (20, 21)], 2)
-    held.held[ONE] = [Held(0, 1, 0), Held(10, 11, 0)]
+    held.held[ONE] = [HeldRange(0, 1, 0), HeldRange(10, 11, 0)]
     took(held, acquires((40, 41)))
     assert (ranges(held), held.ranges) == ([(40, 41)], 1)
 
@@ -157,7 +157,7 @@ def test_a_range_is_not_split_into_more_than_are_remembered(monkeypatch: pytest.
 # -- partitions
 
 
-def partitions(*steps: Step) -> tuple[set[tuple[str, int]] | None, Sequence[tuple[str, int]]]:
+def partitions(*steps: ShareStep) -> tuple[set[tuple[str, int]] | None, Sequence[tuple[str, int]]]:
     held = took(InFlight(), *steps)
     return held.partitions, list(held.acknowledged_only)
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kshark.analysis import Analyzer, Coverage, Listed
-from kshark.analysis.facts.calls import Step
+from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.runners import sessions as session
 from kshark.analysis.states.session.plain import advance
 from kshark.analysis.states.session.state import SessionState
@@ -45,9 +45,9 @@ def said_one_by_one(happened: list[Event]) -> Said:
 
 def fast_paths(happened: list[Event], monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> int:
     """How many steps took it."""
-    taken: list[Step] = []
+    taken: list[ShareStep] = []
 
-    def counted(state: SessionState, step: Step) -> None:
+    def counted(state: SessionState, step: ShareStep) -> None:
         taken.append(step)
         advance(state, step)
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.holes import Hole
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.possible import conclude, situation
-from kshark.analysis.states.session.situation import Situation
-from kshark.analysis.states.session.state import REPLACED, EndCause, SessionState, State
+from kshark.analysis.states.session.situation import SessionSituation
+from kshark.analysis.states.session.state import REPLACED, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import BROKER, connection, end, session, step
 from tests.analysis.talks import caused, opened
@@ -24,7 +24,7 @@ LIMIT_REACHED = 133
 HERE, THERE, ELSEWHERE = connection(0), connection(1, "10.0.0.1:50001"), connection(2, "10.0.0.2:50002")
 
 
-def taken(state: SessionState, asked: Step, later: Sequence[Step] = ()) -> Situation:
+def taken(state: SessionState, asked: ShareStep, later: Sequence[ShareStep] = ()) -> SessionSituation:
     now = situation(state, asked, later)
     conclude(now)
     return now
@@ -140,7 +140,7 @@ def test_ways_that_come_to_the_same_are_one() -> None:
 # -- what opened it, what took it away
 
 
-def states(state: SessionState) -> list[State]:
+def states(state: SessionState) -> list[PossibleState]:
     return list(state.states or ())
 
 
@@ -272,7 +272,7 @@ def test_a_connections_end_may_have_taken_it_unless_the_answer_shows_it_alive() 
     ],
 )
 def test_holes_between_what_is_known_and_the_request(
-    where: Connection, first: int, last: int, doubt: str | None
+    where: ConnectionFacts, first: int, last: int, doubt: str | None
 ) -> None:
     broker = Broker([BROKER])
     state = session(4, broker=broker)

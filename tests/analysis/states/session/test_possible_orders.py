@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, Step
+from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, ShareStep
 from kshark.analysis.states.session.possible import situation
 from tests.analysis.plain import connection, session, step
 from tests.analysis.states.session.test_possible import HERE, THERE, due, taken
@@ -112,7 +112,7 @@ def test_who_was_open_beside_it() -> None:
     assert situation(state, step(4, 10, 123, on=HERE, answered=20), [behind]).rivals == (before, behind)
 
 
-def waits(epoch: int = 4, error: int | None = 123, *, fetch: bool = True) -> Step:
+def waits(epoch: int = 4, error: int | None = 123, *, fetch: bool = True) -> ShareStep:
     return step(epoch, 10, error, on=HERE, answered=20, fetch=fetch)
 
 
@@ -150,7 +150,7 @@ def test_a_waiting_fetch_that_was_overtaken_had_been_accepted() -> None:
         "too late",
     ),
 )
-def test_what_overtakes_no_fetch(asked: Step, other: Step) -> None:
+def test_what_overtakes_no_fetch(asked: ShareStep, other: ShareStep) -> None:
     assert situation(session(4), asked, [other]).overtaker is None
 
 

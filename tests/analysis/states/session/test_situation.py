@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH
-from kshark.analysis.states.session.situation import Situation, continues_from, relation_to
-from kshark.analysis.states.session.state import EndCause, State
+from kshark.analysis.states.session.situation import SessionSituation, continues_from, relation_to
+from kshark.analysis.states.session.state import EndCause, PossibleState
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import session, step
 
@@ -49,19 +49,23 @@ def test_an_epoch_goes_on_from_the_same_or_the_one_before(epoch: int, before: in
 
 
 def situation(
-    *agreeing: State, met: tuple[State, ...] | None = (), epoch: int = 4, rivals: int = 0, doubt: str | None = None
-) -> Situation:
+    *agreeing: PossibleState,
+    met: tuple[PossibleState, ...] | None = (),
+    epoch: int = 4,
+    rivals: int = 0,
+    doubt: str | None = None,
+) -> SessionSituation:
     """Of a request that met states which its answer agrees with."""
     asked = step(epoch, error=122, doubt=doubt)
-    return Situation(asked, session(1), asked.reply, met, agreeing, (), tuple(step(9) for _ in range(rivals)))
+    return SessionSituation(asked, session(1), asked.reply, met, agreeing, (), tuple(step(9) for _ in range(rivals)))
 
 
-def gone(cause: str, because: str | None = None) -> State:
-    return State(ABSENT, None, EndCause(cause, 5, 5, cause, because=because))
+def gone(cause: str, because: str | None = None) -> PossibleState:
+    return PossibleState(ABSENT, None, EndCause(cause, 5, 5, cause, because=because))
 
 
 def test_the_epochs_due_in_words() -> None:
-    now = situation(State(7), State(ABSENT), State(6))
+    now = situation(PossibleState(7), PossibleState(ABSENT), PossibleState(6))
     assert now.due_epochs == {ABSENT, 6, 7}
     assert now.due == "6 or 7"
 
@@ -70,10 +74,10 @@ def test_the_epochs_due_in_words() -> None:
     ("states", "cause"),
     [
         ((), None),
-        ((State(4),), None),
+        ((PossibleState(4),), None),
         ((gone("final_epoch"),), "final_epoch"),
-        ((gone("final_epoch"), State(4)), None),
-        ((gone("final_epoch"), State(ABSENT)), None),
+        ((gone("final_epoch"), PossibleState(4)), None),
+        ((gone("final_epoch"), PossibleState(ABSENT)), None),
         ((gone("final_epoch"), gone("failed_reopen")), None),
         ((gone("final_epoch"), gone("final_epoch")), "final_epoch"),
         ((gone("final_epoch"), gone("evicted")), "evicted"),
@@ -83,7 +87,7 @@ def test_the_epochs_due_in_words() -> None:
         ((gone("final_epoch", "unanswered"), gone("final_epoch")), "final_epoch"),
     ],
 )
-def test_what_took_the_session(states: tuple[State, ...], cause: str | None) -> None:
+def test_what_took_the_session(states: tuple[PossibleState, ...], cause: str | None) -> None:
     found = situation(*states).end_cause
     assert (found and found.cause) == cause
 
@@ -95,8 +99,8 @@ def test_a_certain_cause_comes_before_one_in_doubt() -> None:
 
 
 def test_all_epochs_due_have_to_agree() -> None:
-    assert situation(State(6), State(7)).all_agree("stale")
-    assert not situation(State(5), State(6)).all_agree("stale")
+    assert situation(PossibleState(6), PossibleState(7)).all_agree("stale")
+    assert not situation(PossibleState(5), PossibleState(6)).all_agree("stale")
     assert not situation().all_agree("stale")
 
 
@@ -104,16 +108,16 @@ def test_why_an_answer_cannot_be_explained() -> None:
     anything = situation(met=None)
     assert (anything.doubt, anything.why_unknown) == ("beginning_not_seen", "beginning_not_seen")
     assert situation().doubt is None
-    assert situation(State(4), doubt="cut").why_unknown == "cut"
+    assert situation(PossibleState(4), doubt="cut").why_unknown == "cut"
     assert situation(gone("final_epoch", "release_unknown"), rivals=1).why_unknown == "release_unknown"
     assert situation(gone("final_epoch"), rivals=1).why_unknown == "race"
     assert situation(rivals=1).why_unknown == "race"
-    assert situation(State(4)).why_unknown == "unanswered"
+    assert situation(PossibleState(4)).why_unknown == "unanswered"
     assert situation().why_unknown == "hidden_traffic"
 
 
 def test_what_made_the_epoch_known() -> None:
     now = situation()
-    assert (now.known, now.before_here) == ((), None)
+    assert (now.epoch_witness, now.before_here) == ((), None)
     now.session.anchor = step(3)
-    assert now.known == (now.session.anchor,)
+    assert now.epoch_witness == (now.session.anchor,)

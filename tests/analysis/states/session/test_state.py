@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
-from kshark.analysis.facts.calls import Reply, Step
+from kshark.analysis.facts.calls import Reply, ShareStep
 from kshark.analysis.facts.releases import ANY_RELEASE, Release
-from kshark.analysis.states.session.state import Branch, EndCause, SessionState, State
+from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT
 from tests.analysis.plain import MS, connection, session, step
 
 HERE, THERE = connection(0), connection(1, "10.0.0.2:50001")
 
 
-def after(*steps: Step) -> SessionState:
+def after(*steps: ShareStep) -> SessionState:
     state = session(1)
     for each in steps:
         state.remember(each, each.reply)
@@ -23,20 +23,23 @@ def after(*steps: Step) -> SessionState:
 
 def test_states_that_are_one() -> None:
     opening, cause = step(0, on=HERE), EndCause("evicted", 5, 5, "gone")
-    assert State(4, opening).identity == State(4, step(0, 50, on=HERE)).identity
+    assert PossibleState(4, opening).identity == PossibleState(4, step(0, 50, on=HERE)).identity
     differing = [
-        State(4),
-        State(5),
-        State(4, opening),
-        State(4, step(0, on=THERE)),
-        State(0, None, cause),
-        State(4, replaced=(HERE,)),
+        PossibleState(4),
+        PossibleState(5),
+        PossibleState(4, opening),
+        PossibleState(4, step(0, on=THERE)),
+        PossibleState(0, None, cause),
+        PossibleState(4, replaced=(HERE,)),
     ]
     differing += [
-        State(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})
+        PossibleState(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})
     ]
     assert len({each.identity for each in differing}) == len(differing)
-    assert State(0, None, cause).identity == State(0, None, cause._replace(told="left", time_ns=6)).identity
+    assert (
+        PossibleState(0, None, cause).identity
+        == PossibleState(0, None, cause._replace(description="left", time_ns=6)).identity
+    )
 
 
 def test_whether_it_is_open() -> None:
@@ -225,7 +228,7 @@ def trouble(*seconds: float) -> SessionState:
     return state
 
 
-def at(seconds: float) -> Step:
+def at(seconds: float) -> ShareStep:
     asked = step(0)
     asked.time_ns = int(seconds * 1e9)
     return asked
@@ -251,7 +254,7 @@ def test_only_so_many_are_remembered() -> None:
 
 def test_branches_are_kept_apart_from_what_is_remembered() -> None:
     state = session(1)
-    state.branches = (Branch(State(7)),)
+    state.branches = (Branch(PossibleState(7)),)
     opening = step(0)
     state.remember(opening, opening.reply)
     assert [one.due for one in state.states or ()] == [7]

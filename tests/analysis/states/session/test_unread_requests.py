@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark.analysis import Analyzer
-from kshark.analysis.facts.connections import Connection as Seen
+from kshark.analysis.facts.connections import ConnectionFacts as Seen
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Finding
 from tests.analysis.talks import handed, unread

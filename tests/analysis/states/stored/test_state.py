@@ -128,7 +128,7 @@ def step(api_key: int, packet: int, error: int | None = 0, **told: Any) -> State
 
 def read(packet: int, leader_epoch: int, start: int, *batches: StateBatch, error: int = 0) -> StateStep:
     asked = step(84, packet, error, leader_epoch=leader_epoch)
-    if asked.taken:
+    if asked.accepted:
         asked.given = StateStep(asked.call, asked.partition, None, 2, None, start, None, batches)
     return asked
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Reply, Step
-from kshark.analysis.facts.connections import Connection
+from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Reply, ShareStep
+from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.tables.session import (
     ABSENT,
     Outcome,
@@ -18,15 +18,15 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.model import Ends, Flow
 from tests.analysis.reference import ReferenceBroker, Session
 
-FLOW = Connection(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
+FLOW = ConnectionFacts(Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0))
 
 
-def step(api_key: int, epoch: int, error: int | None) -> Step:
+def step(api_key: int, epoch: int, error: int | None) -> ShareStep:
     answer = None if error is None else Answer(11, 1, error, None)
-    return Step(FLOW, api_key, "", 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer)
+    return ShareStep(FLOW, api_key, "", 1, 10, 0, 1, "c1", "g", "m", epoch, answer=answer)
 
 
-def states_after(asked: Step, due: int) -> set[int]:
+def states_after(asked: ShareStep, due: int) -> set[int]:
     return {due_after(then, asked, due) for then in thens(asked, due, asked.reply)}
 
 
