@@ -15,38 +15,43 @@ from kshark.analysis.states.tables import MEMBER
 from kshark.analysis.states.tables.member import AHEAD, BEHIND
 
 
-def _after_last(now: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:
+def _after_last(situation: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:
     """The last heartbeat that was accepted, and this one: in words, and as witnesses."""
-    told = [beat for beat in (now.member.last, now.step) if beat is not None]
+    told = [beat for beat in (situation.member.last, situation.step) if beat is not None]
     return "; ".join(beat.story for beat in told) + more, tuple(told)
 
 
-def below_all_epochs(now: MemberSituation) -> Argument | None:
+def below_all_epochs(situation: MemberSituation) -> Argument | None:
     """-1 leaves; nothing is below that."""
-    return Argument(f"{now.step.story}; no member epoch is below -1", (now.step,), EXCHANGE, "invalid_epoch")
-
-
-def rejoined_in_vain(now: MemberSituation) -> Argument | None:
-    """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
     return Argument(
-        f"{now.step.story}, though epoch 0 is how a fenced member joins again", (now.step,), EXCHANGE, "rejoin_refused"
+        f"{situation.step.story}; no member epoch is below -1", (situation.step,), EXCHANGE, "invalid_epoch"
     )
 
 
-def ahead(now: MemberSituation) -> Argument | None:
+def rejoined_in_vain(situation: MemberSituation) -> Argument | None:
+    """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
+    return Argument(
+        f"{situation.step.story}, though epoch 0 is how a fenced member joins again",
+        (situation.step,),
+        EXCHANGE,
+        "rejoin_refused",
+    )
+
+
+def ahead(situation: MemberSituation) -> Argument | None:
     """An epoch that the coordinator never gave."""
-    if now.met is not None and now.relations != {AHEAD}:
+    if situation.met is not None and situation.relations != {AHEAD}:
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, STATE, "ahead")
 
 
-def kept(now: MemberSituation) -> Argument | None:
+def kept(situation: MemberSituation) -> Argument | None:
     """The same epoch again, behind an answer that gave a newer one."""
-    step, last = now.step, now.member.last
-    if now.relations != {BEHIND} or last is None or last is not now.before_here or not _keeps(step, last):
+    step, last = situation.step, situation.member.last
+    if situation.relations != {BEHIND} or last is None or last is not situation.before_here or not _keeps(step, last):
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, STATE, "not_adopted")
 
 
@@ -54,39 +59,43 @@ def _keeps(step: Beat, last: Beat) -> bool:
     return step.epoch == last.epoch and last.given is not None and step.epoch < last.given and last.end < step.packet
 
 
-def behind(now: MemberSituation) -> Argument | None:
+def behind(situation: MemberSituation) -> Argument | None:
     """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in
     it."""
-    if now.relations != {BEHIND}:
+    if situation.relations != {BEHIND}:
         return None
-    text, witness = _after_last(now)
-    lost, last = now.member.unanswered, now.member.last
-    if lost is None or last is None or now.step.epoch != last.given:
+    text, witness = _after_last(situation)
+    lost, last = situation.member.unanswered, situation.member.last
+    if lost is None or last is None or situation.step.epoch != last.given:
         return Argument(text, witness, STATE, "behind")
     return Argument(
-        f"{last.story}; {lost.story}; {now.step.story}", (last, lost, now.step), STATE, "answer_lost", noted=True
+        f"{last.story}; {lost.story}; {situation.step.story}",
+        (last, lost, situation.step),
+        STATE,
+        "answer_lost",
+        noted=True,
     )
 
 
-def went_back(now: MemberSituation) -> Argument | None:
+def went_back(situation: MemberSituation) -> Argument | None:
     """The answer gives a lower epoch than the request had, or than an answer before it gave."""
-    step, last = now.step, now.member.last
+    step, last = situation.step, situation.member.last
     if step.given is None:
         return None
     if step.given < step.epoch:
         return Argument(step.story, (step,), EXCHANGE)
     if last is None or last.given is None or step.given >= last.given or last.end >= step.packet:
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, ABSENCE)
 
 
-def not_adopted(now: MemberSituation) -> Argument | None:
+def not_adopted(situation: MemberSituation) -> Argument | None:
     """Answered with a newer epoch, the member goes on with the old one; the coordinator takes that once."""
-    step, last = now.step, now.member.last
-    if last is None or last is not now.before_here or not _keeps(step, last):
+    step, last = situation.step, situation.member.last
+    if last is None or last is not situation.before_here or not _keeps(step, last):
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, EXCHANGE)
 
 
@@ -110,8 +119,7 @@ ROWS: Final = (
         text="A member epoch higher than any that the coordinator gave.",
         must="A heartbeat has the member epoch that the last answer gave.",
         advice="Never count a member epoch: copy it from the answer. After FENCED_MEMBER_EPOCH give up the assignment "
-        "and join again "
-        "with epoch 0.",
+        "and join again with epoch 0.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 3 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="Kafka: GroupMetadataManager",
@@ -126,12 +134,12 @@ ROWS: Final = (
         text="A member epoch that is neither the member's own nor the one before it.",
         must="A heartbeat has the member epoch that the last answer gave; the one before that is taken, too.",
         advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After "
-        "FENCED_MEMBER_EPOCH join "
-        "again with epoch 0; where answers were lost on the way there is nothing else to mend.",
-        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
-        "ShareGroupHeartbeat epoch 1 → 110",
-        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
-        "ShareGroupHeartbeat epoch 3 → 0",
+        "FENCED_MEMBER_EPOCH join again with epoch 0; where answers were lost on the way there is nothing else "
+        "to mend.",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat "
+        "epoch 1 → 110",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat "
+        "epoch 3 → 0",
         source="Kafka: GroupMetadataManager",
         verdicts=(*EXPLAINS, *NOTES),
         causes=("behind", "answer_lost"),
@@ -144,8 +152,7 @@ ROWS: Final = (
         text="The coordinator gives a member a lower epoch than before, though it did not join again.",
         must="A member epoch does not go back until the member joins again.",
         advice="Take over the epoch of the answer: the next heartbeat is compared with that. See whether two clients "
-        "use the same member "
-        "id; else report it to Kafka with these packets.",
+        "use the same member id; else report it to Kafka with these packets.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 1",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3",
         source="Kafka: GroupMetadataManager",
@@ -159,8 +166,7 @@ ROWS: Final = (
         text="A member goes on with its old epoch behind an answer that gave it a newer one.",
         must="The heartbeat behind an answer has the member epoch that the answer gave.",
         advice="Take over member_epoch from each answer, also from one without an assignment. The coordinator takes "
-        "the epoch before the "
-        "last one, and fences the member when it has given another.",
+        "the epoch before the last one, and fences the member when it has given another.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
@@ -179,8 +185,7 @@ ROWS: Final = (
         text="The coordinator fences a member that joins again with epoch 0.",
         must="A member may join again with epoch 0 at any time.",
         advice="Join under a new member id, or bring the brokers to Kafka 4.2: older ones refuse epoch 0 for as long "
-        "as they have the "
-        "member, until its session timeout is over (45 s unless told otherwise).",
+        "as they have the member, until its session timeout is over (45 s unless told otherwise).",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 110",
         right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager",

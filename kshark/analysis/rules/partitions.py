@@ -13,12 +13,12 @@ from kshark.analysis.states.session.situation import Situation
 from kshark.analysis.states.tables import SESSION
 
 
-def phantom(now: Situation) -> Argument | None:
+def phantom(situation: Situation) -> Argument | None:
     """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out. Said once."""
-    step, acknowledged_only = now.step, now.session.in_flight.acknowledged_only
+    step, acknowledged_only = situation.step, situation.session.in_flight.acknowledged_only
     if not step.is_fetch or not acknowledged_only or step.answer is None:
         return None
-    member = now.session.member
+    member = situation.session.member
     for partition, *_ in step.answer.acquired:
         brought = acknowledged_only.get(partition)
         if (
@@ -27,15 +27,14 @@ def phantom(now: Situation) -> Argument | None:
             or any(listed.partition == partition for listed in step.listed)
         ):
             continue
-        if brought.connection is not step.connection or now.session.moved > brought.packet:
+        if brought.connection is not step.connection or situation.session.moved > brought.packet:
             continue  # on a third connection it may have been opened anew
         assigned = member.is_assigned(partition, step.packet)
         if assigned:
             continue
         text = (
             f"{brought.here} listed partition {partition[1]} to acknowledge records of it ({brought.packets}) and did "
-            f"not forget it; "
-            f"{step.here} was handed more of its records ({step.packets})"
+            f"not forget it; {step.here} was handed more of its records ({step.packets})"
         )
         needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
         because = "assignment_unknown" if assigned is None else None
@@ -44,10 +43,10 @@ def phantom(now: Situation) -> Argument | None:
     return None
 
 
-def forgot_what_it_had_not(now: Situation) -> Argument | None:
+def forgot_what_it_had_not(situation: Situation) -> Argument | None:
     """A partition that is not in the session is to be forgotten."""
-    step, partitions = now.step, now.session.in_flight.partitions
-    if not step.forgotten or partitions is None or now.session.anchor is None:
+    step, partitions = situation.step, situation.session.in_flight.partitions
+    if not step.forgotten or partitions is None or situation.session.anchor is None:
         return None
     listed = {listed.partition for listed in step.listed}
     strange = [partition for partition in step.forgotten if partition not in partitions and partition not in listed]
@@ -57,12 +56,12 @@ def forgot_what_it_had_not(now: Situation) -> Argument | None:
     return Argument(text, (step,), partition=strange[0])
 
 
-def forgot_what_it_holds(now: Situation) -> Argument | None:
+def forgot_what_it_holds(situation: Situation) -> Argument | None:
     """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
     lock runs out."""
-    step = now.step
+    step = situation.step
     for partition in step.forgotten:
-        count = now.session.in_flight.unacknowledged(partition, step)
+        count = situation.session.in_flight.unacknowledged(partition, step)
         if count:
             text = (
                 f"{step.here} forgets partition {partition[1]} with {count} records acquired and not acknowledged "
@@ -72,42 +71,42 @@ def forgot_what_it_holds(now: Situation) -> Argument | None:
     return None
 
 
-def asked_for_anothers(now: Situation) -> Argument | None:
+def asked_for_anothers(situation: Situation) -> Argument | None:
     """A partition enters a session that is open, and the member's assignment has it not.
 
     What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
     assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet."""
-    step, session, member = now.step, now.session, now.session.member
+    step, session, member = situation.step, situation.session, situation.session.member
     held, told = session.in_flight.partitions, member.told(step.packet)
     if not step.is_fetch or held is None or told is None or not told.partitions:
         return None
     settled = (
-        now.before_here is not None
-        and now.before_here.packet > told.packet
+        situation.before_here is not None
+        and situation.before_here.packet > told.packet
         and not may_have_crossed(told.time_ns, step)
     )
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
         if settled or member.never_had(partition, step.packet):
-            return _anothers(now, step, told, partition)
+            return _anothers(situation, step, told, partition)
     return None
 
 
-def kept_anothers(now: Situation) -> Argument | None:
+def kept_anothers(situation: Situation) -> Argument | None:
     """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
 
     Java clients open a session with all that they had before, to forget what is not theirs any more with the next
     request."""
-    step, member, opening = now.step, now.session.member, now.session.opening
+    step, member, opening = situation.step, situation.session.member, situation.session.opening
     if (
         not step.is_fetch
         or opening is None
-        or now.before_here is not opening
+        or situation.before_here is not opening
         or step.epoch != next_epoch(opening.epoch)
     ):
         return None
-    told, held = member.told(opening.packet), sorted(now.session.in_flight.partitions or ())
+    told, held = member.told(opening.packet), sorted(situation.session.in_flight.partitions or ())
     if told is None or not told.partitions:
         return None
     for partition in held:
@@ -116,12 +115,12 @@ def kept_anothers(now: Situation) -> Argument | None:
             and member.is_assigned(partition, step.packet) is False
         )
         if strange and partition not in step.forgotten and member.never_had(partition, opening.packet):
-            return _anothers(now, opening, told, partition, step)
+            return _anothers(situation, opening, told, partition, step)
     return None
 
 
 def _anothers(
-    now: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
+    situation: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
 ) -> Argument:
     """`kept`: the request behind that which does not forget the partition."""
     asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -130,17 +129,17 @@ def _anothers(
     if kept is not None:
         text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
         place = Place(asking.connection, asking.packet, asking.time_ns)
-    member, witness = now.session.member, (asking,) if kept is None else (asking, kept)
+    member, witness = situation.session.member, (asking,) if kept is None else (asking, kept)
     needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
     return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, place=place)
 
 
-def went_on_without_its_group(now: Situation) -> Argument | None:
+def went_on_without_its_group(situation: Situation) -> Argument | None:
     """The member left its group, or was told that it is out, and goes on in its session.
 
     Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.
     """
-    step, session = now.step, now.session
+    step, session = situation.step, situation.session
     gone = session.departure(step)
     if gone is None:
         return None
@@ -168,11 +167,9 @@ ROWS: Final = (
         must="A partition that is listed only to acknowledge its records is forgotten by the same request.",
         advice="Name the partition under forgotten_topics_data too, where it is not the member's any more.",
         wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
-        "t[0] → 0; "
-        "ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
+        "t[0] → 0; ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
         right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
-        "t[0] → 0; "
-        "ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
+        "t[0] → 0; ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
         source="Kafka: ShareSession.update",
         tickets=("KAFKA-20736",),
         at="request",
@@ -201,8 +198,8 @@ ROWS: Final = (
         "request.",
         wrong="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareFetch epoch 1, forget t[0] → 0; 31000 ms later; "
         "ShareAcknowledge epoch -1 → 0",
-        right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
-        "ShareFetch epoch 2, forget t[0] → 0",
+        right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch "
+        "epoch 2, forget t[0] → 0",
         source="Kafka: SharePartitionManager.releaseSession",
         blame=(),
         verdicts=NOTES,
@@ -226,8 +223,7 @@ ROWS: Final = (
     Rule(
         number=91,
         code="FETCH_BY_DEPARTED_MEMBER",
-        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve "
-        "it.",
+        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve it.",
         must="Who is not in the group joins it before the next request of a share session.",
         advice="Stop fetching when the group is left, and join again behind FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID.",
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",

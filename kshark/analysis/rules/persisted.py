@@ -70,71 +70,67 @@ class _Effect(NamedTuple):
         return self.stage in STORED_AS[self.type]
 
 
-def not_stored(now: Persisted) -> Argument | None:
+def not_stored(situation: Persisted) -> Argument | None:
     """The answer says that it is done, and nothing of it was stored."""
-    persisting, step, (_, partition) = now.persisting, now.step, now.asked.partition
+    persisting, step, (_, partition) = situation.persisting, situation.step, situation.asked.partition
     before = persisting.before
-    if now.asked.error != 0 or len(persisting.left) == 0:
+    if situation.asked.error != 0 or len(persisting.left) == 0:
         return None
-    for piece, hold, unbroken in _held(now):
+    for piece, hold, unbroken in _held(situation):
         for one in persisting.left.over(piece.first, piece.last):
             text = (
                 f"{step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} and was "
-                f"answered that "
-                f"this is done "
-                f"({step.packets}); their leader stored what was acknowledged before, the last with {before.call.here} "
-                f"({before.call.packets}), and nothing of these"
+                f"answered that this is done ({step.packets}); their leader stored what was acknowledged before, the "
+                f"last with {before.call.here} ({before.call.packets}), and nothing of these"
             )
             proof = NotStored(persisting, one.first, one.last, unbroken)
-            return _of(now, text, hold, before, (one.first, one.last), proof)
+            return _of(situation, text, hold, before, (one.first, one.last), proof)
     return None
 
 
-def stored_otherwise(now: Persisted) -> Argument | None:
+def stored_otherwise(situation: Persisted) -> Argument | None:
     """What is stored is not what was acknowledged."""
-    _, partition = now.asked.partition
-    if now.asked.error != 0 or not now.persisting.writes:
+    _, partition = situation.asked.partition
+    if situation.asked.error != 0 or not situation.persisting.writes:
         return None
-    effects = _effects(now)
-    for piece, hold, unbroken in _held(now):
+    effects = _effects(situation)
+    for piece, hold, unbroken in _held(situation):
         found = effects.get(piece[:2], ())
         right = [one for one in found if one.fits]
         for one in found:
             if one.fits or any(other.first <= one.last and other.last >= one.first for other in right):
                 continue
             text = (
-                f"{now.step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} "
-                f"{_WORDS[one.type]} "
-                f"({now.step.packets}); {one.write.call.here} stores them as {one.stage} ({one.write.call.packets})"
+                f"{situation.step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} "
+                f"{_WORDS[one.type]} ({situation.step.packets}); {one.write.call.here} stores them as {one.stage} "
+                f"({one.write.call.packets})"
             )
-            return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
+            return _of(situation, text, hold, one.write, (one.first, one.last), unbroken)
     return None
 
 
-def refused_and_stored(now: Persisted) -> Argument | None:
+def refused_and_stored(situation: Persisted) -> Argument | None:
     """The answer says that nothing of it was taken, and part of it was stored."""
-    (_, partition), error = now.asked.partition, now.asked.error
-    if error != _INVALID_RECORD_STATE or not now.persisting.writes:
+    (_, partition), error = situation.asked.partition, situation.asked.error
+    if error != _INVALID_RECORD_STATE or not situation.persisting.writes:
         return None
-    effects = _effects(now)
-    for piece, hold, unbroken in _held(now):
+    effects = _effects(situation)
+    for piece, hold, unbroken in _held(situation):
         for one in effects.get(piece[:2], ()):
             if not one.fits:
                 continue
             text = (
-                f"{now.step.here} acknowledges {offsets_text(*now.asked.extent)} of partition {partition} and "
-                f"{refused_with(error)} "
-                f"({now.step.packets}); {one.write.call.here} stores {offsets_text(one.first, one.last)} of them as "
-                f"{one.stage} all the same "
-                f"({one.write.call.packets})"
+                f"{situation.step.here} acknowledges {offsets_text(*situation.asked.extent)} of partition {partition} "
+                f"and {refused_with(error)} ({situation.step.packets}); {one.write.call.here} stores "
+                f"{offsets_text(one.first, one.last)} of them as {one.stage} all the same ({one.write.call.packets})"
             )
-            return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
+            return _of(situation, text, hold, one.write, (one.first, one.last), unbroken)
     return None
 
 
-def stored_slowly(now: Persisted) -> Argument | None:
+def stored_slowly(situation: Persisted) -> Argument | None:
     """Most of the time went into storing."""
-    step, asked, writes = now.step, now.asked, now.persisting.writes
+    step, asked, writes = situation.step, situation.asked, situation.persisting.writes
     _, partition = asked.partition
     took_ns = step.end_ns - step.time_ns
     if asked.error != 0 or not writes or took_ns < SLOW_NS:
@@ -144,27 +140,27 @@ def stored_slowly(now: Persisted) -> Argument | None:
     if wrote_ns < HALF * took_ns:
         return None
     text = (
-        f"{step.here} acknowledges {offsets_text(*now.asked.extent)} of partition {partition} and was answered after "
-        f"{took_ns / 1e6:.0f} ms "
-        f"({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms ({write.packets})"
+        f"{step.here} acknowledges {offsets_text(*situation.asked.extent)} of partition {partition} and was answered "
+        f"after {took_ns / 1e6:.0f} ms ({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms "
+        f"({write.packets})"
     )
-    return Argument(text, (write, step), EXCHANGE, partition=now.asked.partition, offsets=now.asked.extent)
+    return Argument(text, (write, step), EXCHANGE, partition=situation.asked.partition, offsets=situation.asked.extent)
 
 
 # -- what is certain
 
 
-def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
+def _held(situation: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     """Records that the member certainly had until the answer came, and how that will be proved."""
-    step, partition = now.step, now.asked.share_partition
-    if not now.persisting.is_due or step.answer is None or step.kind is FINAL:
+    step, partition = situation.step, situation.asked.share_partition
+    if not situation.persisting.is_due or step.answer is None or step.kind is FINAL:
         return
     session = step.connection.state_of(step.group_id, step.member_id)
     if (
         session is None or step.connection.clock.disorder_ns
     ):  # what stands before the request may have been stored behind it
         return
-    pieces = now.asked.pieces
+    pieces = situation.asked.pieces
     for piece, is_asked in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
         (record, *more), hold = piece.value, piece.value[0].hold
         if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(step.answer.time_ns):
@@ -178,11 +174,11 @@ def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
             yield piece, hold, Unbroken(session, hold.step.packet, step.packet)
 
 
-def _effects(now: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
+def _effects(situation: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
     """What was stored of the records meanwhile, by first and last offset of what was known of them."""
-    pieces, runs = _Over(now.asked.pieces), _Over([run for run in now.asked.runs if run.type in STORED_AS])
+    pieces, runs = _Over(situation.asked.pieces), _Over([run for run in situation.asked.runs if run.type in STORED_AS])
     effects: dict[tuple[int, ...], list[_Effect]] = {}
-    for write, batch in now.persisting.writes:
+    for write, batch in situation.persisting.writes:
         for run in runs.between(batch.first, batch.last):
             first, last = max(batch.first, run.first), min(batch.last, run.last)
             for piece in pieces.between(first, last):
@@ -210,10 +206,12 @@ class _Over(Generic[_Range]):
 
 
 def _of(
-    now: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
+    situation: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
 ) -> Argument:
-    witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), now.step)
-    return Argument(text, witness, EXCHANGE.and_proof(proof, None), partition=now.asked.partition, offsets=offsets)
+    witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), situation.step)
+    return Argument(
+        text, witness, EXCHANGE.and_proof(proof, None), partition=situation.asked.partition, offsets=offsets
+    )
 
 
 ROWS: Final = (
@@ -236,8 +234,8 @@ ROWS: Final = (
         number=118,
         code="PERSISTED_STATE_MISMATCH",
         text="Acknowledgements are stored as something else than what they say.",
-        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available "
-        "or archived.",
+        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available or "
+        "archived.",
         advice="Expect other records once more, or never, when the leader moves or starts again. Report it to Kafka "
         "with these packets.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as available",
@@ -254,8 +252,7 @@ ROWS: Final = (
         text="Acknowledgements wait long for their answer, most of it for the share coordinator.",
         advice="See what keeps the share coordinator: its log is __share_group_state, and an answer waits for that "
         "log's replicas.",
-        wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → "
-        "0",
+        wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → 0",
         right="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 5 ms later; … → 0",
         source="Kafka: PersisterStateManager",
         blame=(),

@@ -26,29 +26,29 @@ from kshark.analysis.states.tables.session import ABSENT
 _BACKOFF_NS: Final = 100_000_000
 
 
-def reopened(now: Situation) -> Argument | None:
+def reopened(situation: Situation) -> Argument | None:
     """The old session is replaced; what the member had acquired in it stays locked."""
-    step, anchor = now.step, now.session.anchor
-    if not step.opens or anchor is None or not now.met or any(state.due == ABSENT for state in now.met):
+    step, anchor = situation.step, situation.session.anchor
+    if not step.opens or anchor is None or not situation.met or any(state.due == ABSENT for state in situation.met):
         return None
     return Argument(f"{anchor.story}; {step.story}{step.on(anchor)} while that session was open", (anchor, step))
 
 
-def flapping(now: Situation) -> Argument | None:
+def flapping(situation: Situation) -> Argument | None:
     """Opened or refused again and again."""
-    step, session = now.step, now.session
+    step, session = situation.step, situation.session
     if not step.is_trouble or step.time_ns < session.quiet_until or session.recent_troubles(step) < FLAPPING:
         return None
     text = f"{step.story}: {session.recent_troubles(step)} sessions opened or refused within a minute"
     return Argument(text, (step,), EXCHANGE)
 
 
-def went_on(now: Situation) -> Argument | None:
+def went_on(situation: Situation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
 
     At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited
     for no new session. Otherwise one may have been opened in between where the capture does not see it."""
-    step, before, initial = now.step, now.before_here, now.session.initial
+    step, before, initial = situation.step, situation.before_here, situation.session.initial
     if before is None or before.reply not in NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
         return None
     if before.kind is INITIAL and not before.opens:
@@ -64,11 +64,11 @@ def went_on(now: Situation) -> Argument | None:
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
-def looped(now: Situation) -> Argument | None:
+def looped(situation: Situation) -> Argument | None:
     """Opened again right behind the request before, several times. A broker without room delays its answer: that is a
     pause too."""
-    step = now.step
-    loop = (*(now.here.openings if now.here is not None else ()), step)[-LOOP:]
+    step = situation.step
+    loop = (*(situation.here.openings if situation.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
         return None
     if any(one.answer is None or two.time_ns - one.time_ns >= _BACKOFF_NS for one, two in pairwise(loop)):
@@ -86,8 +86,7 @@ ROWS: Final = (
         "stays locked.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch "
-        "-1 → 0; "
-        "ShareFetch epoch 0 → 0",
+        "-1 → 0; ShareFetch epoch 0 → 0",
         source="Kafka: SharePartitionManager",
         blame=(),
         verdicts=NOTES,
@@ -101,8 +100,8 @@ ROWS: Final = (
         advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at "
         "DEBUG only.",
         wrong="ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; "
-        "1000 ms later; "
-        "ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0",
+        "1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch "
+        "epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
         tickets=("KAFKA-20720",),

@@ -26,13 +26,13 @@ _INVALID_RECORD_STATE: Final = 121
 # -- taken, for another delivery
 
 
-def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
+def meant_the_delivery_before(situation: Acknowledging) -> Argument | None:
     """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts
     for this one."""
-    step, partition, session = now.step, now.share_partition, now.session
-    if now.error != 0 or partition.handed < step.packet or session is None:
+    step, partition, session = situation.step, situation.share_partition, situation.session
+    if situation.error != 0 or partition.handed < step.packet or session is None:
         return None
-    for run in now.runs:
+    for run in situation.runs:
         for piece in partition.records.over(run.first, run.last):
             hold = piece.value[0].hold
             if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
@@ -41,32 +41,37 @@ def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
             if before is None or not before.is_of(step) or hold.step.member_id != step.member_id:
                 continue
             if hold.is_ahead_of(step) and step.connection.clock.is_before(step.time_ns, hold.step.end_ns):
-                return _stale(now, piece, before, hold)
+                return _stale(situation, piece, before, hold)
     return None
 
 
-def _stale(now: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
-    step, (first, last, _) = now.step, piece
+def _stale(situation: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
+    step, (first, last, _) = situation.step, piece
     text = (
-        f"{step.here} acknowledges {offsets_text(first, last)} of partition {now.partition[1]} before the member "
-        f"knows that "
-        f"{hold.step.here} "
-        f"hands them out again ({hold.step.packets}): it means those of {before.step.here} ({before.step.packets}), "
-        f"and is taken for the new ones ({step.packets})"
+        f"{step.here} acknowledges {offsets_text(first, last)} of partition {situation.partition[1]} before the member "
+        f"knows that {hold.step.here} hands them out again ({hold.step.packets}): it means those of {before.step.here} "
+        f"({before.step.packets}), and is taken for the new ones ({step.packets})"
     )
-    return Argument(text, (before.step, hold.step, step), EXCHANGE, partition=now.partition, offsets=(first, last))
+    return Argument(
+        text, (before.step, hold.step, step), EXCHANGE, partition=situation.partition, offsets=(first, last)
+    )
 
 
 # -- refused, and not wholly
 
 
-def refused_and_half_taken(now: Acknowledging) -> Argument | None:
+def refused_and_half_taken(situation: Acknowledging) -> Argument | None:
     """Records that the member still has are refused, and were once before, together with others: that took part of
     them, then."""
-    step, partition = now.step, now.share_partition
-    if now.error != _INVALID_RECORD_STATE or not partition.refused or now.fault is not None or now.missing:
+    step, partition = situation.step, situation.share_partition
+    if (
+        situation.error != _INVALID_RECORD_STATE
+        or not partition.refused
+        or situation.fault is not None
+        or situation.missing
+    ):
         return None
-    for piece in now.pieces:
+    for piece in situation.pieces:
         hold = piece.value[0].hold
         if (
             hold is None
@@ -77,43 +82,43 @@ def refused_and_half_taken(now: Acknowledging) -> Argument | None:
     for before, runs in partition.refused:
         if before.member_id != step.member_id or before.end >= step.packet:
             continue
-        for piece in now.pieces:
+        for piece in situation.pieces:
             hold = piece.value[0].hold
             again = any(run.first <= piece.last and run.last >= piece.first for run in runs)
             if again and hold is not None and hold.step.end < before.packet:
-                return _half_taken(now, piece, hold, before)
+                return _half_taken(situation, piece, hold, before)
     return None
 
 
-def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: Step) -> Argument | None:
-    step, partition = now.step, now.share_partition
+def _half_taken(situation: Acknowledging, piece: Piece, hold: Hold, before: Step) -> Argument | None:
+    step, partition = situation.step, situation.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
     overlapping = any(
-        run.first <= now.extent[1] and run.last >= now.extent[0] for runs in partition.open for run in runs
+        run.first <= situation.extent[1] and run.last >= situation.extent[0] for runs in partition.open for run in runs
     )
     if session is None or overlapping or hold.step.packet <= partition.unreliable_until:
         return None
     text = (
         f"the member has all of them acquired ({offsets_text(piece.first, piece.last)} with {hold.step.here}, "
-        f"{hold.step.packets}); "
-        f"{before.here} was refused with some of them ({before.packets}), and should have changed none"
+        f"{hold.step.packets}); {before.here} was refused with some of them ({before.packets}), and should have "
+        "changed none"
     )
     needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
-    return refusal(now, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
+    return refusal(situation, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
 
 
 # -- lost, or never sent
 
 
-def lost(now: Acquiring) -> Argument | None:
+def lost(situation: Acquiring) -> Argument | None:
     """An acknowledgement was not answered, and the records come again: it was not taken."""
-    found = [(piece, one) for piece in _pieces(now) for one in piece.value if _is_lost(one, now.step)]
+    found = [(piece, one) for piece in _pieces(situation) for one in piece.value if _is_lost(one, situation.step)]
     if not found:
         return None
     (_, one), by = found[0], found[0][1].by
     assert by is not None
     text = f"{by.here} had {one.how} them and was not answered ({by.packets}); they were processed, and are once more"
-    return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
+    return _again(situation, [piece for piece, other in found if other.by is by], lambda: text, by)
 
 
 def _is_lost(record: Record, step: Step) -> bool:
@@ -127,20 +132,20 @@ def _is_lost(record: Record, step: Step) -> bool:
     )
 
 
-def never_acknowledged(now: Acquiring) -> Argument | None:
+def never_acknowledged(situation: Acquiring) -> Argument | None:
     """The member said nothing of the records before their lock was out."""
-    for by, pieces, work in _timed_out(now):
+    for by, pieces, work in _timed_out(situation):
         if work is None:
-            return _again(now, pieces, partial(_had, by, "acknowledged none of these"), by)
+            return _again(situation, pieces, partial(_had, by, "acknowledged none of these"), by)
     return None
 
 
-def too_slow(now: Acquiring) -> Argument | None:
+def too_slow(situation: Acquiring) -> Argument | None:
     """The lock was out before the member was done with the records, though it was at work on them."""
-    for by, pieces, work in _timed_out(now):
+    for by, pieces, work in _timed_out(situation):
         if work is not None:
             return _again(
-                now, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work
+                situation, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work
             )
     return None
 
@@ -151,14 +156,18 @@ def _had(by: Step, and_then: str) -> str:
     )
 
 
-def _timed_out(now: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
+def _timed_out(situation: Acquiring) -> Iterator[tuple[Step, list[Piece], Step | None]]:
     """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work
     on it; of each acquisition when the first of its records comes again."""
     found = [
-        (piece, hold) for piece in _pieces(now) if (hold := _out(piece)) is not None and not _goes_on(now, piece, hold)
+        (piece, hold)
+        for piece in _pieces(situation)
+        if (hold := _out(piece)) is not None and not _goes_on(situation, piece, hold)
     ]
     for by in dict.fromkeys(hold.step for _, hold in found):
-        work = [work for piece, hold in found if hold.step is by and (work := _work(now, piece, hold)) is not None]
+        work = [
+            work for piece, hold in found if hold.step is by and (work := _work(situation, piece, hold)) is not None
+        ]
         yield by, [piece for piece, hold in found if hold.step is by], work[0] if work else None
 
 
@@ -173,9 +182,9 @@ def _out(piece: Piece) -> Hold | None:
     return hold if is_out else None
 
 
-def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
+def _goes_on(situation: Acquiring, piece: Piece, hold: Hold) -> bool:
     """Whether the record before was acquired together with these, and has come again since their lock was out."""
-    before = now.share_partition.records.at(piece.first - 1)
+    before = situation.share_partition.records.at(piece.first - 1)
     again = None if before is None else before[0].hold
     return (
         again is not None
@@ -185,25 +194,25 @@ def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
     )
 
 
-def _work(now: Acquiring, piece: Piece, hold: Hold) -> Step | None:
+def _work(situation: Acquiring, piece: Piece, hold: Hold) -> Step | None:
     """The request that renewed the lock, or acknowledged the record before these, which was acquired together with
     them."""
     if hold.renewal is not None:
         return hold.renewal
-    before = now.share_partition.records.at(piece.first - 1)
+    before = situation.share_partition.records.at(piece.first - 1)
     if before is None or before[0].hold is None or before[0].hold.step is not hold.step:
         return None
     by = before[0].by
     return by if by is not hold.step and by is not None and by.member_id == hold.step.member_id else None
 
 
-def _pieces(now: Acquiring) -> Iterator[Piece]:
-    return (piece for handed in now.handed for piece in handed.pieces)
+def _pieces(situation: Acquiring) -> Iterator[Piece]:
+    return (piece for handed in situation.handed for piece in handed.pieces)
 
 
-def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:
+def _again(situation: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:
     """What is said of records that are handed out again; `before`: exchanges by which one knows."""
-    step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
+    step, partition, first, last = situation.step, situation.share_partition.partition, pieces[0].first, pieces[-1].last
 
     def text() -> str:
         come = "comes" if first == last else "come"
@@ -216,34 +225,38 @@ def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *bef
 # -- processed twice
 
 
-def processed_meanwhile(now: Acknowledging) -> Argument | None:
+def processed_meanwhile(situation: Acknowledging) -> Argument | None:
     """An acceptance comes late: the records went to another member by then, and it accepted them, too."""
-    if now.error not in (0, _INVALID_RECORD_STATE):
+    if situation.error not in (0, _INVALID_RECORD_STATE):
         return None
-    for piece in now.pieces:
+    for piece in situation.pieces:
         (record, *more), by = piece.value, piece.value[0].by
         if more or record.how != "accepted" or by is None or by.answer is None or record.hold is None:
             continue
         mine, theirs = record.hold.before, record.hold.step
-        if mine is None or by.member_id != theirs.member_id or by.end >= now.step.packet:
+        if mine is None or by.member_id != theirs.member_id or by.end >= situation.step.packet:
             continue
-        if _accepts(now.runs, piece) and mine.is_of(now.step) and theirs.member_id != now.step.member_id:
-            return _twice(now, piece, mine.step, by)
+        if (
+            _accepts(situation.runs, piece)
+            and mine.is_of(situation.step)
+            and theirs.member_id != situation.step.member_id
+        ):
+            return _twice(situation, piece, mine.step, by)
     return None
 
 
-def processed_before(now: Acknowledging) -> Argument | None:
+def processed_before(situation: Acknowledging) -> Argument | None:
     """Records are accepted that another member had before; its acceptance came late and was refused."""
-    if now.error != 0 or not now.share_partition.refused:
+    if situation.error != 0 or not situation.share_partition.refused:
         return None
-    for before, runs in now.share_partition.refused:
-        if before.member_id == now.step.member_id:
+    for before, runs in situation.share_partition.refused:
+        if before.member_id == situation.step.member_id:
             continue
-        for piece in now.pieces:
+        for piece in situation.pieces:
             hold = piece.value[0].hold
-            mine = None if hold is None or len(piece.value) > 1 or not hold.is_of(now.step) else hold.before
-            if mine is not None and mine.is_of(before) and _accepts(now.runs, piece) and _accepts(runs, piece):
-                return _twice(now, piece, mine.step, before)
+            mine = None if hold is None or len(piece.value) > 1 or not hold.is_of(situation.step) else hold.before
+            if mine is not None and mine.is_of(before) and _accepts(situation.runs, piece) and _accepts(runs, piece):
+                return _twice(situation, piece, mine.step, before)
     return None
 
 
@@ -251,42 +264,46 @@ def _accepts(runs: Sequence[Run], piece: Piece) -> bool:
     return any(run.type == ACCEPT and run.first <= piece.last and run.last >= piece.first for run in runs)
 
 
-def _twice(now: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
-    step, offsets = now.step, offsets_text(piece.first, piece.last)
+def _twice(situation: Acknowledging, piece: Piece, first: Step, other: Step) -> Argument:
+    step, offsets = situation.step, offsets_text(piece.first, piece.last)
     text = (
-        f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of "
-        f"member "
-        f"{other.member_id} ({other.packets}): both processed what {first.here} handed out first ({first.packets})"
+        f"{step.here} accepts {offsets} of partition {situation.partition[1]} ({step.packets}), and so does "
+        f"{other.here} of member {other.member_id} ({other.packets}): both processed what {first.here} handed out "
+        f"first ({first.packets})"
     )
-    return Argument(text, (first, other, step), EXCHANGE, partition=now.partition, offsets=(piece.first, piece.last))
+    return Argument(
+        text, (first, other, step), EXCHANGE, partition=situation.partition, offsets=(piece.first, piece.last)
+    )
 
 
 # -- given back, or turned down
 
 
-def mostly_released(now: Acknowledging) -> Argument | None:
+def mostly_released(situation: Acknowledging) -> Argument | None:
     """Most records are given back, to come again."""
     return (
-        _often(now, now.rate, now.rate.released, "released")
-        if now.rate is not None and now.rate.is_release_storm
+        _often(situation, situation.rate, situation.rate.released, "released")
+        if situation.rate is not None and situation.rate.is_release_storm
         else None
     )
 
 
-def often_rejected(now: Acknowledging) -> Argument | None:
+def often_rejected(situation: Acknowledging) -> Argument | None:
     """Many records are given up."""
     return (
-        _often(now, now.rate, now.rate.rejected, "rejected") if now.rate is not None and now.rate.is_rejecting else None
+        _often(situation, situation.rate, situation.rate.rejected, "rejected")
+        if situation.rate is not None and situation.rate.is_rejecting
+        else None
     )
 
 
-def _often(now: Acknowledging, rate: Rate, count: int, how: str) -> Argument:
-    step = now.step
+def _often(situation: Acknowledging, rate: Rate, count: int, how: str) -> Argument:
+    step = situation.step
     text = (
         f"{step.here} ({step.packets}): of the {rate.total} records of the topic that the member acknowledged since "
         f"{rate.by.here} ({rate.by.packets}), {count} were {how}"
     )
-    return Argument(text, (step,), EXCHANGE, partition=now.partition, offsets=now.extent)
+    return Argument(text, (step,), EXCHANGE, partition=situation.partition, offsets=situation.extent)
 
 
 _MEANT: Final = frozenset({"accepted", "rejected", "gap"})
@@ -297,11 +314,9 @@ ROWS: Final = (
         text="An acknowledgement meant for one delivery is taken for the next: the records had come again meanwhile.",
         must="Records are acknowledged while the lock lasts under which they were handed out.",
         advice="Send acknowledgements before the lock is out (acquisition_lock_timeout_ms) and drop those that are "
-        "late: the records come "
-        "again, and are acknowledged then.",
+        "late: the records come again, and are acknowledged then.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareFetch epoch 1 → …; ShareAcknowledge epoch 2, "
-        "accept 0-9 → …; "
-        "… → 0, offsets 0-9; … → 0",
+        "accept 0-9 → …; … → 0, offsets 0-9; … → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
         machine=IN_FLIGHT,
@@ -312,12 +327,12 @@ ROWS: Final = (
         code="ACK_ATOMICITY_BROKEN",
         text="Acknowledgements of a partition were refused, and part of them had an effect all the same.",
         must="Of the acknowledgements of a partition either all are taken or none is.",
-        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka "
-        "with these packets.",
-        wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
-        "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
-        right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
-        "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
+        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka with "
+        "these packets.",
+        wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
+        "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
+        right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
+        "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
         source="Kafka: SharePartition.rollbackOrProcessStateUpdates",
         blame=("broker",),
         causes=("half_taken",),
@@ -333,10 +348,9 @@ ROWS: Final = (
         code="ACK_LOST_IN_FLIGHT",
         text="An acknowledgement was not answered and had no effect: the records are delivered again.",
         advice="Processing a record twice must do no harm: this is what at-least-once delivery means. Look at why the "
-        "connection ended "
-        "before the answer came.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; "
-        "by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
+        "connection ended before the answer came.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; by b: "
+        "ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; A closes",
         source="KIP-932",
         blame=(),
@@ -350,14 +364,12 @@ ROWS: Final = (
         code="NEVER_ACKED",
         text="Records were acquired, and neither acknowledged nor renewed before their lock was out.",
         advice="See whether the consumer still polls: it hangs, takes too long for what it fetches at once "
-        "(max.poll.records), or forgets "
-        "to acknowledge. Processing that takes long renews the lock, or gets a longer one "
-        "(share.record.lock.duration.ms).",
+        "(max.poll.records), or forgets to acknowledge. Processing that takes long renews the lock, or gets a "
+        "longer one (share.record.lock.duration.ms).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, "
         "delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms "
-        "later; "
-        "ShareAcknowledge epoch 2, accept 0-9 → 0",
+        "later; ShareAcknowledge epoch 2, accept 0-9 → 0",
         source="Kafka: SharePartition",
         blame=(),
         verdicts=NOTES,
@@ -371,11 +383,9 @@ ROWS: Final = (
         text="Records are delivered again because their lock ran out while their consumer was at work on them: it is "
         "too slow.",
         advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once "
-        "(max.poll.records), or lengthen "
-        "share.record.lock.duration.ms.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 "
-        "ms later; "
-        "by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
+        "(max.poll.records), or lengthen share.record.lock.duration.ms.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 ms "
+        "later; by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
         blame=(),
@@ -387,8 +397,8 @@ ROWS: Final = (
     Rule(
         number=69,
         code="RELEASE_STORM",
-        text="A member gives back most records of a topic that it acquires: they come again until their deliveries "
-        "are used up.",
+        text="A member gives back most records of a topic that it acquires: they come again until their deliveries are "
+        "used up.",
         advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not "
         "released.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-2, release 3-5 → 0; "
@@ -406,8 +416,7 @@ ROWS: Final = (
         code="REJECT_RATE",
         text="A member rejects many of the records of a topic: nobody gets them any more.",
         advice="See why the consumer rejects them (records that cannot be read, a CRC that does not match), and "
-        "whether they are kept "
-        "elsewhere: the group is done with them.",
+        "whether they are kept elsewhere: the group is done with them.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-29, reject 30-32 → 0; "
         "ShareAcknowledge epoch 2, reject 33-36 → 0; ShareAcknowledge epoch 3, reject 37-39 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-38, reject 39-39 → 0",
@@ -423,11 +432,10 @@ ROWS: Final = (
         code="DUPLICATE_PROCESSING_WINDOW",
         text="Two members accept the same records: the first one was too late, and both have processed them.",
         advice="Processing a record twice must do no harm. Where it is too slow for the lock, renew that, or make it "
-        "longer "
-        "(share.record.lock.duration.ms), or fetch less at once (max.poll.records).",
+        "longer (share.record.lock.duration.ms), or fetch less at once (max.poll.records).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, "
-        "delivery 2; "
-        "by b: ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
+        "delivery 2; by b: ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, "
+        "t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
         blame=(),

@@ -30,11 +30,11 @@ _RENEWS: Final = any_of("topics.partitions.acknowledgement_batches.acknowledge_t
 _FETCHES_TOO: Final = (F("max_wait_ms") > 0) | (F("min_bytes") > 0) | (F("max_bytes") > 0) | (F("max_records") > 0)
 
 
-def named_badly(now: Situation) -> Argument | None:
+def named_badly(situation: Situation) -> Argument | None:
     """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka:
     Uuid.fromString)."""
-    step = now.step
-    if step.is_named and (has_uuid(step.member_id) or not agreed(now.session.releases, "reads_uuids")):
+    step = situation.step
+    if step.is_named and (has_uuid(step.member_id) or not agreed(situation.session.releases, "reads_uuids")):
         return None
     if step.member_id is None:
         what = "null"
@@ -46,13 +46,13 @@ def named_badly(now: Situation) -> Argument | None:
     return Argument(f"{step.story}; its member id is {what}", (step,), EXCHANGE)
 
 
-def named_too_long(now: MemberSituation) -> Argument | None:
+def named_too_long(situation: MemberSituation) -> Argument | None:
     """Longer than a coordinator takes, in a heartbeat."""
-    member_id = now.step.member_id
+    member_id = situation.step.member_id
     if member_id is None or len(member_id) <= LONGEST_MEMBER_ID:
         return None
-    text = f"{now.step.story}; its member id is {len(member_id)} characters long"
-    return Argument(text, (now.step,), EXCHANGE, "invalid_member_id")
+    text = f"{situation.step.story}; its member id is {len(member_id)} characters long"
+    return Argument(text, (situation.step,), EXCHANGE, "invalid_member_id")
 
 
 ROWS: Final = (
@@ -62,8 +62,7 @@ ROWS: Final = (
         text="A ShareFetch that opens a session carries acknowledgements.",
         must="The ShareFetch that opens a session acknowledges nothing.",
         advice="Give up acknowledgements that were not sent when the session is lost: the records come again. Java "
-        "clients do so "
-        "from 4.1.1 on.",
+        "clients do so from 4.1.1 on.",
         wrong="ShareFetch epoch 0, accept 0-4 → 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, accept 0-4 → 0",
         source="Kafka: SharePartitionManager.newContext",
@@ -96,12 +95,11 @@ ROWS: Final = (
     Rule(
         number=46,
         code="MEMBER_ID_INVALID",
-        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no "
-        "uuid in URL-safe base64.",
+        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid "
+        "in URL-safe base64.",
         must="A member id has 1 to 36 characters; for brokers before 4.2 it is a uuid in URL-safe base64.",
-        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it "
-        "in every request of "
-        "the member.",
+        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it in "
+        "every request of the member.",
         wrong='ShareFetch epoch 0, member id "" → 42',
         right="ShareFetch epoch 0 → 0",
         source="Kafka: KafkaApis.isMemberIdValid",
@@ -117,11 +115,9 @@ ROWS: Final = (
         code="RENEW_FLAG_MISUSE",
         text="A request says that it renews locks, and renews none or asks for records, too.",
         must="A ShareFetch with is_renew_ack renews locks, and asks for no records: max_wait_ms, min_bytes, max_bytes "
-        "and max_records "
-        "are 0.",
+        "and max_records are 0.",
         advice="Renew by a ShareAcknowledge, or with all four limits 0, and fetch with the next request. Set "
-        "is_renew_ack only where a "
-        "type 4 is sent: without one nothing is renewed and nothing is handed out.",
+        "is_renew_ack only where a type 4 is sent: without one nothing is renewed and nothing is handed out.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9, max_records 500 → 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0",
         source="KIP-1222",
@@ -135,9 +131,8 @@ ROWS: Final = (
         code="RECORDS_ON_RENEW",
         text="A request that only renews locks is handed records.",
         must="A ShareFetch that renews locks is handed no records.",
-        advice="Take what is handed out for acquired: process it or release it, else it stays locked until its lock "
-        "is out. Report it to "
-        "Kafka with these packets.",
+        advice="Take what is handed out for acquired: process it or release it, else it stays locked until its lock is "
+        "out. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0, offsets 10-19",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0",
         source="KIP-1222",

@@ -44,11 +44,9 @@ ROWS: Final = (
         checks=(Check(out_of_sequence),),
         sentence="its client had begun to authenticate itself, and was not done",
         must="Between SaslHandshake and the last answer to SaslAuthenticate nothing else is sent, but ApiVersions "
-        "before; and neither is "
-        "sent to listeners without SASL.",
+        "before; and neither is sent to listeners without SASL.",
         advice="Wait for the answer to SaslAuthenticate and look at its error before the first request; and set "
-        "security.protocol to that "
-        "of the listener.",
+        "security.protocol to that of the listener.",
         wrong="SaslHandshake → 0; Metadata, closed",
         right="SaslHandshake → 0; SaslAuthenticate → 0; Metadata, answered",
     ),

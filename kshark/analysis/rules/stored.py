@@ -27,10 +27,10 @@ _WRITES: Final = (WRITE_SHARE_GROUP_STATE,)
 # -- what a leader stores
 
 
-def start_went_back(now: StoredSituation) -> Argument | None:
+def start_went_back(situation: StoredSituation) -> Argument | None:
     """A leader goes back behind the start offset that it stored, or was given."""
-    step, read = now.step, now.stored.sender(now.step).read
-    before = now.own_before or (read if read is not None and _is_since_reset(now, read) else None)
+    step, read = situation.step, situation.stored.sender(situation.step).read
+    before = situation.own_before or (read if read is not None and _is_since_reset(situation, read) else None)
     if before is None or not _writes_below(step, before.given or before):
         return None
     if not step.is_same_leader(before) or (before.given or before).state_epoch != step.state_epoch:
@@ -38,9 +38,9 @@ def start_went_back(now: StoredSituation) -> Argument | None:
     return _lower(step, before, EXCHANGE)
 
 
-def start_is_below_the_stored_one(now: StoredSituation) -> Argument | None:
+def start_is_below_the_stored_one(situation: StoredSituation) -> Argument | None:
     """Another leader writes a lower start offset than the stored one; an Initialize in between would explain it."""
-    step, by = now.step, now.stored.start_offset_by
+    step, by = situation.step, situation.stored.start_offset_by
     if by is None or by.call.end >= step.packet or not _writes_below(step, by.given or by):
         return None
     return _lower(step, by, ABSENCE)
@@ -62,13 +62,13 @@ def _writes_below(step: StateStep, before: StateStep) -> bool:
     return 0 <= step.start_offset < before.start_offset
 
 
-def _is_since_reset(now: StoredSituation, read: StateStep) -> bool:
-    return now.stored.reset is None or read.packet > now.stored.reset.packet
+def _is_since_reset(situation: StoredSituation, read: StateStep) -> bool:
+    return situation.stored.reset is None or read.packet > situation.stored.reset.packet
 
 
-def wrote_what_is_none(now: StoredSituation) -> Argument | None:
+def wrote_what_is_none(situation: StoredSituation) -> Argument | None:
     """Something in a Write that no leader can mean."""
-    step = now.step
+    step = situation.step
     found = _wrong_in(step) if step.negative is None else None
     if found is None:
         return None
@@ -100,29 +100,29 @@ def _is_past(batch: StateBatch, start_offset: int) -> bool:
     return batch.last < start_offset and STORED[batch.state] is ARCHIVED
 
 
-def refused_below_zero(now: StoredSituation) -> Argument | None:
+def refused_below_zero(situation: StoredSituation) -> Argument | None:
     """A partition or an epoch is refused that cannot be."""
-    step = now.step
+    step = situation.step
     if step.reply is not INVALID or step.negative is None:
         return None
     return Argument(f"{step.story}; its {step.negative} is negative", (step.call,), EXCHANGE, "negative")
 
 
-def counts_below_zero(now: StoredSituation) -> Argument | None:
+def counts_below_zero(situation: StoredSituation) -> Argument | None:
     """A count of finished deliveries below the -1 that stands for none."""
-    step = now.step
+    step = situation.step
     if step.complete_count is None or step.complete_count >= -1:
         return None
     return Argument(f"{step.story}; its delivery complete count is {step.complete_count}", (step.call,), EXCHANGE)
 
 
-def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
+def counts_more_than_there_are(situation: StoredSituation) -> Argument | None:
     """More records are said to be finished than lie between the start offset and the highest offset that was ever
     stored.
 
     Leaders count offsets that compaction took, once too often now and then: up to the longest window that they may
     have, that is no sign."""
-    step, stored = now.step, now.stored
+    step, stored = situation.step, situation.stored
     if stored.doubt is not None or step.complete_count is None or step.start_offset is None:
         return None
     highest = max((stored.batches.highest, *(batch.last for batch in step.batches)))
@@ -131,7 +131,7 @@ def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
         return None
     text = (
         f"{step.story}; its delivery complete count is {step.complete_count}, and {window} offsets are stored from its "
-        f"start offset on"
+        "start offset on"
     )
     return Argument(text, (step.call,), ABSENCE)
 
@@ -139,28 +139,34 @@ def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
 # -- what a coordinator loses
 
 
-def reported_a_lower_start(now: StoredSituation) -> Argument | None:
+def reported_a_lower_start(situation: StoredSituation) -> Argument | None:
     """The coordinator tells a start offset below the one that was stored; an Initialize in between would explain it."""
-    step, by, stored = now.step, now.stored.start_offset_by, now.stored
-    if step.given is None or not stored.exists or by is None or by.call.end >= step.packet or _lost(now) is not None:
+    step, by, stored = situation.step, situation.stored.start_offset_by, situation.stored
+    if (
+        step.given is None
+        or not stored.exists
+        or by is None
+        or by.call.end >= step.packet
+        or _lost(situation) is not None
+    ):
         return None
     if step.given.start_offset is None or stored.start_offset is None or step.given.start_offset >= stored.start_offset:
         return None
-    return _coordinator_lost(now, by)
+    return _coordinator_lost(situation, by)
 
 
-def reported_less(now: StoredSituation) -> Argument | None:
+def reported_less(situation: StoredSituation) -> Argument | None:
     """What was written is not in the answer to a Read."""
-    lost = _lost(now)
+    lost = _lost(situation)
     if lost is None:
         return None
-    argument = _coordinator_lost(now, lost.value.by, f"; it lacks {_told(lost)} as it was stored")
+    argument = _coordinator_lost(situation, lost.value.by, f"; it lacks {_told(lost)} as it was stored")
     return replace(argument, offsets=(lost.first, lost.last))
 
 
-def refused_what_was_stored(now: StoredSituation) -> Argument | None:
+def refused_what_was_stored(situation: StoredSituation) -> Argument | None:
     """The coordinator says that nothing was ever stored, though it took what was."""
-    step, stored = now.step, now.stored
+    step, stored = situation.step, situation.stored
     by = stored.write or stored.state_epoch_by
     if (
         step.reply is not INVALID
@@ -173,42 +179,42 @@ def refused_what_was_stored(now: StoredSituation) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), ABSENCE)
 
 
-def _coordinator_lost(now: StoredSituation, by: StateStep, more: str = "") -> Argument:
+def _coordinator_lost(situation: StoredSituation, by: StateStep, more: str = "") -> Argument:
     """Whether an unseen Initialize or Delete explains it: not where the answer still has what was stored before, and
     one leader asks.
 
     Any other leader would have another leader epoch; what this one wrote is on its connection, and an Initialize leaves
     no batch."""
-    kept = _kept(now, by) if by.is_same_leader(now.step) else None
+    kept = _kept(situation, by) if by.is_same_leader(situation.step) else None
     if kept is None:
-        return Argument(now.step.story_after(by) + more, (by.call, now.step.call), ABSENCE)
-    text = f"{now.step.story_after(by)}{more}; it still has {_told(kept)}, which no Initialize would have left"
+        return Argument(situation.step.story_after(by) + more, (by.call, situation.step.call), ABSENCE)
+    text = f"{situation.step.story_after(by)}{more}; it still has {_told(kept)}, which no Initialize would have left"
     first = min(kept.value.by, by, key=lambda one: one.packet)
-    return Argument(text, (first.call, by.call, now.step.call), EXCHANGE, blame="broker")
+    return Argument(text, (first.call, by.call, situation.step.call), EXCHANGE, blame="broker")
 
 
-def _lost(now: StoredSituation) -> Ranged[Kept] | None:
+def _lost(situation: StoredSituation) -> Ranged[Kept] | None:
     """The first stored batch that the answer to a Read lacks, or has in an earlier state."""
-    step, given = now.step, now.step.given
+    step, given = situation.step, situation.step.given
     if not step.is_read or given is None:
         return None
     told = _ranges(given)
-    for one in now.stored.batches.over(max(given.start_offset or 0, 0), now.stored.batches.highest):
+    for one in situation.stored.batches.over(max(given.start_offset or 0, 0), situation.stored.batches.highest):
         older = any(other.value < rank_of(one.value) for other in told.over(one.first, one.last))
         if (older or told.gaps(one.first, one.last)) and one.value.by.call.end < step.packet:
             return one
     return None
 
 
-def _kept(now: StoredSituation, by: StateStep) -> Ranged[Kept] | None:
+def _kept(situation: StoredSituation, by: StateStep) -> Ranged[Kept] | None:
     """A batch stored no later, by the same leader, that the answer to a Read has as it was stored."""
-    if now.step.given is None:
+    if situation.step.given is None:
         return None
-    told = _ranges(now.step.given)
-    for one in now.stored.batches:
+    told = _ranges(situation.step.given)
+    for one in situation.stored.batches:
         same = all(other.value == rank_of(one.value) for other in told.over(one.first, one.last))
         whole = same and not told.gaps(one.first, one.last)
-        if whole and one.value.by.packet <= by.packet and one.value.by.is_same_leader(now.step):
+        if whole and one.value.by.packet <= by.packet and one.value.by.is_same_leader(situation.step):
             return one
     return None
 
@@ -233,9 +239,8 @@ ROWS: Final = (
         text="A start offset is stored or told that is lower than one before it, and no Initialize came between them.",
         must="A start offset never goes down, but by an Initialize.",
         advice="Send the writes of a share partition one behind the other, each with the start offset of its time. "
-        "Before Kafka 4.4 "
-        "coordinators store what comes last, and records that were done with come again; since then they keep the "
-        "highest (a note).",
+        "Before Kafka 4.4 coordinators store what comes last, and records that were done with come again; since "
+        "then they keep the highest (a note).",
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
@@ -256,11 +261,9 @@ ROWS: Final = (
         text="State is stored that no leader can mean: inverted or overlapping batches, unknown states, negative "
         "numbers.",
         must="Batches lie apart, in a state that is stored (0, 2, 3, 4), with counts from 0, at the start offset or "
-        "above; below it lie "
-        "archived ones alone.",
-        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown "
-        "states as well, and the "
-        "next leader is given it.",
+        "above; below it lie archived ones alone.",
+        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown states "
+        "as well, and the next leader is given it.",
         wrong="WriteShareGroupState acknowledged 9-5 → 0",
         right="WriteShareGroupState acknowledged 5-9 → 0",
         source="Kafka: PersisterStateBatch",
@@ -298,8 +301,7 @@ ROWS: Final = (
         text="A share coordinator does not have what it said it had stored.",
         must="What a coordinator said it had stored it gives to whoever reads.",
         advice="Nothing in the client: records that were done with come again. Look what happened to the coordinator "
-        "between the two, and "
-        "report it to Kafka with these packets.",
+        "between the two, and report it to Kafka with these packets.",
         wrong="WriteShareGroupState acknowledged 100-109 → 0; WriteShareGroupState acknowledged 110-119 → 0; "
         "ReadShareGroupState → 0, acknowledged 100-109",
         right="WriteShareGroupState acknowledged 100-109 → 0; WriteShareGroupState acknowledged 110-119 → 0; "

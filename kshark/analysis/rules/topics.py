@@ -19,23 +19,23 @@ _UNKNOWN_TOPIC_ID: Final = 100
 _ZERO: Final = "A" * 22
 
 
-def topic_unknown(now: Acknowledging) -> Argument | None:
+def topic_unknown(situation: Acknowledging) -> Argument | None:
     """The broker knows no topic with that id; where records of it were acquired before, it was deleted since."""
-    if now.error != _UNKNOWN_TOPIC_ID:
+    if situation.error != _UNKNOWN_TOPIC_ID:
         return None
-    text = f"the broker knows no topic with the id {now.partition[0]}"
-    because = None if now.seen_since is not None else now.share_partition.doubt[1]
-    acquired = now.share_partition.acquired_here or now.share_partition.reached >= 0
-    return refusal(now, text, "unknown_topic", now.extent, noted=acquired, because=because)
+    text = f"the broker knows no topic with the id {situation.partition[0]}"
+    because = None if situation.seen_since is not None else situation.share_partition.doubt[1]
+    acquired = situation.share_partition.acquired_here or situation.share_partition.reached >= 0
+    return refusal(situation, text, "unknown_topic", situation.extent, noted=acquired, because=because)
 
 
-def fetched_topic_unknown(now: Situation) -> Argument | None:
+def fetched_topic_unknown(situation: Situation) -> Argument | None:
     """Brokers take the ids of a ShareFetch into the session, and up to 4.3 fail at those that they do not know, until
     they are forgotten.
 
     Of an id of zeros that is the client's fault, of another one it may be that the topic was deleted.
     """
-    step = now.step
+    step = situation.step
     if not step.is_fetch:
         return None
     zero = next((listed.partition for listed in step.listed if listed.partition[0] == _ZERO), None)
@@ -47,21 +47,21 @@ def fetched_topic_unknown(now: Situation) -> Argument | None:
     return Argument(text, (step,), EXCHANGE, "unknown_topic", noted=True)
 
 
-def not_served(now: Unserved) -> Argument | None:
+def not_served(situation: Unserved) -> Argument | None:
     """The topic has no such partition, or none that the broker knows of yet; or, as 4.4 says at the partition, there is
     no such topic.
 
     Of an id of zeros that is the client's fault.
     """
-    topic_id, index = now.partition
-    if now.error == _UNKNOWN_TOPIC_OR_PARTITION:
+    topic_id, index = situation.partition
+    if situation.error == _UNKNOWN_TOPIC_OR_PARTITION:
         what, cause = f"partition {index}", "unknown_partition"
-    elif now.error == _UNKNOWN_TOPIC_ID:
+    elif situation.error == _UNKNOWN_TOPIC_ID:
         what, cause = f"a topic with the id {topic_id}", "unknown_topic"
     else:
         return None
-    text = f"{now.step.here} was answered that the broker does not know {what} ({now.step.packets})"
-    return Argument(text, (now.step,), EXCHANGE, cause, noted=topic_id != _ZERO, partition=now.partition)
+    text = f"{situation.step.here} was answered that the broker does not know {what} ({situation.step.packets})"
+    return Argument(text, (situation.step,), EXCHANGE, cause, noted=topic_id != _ZERO, partition=situation.partition)
 
 
 ROWS: Final = (
@@ -71,9 +71,8 @@ ROWS: Final = (
         text="A topic id, or a partition, that the broker does not know.",
         must="A topic is named by an id that the cluster has.",
         advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under "
-        "forgotten_topics_data, or open a new "
-        "session: until then every ShareFetch fails, and from Kafka 4.4 on that partition. An id of zeros was never "
-        "looked up.",
+        "forgotten_topics_data, or open a new session: until then every ShareFetch fails, and from Kafka 4.4 on "
+        "that partition. An id of zeros was never looked up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",

@@ -21,9 +21,9 @@ from kshark.conditions import ALWAYS, F, any_of
 _UNSUPPORTED_VERSION: Final = 35
 
 
-def switched_off(now: Situation | MemberSituation) -> Argument | None:
+def switched_off(situation: Situation | MemberSituation) -> Argument | None:
     """Brokers say so of versions that they have, where the cluster has not switched share groups on."""
-    step = now.step
+    step = situation.step
     if step.answer is None or step.answer.error != _UNSUPPORTED_VERSION:
         return None
     return Argument(f"{step.story}: the broker has this version, and share groups are switched off", (step,), EXCHANGE)
@@ -53,8 +53,7 @@ ROWS: Final = (
         checks=(Check(not_advertised),),
         sentence="the broker's answer to ApiVersions does not have that version",
         must="A request has an API and version that the broker's answer to ApiVersions names; of Produce those from 3 "
-        "on where Kafka is "
-        "4.0 or later, though its answer says 0.",
+        "on where Kafka is 4.0 or later, though its answer says 0.",
         advice="Ask ApiVersions first on each connection, and use the highest version that both sides have.",
         wrong="ApiVersions, ShareFetch 1-2; ShareFetch v9, closed",
         right="ApiVersions, ShareFetch 1-2; ShareFetch v2, answered",
