@@ -25,7 +25,7 @@ _HOW: Final = {
 }
 
 
-def delivered_in_vain(situation: Acquiring) -> Argument | None:
+def given_up_after_last_delivery(situation: Acquiring) -> Argument | None:
     """Records were given back after their last delivery."""
     if not situation.given_up:
         return None
@@ -46,7 +46,7 @@ def delivered_in_vain(situation: Acquiring) -> Argument | None:
     return _argument(situation, situation.given_up, text, *([record.by] if record.by else []))
 
 
-def delivered_together(situation: Acquiring) -> Argument | None:
+def last_delivered_together(situation: Acquiring) -> Argument | None:
     """Records that were delivered for the last time in one answer, by a broker that delivers each alone then."""
     if not situation.given_up or not agreed(situation.session.releases, "delivers_last_alone"):
         return None
@@ -81,9 +81,9 @@ ROWS: Final = (
         code="POISON_RECORD",
         text="Records were delivered as often as a group may try, nobody was done with them, and they are not "
         "delivered any more.",
-        advice="Find out why consumers give these records back or let their locks run out: they are lost to the group, "
-        "or lie in its dead-letter queue (Kafka 4.4; kshark deliveries --offset N says where). Reject what "
-        "cannot be processed, and raise share.delivery.count.limit only where trying again helps.",
+        advice="Find out why consumers give these records back or let their locks run out: they are lost to the "
+        "group, or lie in its dead-letter queue (Kafka 4.4; kshark deliveries --offset N says where). Reject "
+        "what cannot be processed, and raise share.delivery.count.limit only where trying again helps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms "
         "later; ShareFetch epoch 2 → 0, offsets 1-9",
         right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; ShareFetch "
@@ -93,7 +93,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_in_vain, trigger=GIVEN_UP, about=Acquiring),),
+        checks=(Check(given_up_after_last_delivery, trigger=GIVEN_UP, about=Acquiring),),
     ),
     Rule(
         number=80,
@@ -110,6 +110,6 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_together, trigger=GIVEN_UP, about=Acquiring),),
+        checks=(Check(last_delivered_together, trigger=GIVEN_UP, about=Acquiring),),
     ),
 )

@@ -44,8 +44,8 @@ def lock_changed(situation: Acquiring) -> Argument | None:
         return None
     at = "" if before.connection.broker is situation.session.broker else f" by {before.connection.flow.broker}"
     text = (
-        f"{step.here} is handed records with a lock of {_seconds(lock_ns)} ({step.packets}); with {before.here} it was "
-        f"{_seconds(before_ns)}{at} ({before.packets})"
+        f"{step.here} is handed records with a lock of {_seconds(lock_ns)} ({step.packets}); with {before.here} it "
+        f"was {_seconds(before_ns)}{at} ({before.packets})"
     )
     return Argument(text, (before, step), EXCHANGE)
 
@@ -60,12 +60,12 @@ ROWS: Final = (
         code="WINDOW_SATURATED",
         text="A fetch gets nothing: as many offsets of a partition are in flight as may be, and the first holds the "
         "others up.",
-        advice="See what the member that has the first offset does with it: the partition hands out nothing new before "
-        "that. Acknowledge each record when it is done with, and raise group.share.partition.max.record.locks "
-        "only where many take long.",
+        advice="See what the member that has the first offset does with it: the partition hands out nothing new "
+        "before that. Acknowledge each record when it is done with, and raise "
+        "group.share.partition.max.record.locks only where many take long.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; ShareFetch epoch 0, list t[0] → 0",
-        right="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; by b: ShareAcknowledge epoch 1, accept 0-499 → 0; "
-        "ShareFetch epoch 0, list t[0] → 0, offsets 2000-2499",
+        right="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; by b: ShareAcknowledge epoch 1, accept 0-499 → "
+        "0; ShareFetch epoch 0, list t[0] → 0, offsets 2000-2499",
         source="Kafka: SharePartition.canAcquireRecords (group.share.partition.max.record.locks)",
         blame=(),
         verdicts=NOTES,

@@ -21,14 +21,14 @@ def _after_last(situation: MemberSituation, more: str = "") -> tuple[str, tuple[
     return "; ".join(beat.story for beat in told) + more, tuple(told)
 
 
-def below_all_epochs(situation: MemberSituation) -> Argument | None:
+def epoch_below_minus_one(situation: MemberSituation) -> Argument | None:
     """-1 leaves; nothing is below that."""
     return Argument(
         f"{situation.step.story}; no member epoch is below -1", (situation.step,), EXCHANGE, "invalid_epoch"
     )
 
 
-def rejoined_in_vain(situation: MemberSituation) -> Argument | None:
+def rejoin_refused(situation: MemberSituation) -> Argument | None:
     """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
     return Argument(
         f"{situation.step.story}, though epoch 0 is how a fenced member joins again",
@@ -38,7 +38,7 @@ def rejoined_in_vain(situation: MemberSituation) -> Argument | None:
     )
 
 
-def ahead(situation: MemberSituation) -> Argument | None:
+def epoch_never_given(situation: MemberSituation) -> Argument | None:
     """An epoch that the coordinator never gave."""
     if situation.met is not None and situation.relations != {AHEAD}:
         return None
@@ -46,7 +46,7 @@ def ahead(situation: MemberSituation) -> Argument | None:
     return Argument(text, witness, STATE, "ahead")
 
 
-def kept(situation: MemberSituation) -> Argument | None:
+def sent_old_epoch_fenced(situation: MemberSituation) -> Argument | None:
     """The same epoch again, behind an answer that gave a newer one."""
     step, last = situation.step, situation.member.last
     if situation.relations != {BEHIND} or last is None or last is not situation.before_here or not _keeps(step, last):
@@ -59,7 +59,7 @@ def _keeps(step: Beat, last: Beat) -> bool:
     return step.epoch == last.epoch and last.given is not None and step.epoch < last.given and last.end < step.packet
 
 
-def behind(situation: MemberSituation) -> Argument | None:
+def outdated_epoch(situation: MemberSituation) -> Argument | None:
     """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in
     it."""
     if situation.relations != {BEHIND}:
@@ -77,7 +77,7 @@ def behind(situation: MemberSituation) -> Argument | None:
     )
 
 
-def went_back(situation: MemberSituation) -> Argument | None:
+def epoch_went_back(situation: MemberSituation) -> Argument | None:
     """The answer gives a lower epoch than the request had, or than an answer before it gave."""
     step, last = situation.step, situation.member.last
     if step.given is None:
@@ -90,7 +90,7 @@ def went_back(situation: MemberSituation) -> Argument | None:
     return Argument(text, witness, ABSENCE)
 
 
-def not_adopted(situation: MemberSituation) -> Argument | None:
+def sent_old_epoch_accepted(situation: MemberSituation) -> Argument | None:
     """Answered with a newer epoch, the member goes on with the old one; the coordinator takes that once."""
     step, last = situation.step, situation.member.last
     if last is None or last is not situation.before_here or not _keeps(step, last):
@@ -111,7 +111,7 @@ ROWS: Final = (
         source="Kafka: GroupCoordinatorService",
         causes=("invalid_epoch",),
         machine=MEMBER,
-        checks=(Check(below_all_epochs, (NEGATIVE,), (INVALID,), order=240, reported_unproved=True),),
+        checks=(Check(epoch_below_minus_one, (NEGATIVE,), (INVALID,), order=240, reported_unproved=True),),
     ),
     Rule(
         number=96,
@@ -126,7 +126,7 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         causes=("ahead",),
         machine=MEMBER,
-        checks=(Check(ahead, (SUBSEQUENT,), (FENCED,), order=320),),
+        checks=(Check(epoch_never_given, (SUBSEQUENT,), (FENCED,), order=320),),
     ),
     Rule(
         number=97,
@@ -136,15 +136,15 @@ ROWS: Final = (
         advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After "
         "FENCED_MEMBER_EPOCH join again with epoch 0; where answers were lost on the way there is nothing else "
         "to mend.",
-        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat "
-        "epoch 1 → 110",
-        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; ShareGroupHeartbeat "
-        "epoch 3 → 0",
+        wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
+        "ShareGroupHeartbeat epoch 1 → 110",
+        right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
+        "ShareGroupHeartbeat epoch 3 → 0",
         source="Kafka: GroupMetadataManager",
         verdicts=(*EXPLAINS, *NOTES),
         causes=("behind", "answer_lost"),
         machine=MEMBER,
-        checks=(Check(behind, (SUBSEQUENT,), (FENCED,), order=340),),
+        checks=(Check(outdated_epoch, (SUBSEQUENT,), (FENCED,), order=340),),
     ),
     Rule(
         number=98,
@@ -158,7 +158,7 @@ ROWS: Final = (
         source="Kafka: GroupMetadataManager",
         blame=("broker",),
         machine=MEMBER,
-        checks=(Check(went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
+        checks=(Check(epoch_went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
     ),
     Rule(
         number=99,
@@ -175,8 +175,8 @@ ROWS: Final = (
         at="request",
         machine=MEMBER,
         checks=(
-            Check(kept, (SUBSEQUENT,), (FENCED,), GIVEN_NEWER, order=330),
-            Check(not_adopted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER),
+            Check(sent_old_epoch_fenced, (SUBSEQUENT,), (FENCED,), GIVEN_NEWER, order=330),
+            Check(sent_old_epoch_accepted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER),
         ),
     ),
     Rule(
@@ -194,6 +194,6 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         causes=("rejoin_refused",),
         machine=MEMBER,
-        checks=(Check(rejoined_in_vain, (INITIAL,), (FENCED,), JOINS_AGAIN, order=310),),
+        checks=(Check(rejoin_refused, (INITIAL,), (FENCED,), JOINS_AGAIN, order=310),),
     ),
 )

@@ -26,7 +26,7 @@ _SENT_AWAY: Final = {14: "loading", 15: "not_available", 16: "not_coordinator"}
 # -- why a heartbeat is refused as it is
 
 
-def named_nothing(situation: MemberSituation) -> Argument | None:
+def empty_id(situation: MemberSituation) -> Argument | None:
     """Group, member and rack ids may not be empty."""
     step = situation.step
     empty = [name for name in ("group_id", "member_id", "rack_id") if getattr(step, name) == ""]
@@ -43,18 +43,18 @@ def subscribed_to_nothing(situation: MemberSituation) -> Argument | None:
     )
 
 
-def found_no_room(situation: MemberSituation) -> Argument | None:
+def group_full(situation: MemberSituation) -> Argument | None:
     """The group has as many members as it may (group.share.max.size)."""
     return Argument(situation.step.story, (situation.step,), EXCHANGE, "group_full", noted=True)
 
 
-def sent_away(situation: MemberSituation) -> Argument | None:
+def wrong_coordinator(situation: MemberSituation) -> Argument | None:
     """This broker does not coordinate the group, or not yet."""
     error = situation.step.answer.error if situation.step.answer is not None else None
     return Argument(situation.step.story, (situation.step,), EXCHANGE, _SENT_AWAY[error or 0], noted=True)
 
 
-def of_another_type(situation: MemberSituation) -> Argument | None:
+def other_group_type(situation: MemberSituation) -> Argument | None:
     """A join makes the group where there is none: refused with GROUP_ID_NOT_FOUND, the id belongs to a group of another
     type."""
     step = situation.step
@@ -66,7 +66,7 @@ def of_another_type(situation: MemberSituation) -> Argument | None:
 # -- members that the group does not have
 
 
-def left(situation: MemberSituation) -> Argument | None:
+def sent_after_leave(situation: MemberSituation) -> Argument | None:
     """The member left, and goes on. Leaving twice harms nobody; an epoch that was not seen to be given shows that it
     joined again."""
     step, leave, last = situation.step, situation.member.leave, situation.member.last
@@ -112,7 +112,7 @@ def never_joined(situation: MemberSituation) -> Argument | None:
     )
 
 
-def went_on(situation: MemberSituation) -> Argument | None:
+def did_not_rejoin(situation: MemberSituation) -> Argument | None:
     """Told that it is out, the member has to join again; refused once more, it shows that it did not."""
     step, before = situation.step, situation.before_here
     if before is None or before.reply not in OUT or before.end >= step.packet or before.kind is FINAL:
@@ -138,7 +138,7 @@ def _late(situation: MemberSituation) -> str:
 # -- what answers lack
 
 
-def unassigned(situation: MemberSituation) -> Argument | None:
+def assignment_missing(situation: MemberSituation) -> Argument | None:
     """A member that joins, or tells its topics, is told its assignment, even if that is empty."""
     step = situation.step
     if step.assigned is not None or (step.kind is not INITIAL and step.topics is None):
@@ -146,7 +146,7 @@ def unassigned(situation: MemberSituation) -> Argument | None:
     return Argument(f"{step.story}, without an assignment", (step,), EXCHANGE)
 
 
-def moved(situation: MemberSituation) -> Argument | None:
+def coordinator_moved(situation: MemberSituation) -> Argument | None:
     """Heartbeats go to another broker than before."""
     step, last = situation.step, situation.member.last
     here, there = step.connection.broker, None if last is None else last.connection.broker
@@ -171,8 +171,9 @@ MEMBER_REFUSED: Final = Rule(
     number=None,
     code="MEMBER_REFUSED",
     text="The coordinator refused a heartbeat, and the capture cannot tell why.",
-    advice="Join again with epoch 0, but after INVALID_REQUEST mend the request: its error_message says what is wrong. "
-    "A capture that begins before the member joined, holds all its connections and loses nothing tells why.",
+    advice="Join again with epoch 0, but after INVALID_REQUEST mend the request: its error_message says what is "
+    "wrong. A capture that begins before the member joined, holds all its connections and loses nothing tells "
+    "why.",
     source="KIP-932",
     blame=(),
     verdicts=("unknown",),
@@ -209,7 +210,7 @@ ROWS: Final = (
         causes=("left", "never_joined"),
         machine=MEMBER,
         checks=(
-            Check(left, _STAYING, _NOT_THERE, order=360, reported_unproved=True),
+            Check(sent_after_leave, _STAYING, _NOT_THERE, order=360, reported_unproved=True),
             Check(never_joined, _STAYING, _NOT_THERE, order=380, reported_unproved=True),
         ),
     ),
@@ -226,7 +227,7 @@ ROWS: Final = (
         source="KIP-932; Kafka: AbstractHeartbeatRequestManager",
         at="request",
         machine=MEMBER,
-        checks=(Check(went_on, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP),),
+        checks=(Check(did_not_rejoin, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP),),
     ),
     Rule(
         number=103,
@@ -263,14 +264,14 @@ ROWS: Final = (
         source="KIP-932; Kafka: GroupMetadataManager",
         blame=("broker",),
         machine=MEMBER,
-        checks=(Check(unassigned, (INITIAL, SUBSEQUENT), (ACCEPTED,), NAMES_TOPICS),),
+        checks=(Check(assignment_missing, (INITIAL, SUBSEQUENT), (ACCEPTED,), NAMES_TOPICS),),
     ),
     Rule(
         number=105,
         code="GROUP_FULL",
         text="The group has as many members as it may.",
-        advice="Run fewer members, or raise group.share.max.size (200 unless told otherwise). Members that were killed "
-        "count until their session timeout is over (45 s): let them leave with epoch -1.",
+        advice="Run fewer members, or raise group.share.max.size (200 unless told otherwise). Members that were "
+        "killed count until their session timeout is over (45 s): let them leave with epoch -1.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 81",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager (group.share.max.size)",
@@ -278,22 +279,22 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("group_full",),
         machine=MEMBER,
-        checks=(Check(found_no_room, KINDS, (FULL,), UNTOLD, order=390),),
+        checks=(Check(group_full, KINDS, (FULL,), UNTOLD, order=390),),
     ),
     Rule(
         number=106,
         code="GROUP_TYPE_CONFLICT",
         text="A group id is used that belongs to a group of another type.",
         must="An id belongs to one group, and that is of one type.",
-        advice="Give the share group an id of its own. kshark groups tells what types of groups there are; one that is "
-        "empty and not needed any more can be deleted.",
+        advice="Give the share group an id of its own. kshark groups tells what types of groups there are; one that "
+        "is empty and not needed any more can be deleted.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 69",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager",
         verdicts=EXPLAINS,
         causes=("other_type",),
         machine=MEMBER,
-        checks=(Check(of_another_type, KINDS, (NO_GROUP,), order=350),),
+        checks=(Check(other_group_type, KINDS, (NO_GROUP,), order=350),),
         apis=(CONSUMER_GROUP_HEARTBEAT,),
         when=F("group_id") != "",
         answer=(F("error_code") == NO_GROUP.value) & F("error_message").matches("is not a consumer group"),
@@ -314,8 +315,8 @@ ROWS: Final = (
         causes=tuple(_SENT_AWAY.values()),
         machine=MEMBER,
         checks=(
-            Check(sent_away, KINDS, (ELSEWHERE,), order=400),
-            Check(moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN),
+            Check(wrong_coordinator, KINDS, (ELSEWHERE,), order=400),
+            Check(coordinator_moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -330,7 +331,7 @@ ROWS: Final = (
         source="Kafka: GroupCoordinatorService",
         causes=("empty_id",),
         machine=MEMBER,
-        checks=(Check(named_nothing, KINDS, (INVALID,), order=210, reported_unproved=True),),
+        checks=(Check(empty_id, KINDS, (INVALID,), order=210, reported_unproved=True),),
         apis=(SHARE_FETCH, SHARE_ACKNOWLEDGE),
         when=~F("group_id").present() | (F("group_id") == ""),
         answer=F("error_code") == INVALID.value,

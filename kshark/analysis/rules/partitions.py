@@ -13,7 +13,7 @@ from kshark.analysis.states.session.situation import Situation
 from kshark.analysis.states.tables import SESSION
 
 
-def phantom(situation: Situation) -> Argument | None:
+def acknowledged_only_partition_served(situation: Situation) -> Argument | None:
     """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out. Said once."""
     step, acknowledged_only = situation.step, situation.session.in_flight.acknowledged_only
     if not step.is_fetch or not acknowledged_only or step.answer is None:
@@ -43,7 +43,7 @@ def phantom(situation: Situation) -> Argument | None:
     return None
 
 
-def forgot_what_it_had_not(situation: Situation) -> Argument | None:
+def forgot_unlisted_partition(situation: Situation) -> Argument | None:
     """A partition that is not in the session is to be forgotten."""
     step, partitions = situation.step, situation.session.in_flight.partitions
     if not step.forgotten or partitions is None or situation.session.anchor is None:
@@ -56,7 +56,7 @@ def forgot_what_it_had_not(situation: Situation) -> Argument | None:
     return Argument(text, (step,), partition=strange[0])
 
 
-def forgot_what_it_holds(situation: Situation) -> Argument | None:
+def forgot_acquired_records(situation: Situation) -> Argument | None:
     """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
     lock runs out."""
     step = situation.step
@@ -71,7 +71,7 @@ def forgot_what_it_holds(situation: Situation) -> Argument | None:
     return None
 
 
-def asked_for_anothers(situation: Situation) -> Argument | None:
+def fetched_unassigned_partition(situation: Situation) -> Argument | None:
     """A partition enters a session that is open, and the member's assignment has it not.
 
     What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
@@ -93,7 +93,7 @@ def asked_for_anothers(situation: Situation) -> Argument | None:
     return None
 
 
-def kept_anothers(situation: Situation) -> Argument | None:
+def kept_unassigned_partition(situation: Situation) -> Argument | None:
     """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
 
     Java clients open a session with all that they had before, to forget what is not theirs any more with the next
@@ -134,7 +134,7 @@ def _anothers(
     return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, place=place)
 
 
-def went_on_without_its_group(situation: Situation) -> Argument | None:
+def fetched_after_departure(situation: Situation) -> Argument | None:
     """The member left its group, or was told that it is out, and goes on in its session.
 
     Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.
@@ -174,7 +174,7 @@ ROWS: Final = (
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
-        checks=(Check(phantom, *_ACCEPTED, ACKNOWLEDGED_ONLY),),
+        checks=(Check(acknowledged_only_partition_served, *_ACCEPTED, ACKNOWLEDGED_ONLY),),
     ),
     Rule(
         number=44,
@@ -187,7 +187,7 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(forgot_what_it_had_not, *_ACCEPTED, FORGETS),),
+        checks=(Check(forgot_unlisted_partition, *_ACCEPTED, FORGETS),),
     ),
     Rule(
         number=47,
@@ -204,7 +204,7 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(forgot_what_it_holds, *_ACCEPTED, FORGETS),),
+        checks=(Check(forgot_acquired_records, *_ACCEPTED, FORGETS),),
     ),
     Rule(
         number=90,
@@ -218,12 +218,16 @@ ROWS: Final = (
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
-        checks=(Check(asked_for_anothers, *_ACCEPTED, ASSIGNED), Check(kept_anothers, *_ACCEPTED, OPENED)),
+        checks=(
+            Check(fetched_unassigned_partition, *_ACCEPTED, ASSIGNED),
+            Check(kept_unassigned_partition, *_ACCEPTED, OPENED),
+        ),
     ),
     Rule(
         number=91,
         code="FETCH_BY_DEPARTED_MEMBER",
-        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve it.",
+        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve "
+        "it.",
         must="Who is not in the group joins it before the next request of a share session.",
         advice="Stop fetching when the group is left, and join again behind FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID.",
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
@@ -231,6 +235,6 @@ ROWS: Final = (
         source="Kafka: KafkaApis.handleShareFetchRequest asks for no member",
         at="request",
         machine=SESSION,
-        checks=(Check(went_on_without_its_group, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),
+        checks=(Check(fetched_after_departure, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),
     ),
 )

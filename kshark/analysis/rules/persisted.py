@@ -234,8 +234,8 @@ ROWS: Final = (
         number=118,
         code="PERSISTED_STATE_MISMATCH",
         text="Acknowledgements are stored as something else than what they say.",
-        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available or "
-        "archived.",
+        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available "
+        "or archived.",
         advice="Expect other records once more, or never, when the leader moves or starts again. Report it to Kafka "
         "with these packets.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as available",
@@ -252,7 +252,8 @@ ROWS: Final = (
         text="Acknowledgements wait long for their answer, most of it for the share coordinator.",
         advice="See what keeps the share coordinator: its log is __share_group_state, and an answer waits for that "
         "log's replicas.",
-        wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → 0",
+        wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → "
+        "0",
         right="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 5 ms later; … → 0",
         source="Kafka: PersisterStateManager",
         blame=(),

@@ -59,7 +59,7 @@ def went_back_and_was_fenced(situation: StoredSituation) -> Argument | None:
     return Argument(step.story_after(before), (before.call, step.call), EXCHANGE, "went_back")
 
 
-def fenced_by_a_known_state(situation: StoredSituation) -> Argument | None:
+def fenced_by_seen_state(situation: StoredSituation) -> Argument | None:
     """The state was set anew since; that the sender had not heard of it is nobody's fault."""
     step, by = situation.step, situation.stored.state_epoch_by
     if step.reply is not FENCED_STATE or by is None or situation.stored.held(step) is not NEWER_STATE:
@@ -67,14 +67,14 @@ def fenced_by_a_known_state(situation: StoredSituation) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), EXCHANGE, "newer_state", noted=True)
 
 
-def fenced_by_some_state(situation: StoredSituation) -> Argument | None:
+def fenced_by_unseen_state(situation: StoredSituation) -> Argument | None:
     step = situation.step
     return (
         Argument(step.story, (step.call,), EXCHANGE, "newer_state", noted=True) if step.reply is FENCED_STATE else None
     )
 
 
-def fenced_by_a_known_leader(situation: StoredSituation) -> Argument | None:
+def fenced_by_seen_leader(situation: StoredSituation) -> Argument | None:
     """Another leader has read the state since: the sender leads no more and does not know it yet."""
     step, by = situation.step, situation.stored.leader_epoch_by
     if (
@@ -87,7 +87,7 @@ def fenced_by_a_known_leader(situation: StoredSituation) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), EXCHANGE, "newer_leader")
 
 
-def fenced_by_some_leader(situation: StoredSituation) -> Argument | None:
+def fenced_by_unseen_leader(situation: StoredSituation) -> Argument | None:
     step, cause = situation.step, "newer_leader" if situation.step.negative is None else "negative"
     return Argument(step.story, (step.call,), EXCHANGE, cause) if step.reply is FENCED_LEADER else None
 
@@ -256,8 +256,8 @@ ROWS: Final = (
         checks=(
             Check(negative_state_epoch, apis=_STORES, trigger=NOT_PLAIN),
             Check(went_back_and_was_fenced, apis=_STORES, trigger=NOT_PLAIN),
-            Check(fenced_by_a_known_state, apis=_STORES, trigger=NOT_PLAIN),
-            Check(fenced_by_some_state, apis=_STORES, trigger=NOT_PLAIN),
+            Check(fenced_by_seen_state, apis=_STORES, trigger=NOT_PLAIN),
+            Check(fenced_by_unseen_state, apis=_STORES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -275,8 +275,8 @@ ROWS: Final = (
         machine=PERSISTER,
         alternatives=True,
         checks=(
-            Check(fenced_by_a_known_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
-            Check(fenced_by_some_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
+            Check(fenced_by_seen_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
+            Check(fenced_by_unseen_leader, apis=_READS + _WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -326,8 +326,8 @@ ROWS: Final = (
         code="WRITE_BEFORE_READ",
         text="A leader stores state that it has not read.",
         must="A leader reads the state before it writes it for the first time.",
-        advice="Read once at the beginning of each leadership, with its leader epoch, and wait for the answer: it says "
-        "where to begin, and fences the leaders before.",
+        advice="Read once at the beginning of each leadership, with its leader epoch, and wait for the answer: it "
+        "says where to begin, and fences the leaders before.",
         wrong="ReadShareGroupState → 42; WriteShareGroupState acknowledged 0-9 → 42",
         right="ReadShareGroupState → 0; WriteShareGroupState acknowledged 0-9 → 0",
         source="Kafka: SharePartition.maybeInitialize",

@@ -105,7 +105,8 @@ ROWS: Final = (
         checks=(Check(legacy),),
         sentence="a message set of an old format",
         must="A Produce request of version 3 or later carries one batch of magic 2 for each partition.",
-        advice="Write batches of magic 2: magic 0 and 1 need Produce 2 or earlier, which brokers do not take since 4.0.",
+        advice="Write batches of magic 2: magic 0 and 1 need Produce 2 or earlier, which brokers do not take since "
+        "4.0.",
         wrong="Produce v7, magic 1",
         right="Produce v7, magic 2; Produce v2, magic 1",
     ),

@@ -43,7 +43,7 @@ def flapping(situation: Situation) -> Argument | None:
     return Argument(text, (step,), EXCHANGE)
 
 
-def went_on(situation: Situation) -> Argument | None:
+def did_not_reopen(situation: Situation) -> Argument | None:
     """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
 
     At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited
@@ -64,7 +64,7 @@ def went_on(situation: Situation) -> Argument | None:
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
-def looped(situation: Situation) -> Argument | None:
+def reopened_in_a_loop(situation: Situation) -> Argument | None:
     """Opened again right behind the request before, several times. A broker without room delays its answer: that is a
     pause too."""
     step = situation.step
@@ -100,8 +100,8 @@ ROWS: Final = (
         advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at "
         "DEBUG only.",
         wrong="ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; "
-        "1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch "
-        "epoch 0 → 0",
+        "1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; "
+        "ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
         tickets=("KAFKA-20720",),
@@ -126,7 +126,7 @@ ROWS: Final = (
         tickets=("KAFKA-18164",),
         at="request",
         machine=SESSION,
-        checks=(Check(went_on, (SUBSEQUENT,), trigger=AFTER_REFUSAL),),
+        checks=(Check(did_not_reopen, (SUBSEQUENT,), trigger=AFTER_REFUSAL),),
     ),
     Rule(
         number=39,
@@ -139,6 +139,6 @@ ROWS: Final = (
         source="Kafka: ShareSessionHandler",
         at="request",
         machine=SESSION,
-        checks=(Check(looped, (INITIAL,), trigger=NOT_PLAIN),),
+        checks=(Check(reopened_in_a_loop, (INITIAL,), trigger=NOT_PLAIN),),
     ),
 )

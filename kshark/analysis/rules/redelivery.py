@@ -26,7 +26,7 @@ _INVALID_RECORD_STATE: Final = 121
 # -- taken, for another delivery
 
 
-def meant_the_delivery_before(situation: Acknowledging) -> Argument | None:
+def acknowledged_previous_delivery(situation: Acknowledging) -> Argument | None:
     """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts
     for this one."""
     step, partition, session = situation.step, situation.share_partition, situation.session
@@ -48,9 +48,9 @@ def meant_the_delivery_before(situation: Acknowledging) -> Argument | None:
 def _stale(situation: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
     step, (first, last, _) = situation.step, piece
     text = (
-        f"{step.here} acknowledges {offsets_text(first, last)} of partition {situation.partition[1]} before the member "
-        f"knows that {hold.step.here} hands them out again ({hold.step.packets}): it means those of {before.step.here} "
-        f"({before.step.packets}), and is taken for the new ones ({step.packets})"
+        f"{step.here} acknowledges {offsets_text(first, last)} of partition {situation.partition[1]} before the "
+        f"member knows that {hold.step.here} hands them out again ({hold.step.packets}): it means those of "
+        f"{before.step.here} ({before.step.packets}), and is taken for the new ones ({step.packets})"
     )
     return Argument(
         text, (before.step, hold.step, step), EXCHANGE, partition=situation.partition, offsets=(first, last)
@@ -60,7 +60,7 @@ def _stale(situation: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> 
 # -- refused, and not wholly
 
 
-def refused_and_half_taken(situation: Acknowledging) -> Argument | None:
+def refused_and_partly_applied(situation: Acknowledging) -> Argument | None:
     """Records that the member still has are refused, and were once before, together with others: that took part of
     them, then."""
     step, partition = situation.step, situation.share_partition
@@ -110,7 +110,7 @@ def _half_taken(situation: Acknowledging, piece: Piece, hold: Hold, before: Step
 # -- lost, or never sent
 
 
-def lost(situation: Acquiring) -> Argument | None:
+def acknowledgement_lost(situation: Acquiring) -> Argument | None:
     """An acknowledgement was not answered, and the records come again: it was not taken."""
     found = [(piece, one) for piece in _pieces(situation) for one in piece.value if _is_lost(one, situation.step)]
     if not found:
@@ -320,15 +320,15 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
         machine=IN_FLIGHT,
-        checks=(Check(meant_the_delivery_before, trigger=AHEAD, about=Acknowledging),),
+        checks=(Check(acknowledged_previous_delivery, trigger=AHEAD, about=Acknowledging),),
     ),
     Rule(
         number=64,
         code="ACK_ATOMICITY_BROKEN",
         text="Acknowledgements of a partition were refused, and part of them had an effect all the same.",
         must="Of the acknowledgements of a partition either all are taken or none is.",
-        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka with "
-        "these packets.",
+        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka "
+        "with these packets.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
         "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
         right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
@@ -339,7 +339,7 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         machine=IN_FLIGHT,
         checks=(
-            Check(refused_and_half_taken, order=90, about=Acknowledging),
+            Check(refused_and_partly_applied, order=90, about=Acknowledging),
             Check(refused_and_stored, trigger=UNTOLD, about=Persisted),
         ),
     ),
@@ -357,7 +357,7 @@ ROWS: Final = (
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(lost, trigger=UNDUE, about=Acquiring),),
+        checks=(Check(acknowledgement_lost, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=68,
@@ -384,8 +384,8 @@ ROWS: Final = (
         "too slow.",
         advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once "
         "(max.poll.records), or lengthen share.record.lock.duration.ms.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 ms "
-        "later; by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 "
+        "ms later; by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
         blame=(),
@@ -397,8 +397,8 @@ ROWS: Final = (
     Rule(
         number=69,
         code="RELEASE_STORM",
-        text="A member gives back most records of a topic that it acquires: they come again until their deliveries are "
-        "used up.",
+        text="A member gives back most records of a topic that it acquires: they come again until their deliveries "
+        "are used up.",
         advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not "
         "released.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-2, release 3-5 → 0; "

@@ -30,7 +30,7 @@ _RENEWS: Final = any_of("topics.partitions.acknowledgement_batches.acknowledge_t
 _FETCHES_TOO: Final = (F("max_wait_ms") > 0) | (F("min_bytes") > 0) | (F("max_bytes") > 0) | (F("max_records") > 0)
 
 
-def named_badly(situation: Situation) -> Argument | None:
+def invalid_member_id(situation: Situation) -> Argument | None:
     """Null, empty, longer than a broker takes; until 4.1 also what is no uuid in URL-safe base64 (Kafka:
     Uuid.fromString)."""
     step = situation.step
@@ -46,7 +46,7 @@ def named_badly(situation: Situation) -> Argument | None:
     return Argument(f"{step.story}; its member id is {what}", (step,), EXCHANGE)
 
 
-def named_too_long(situation: MemberSituation) -> Argument | None:
+def member_id_too_long(situation: MemberSituation) -> Argument | None:
     """Longer than a coordinator takes, in a heartbeat."""
     member_id = situation.step.member_id
     if member_id is None or len(member_id) <= LONGEST_MEMBER_ID:
@@ -95,19 +95,19 @@ ROWS: Final = (
     Rule(
         number=46,
         code="MEMBER_ID_INVALID",
-        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no uuid "
-        "in URL-safe base64.",
+        text="A member id that is null, empty or longer than 36 characters; for brokers before 4.2 one that is no "
+        "uuid in URL-safe base64.",
         must="A member id has 1 to 36 characters; for brokers before 4.2 it is a uuid in URL-safe base64.",
-        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it in "
-        "every request of the member.",
+        advice="Make the id once, a random uuid as Kafka writes it (22 characters, - and _ for + and /), and use it "
+        "in every request of the member.",
         wrong='ShareFetch epoch 0, member id "" → 42',
         right="ShareFetch epoch 0 → 0",
         source="Kafka: KafkaApis.isMemberIdValid",
         causes=("invalid_member_id",),
         machine=SESSION,
         checks=(
-            Check(named_badly, replies=(REJECTED_EARLY, UNCLEAR, FAILED_LATER, FAILED_REOPEN), trigger=NOT_PLAIN),
-            Check(named_too_long, replies=(INVALID,), order=220, machine=MEMBER, reported_unproved=True),
+            Check(invalid_member_id, replies=(REJECTED_EARLY, UNCLEAR, FAILED_LATER, FAILED_REOPEN), trigger=NOT_PLAIN),
+            Check(member_id_too_long, replies=(INVALID,), order=220, machine=MEMBER, reported_unproved=True),
         ),
     ),
     Rule(
@@ -131,8 +131,8 @@ ROWS: Final = (
         code="RECORDS_ON_RENEW",
         text="A request that only renews locks is handed records.",
         must="A ShareFetch that renews locks is handed no records.",
-        advice="Take what is handed out for acquired: process it or release it, else it stays locked until its lock is "
-        "out. Report it to Kafka with these packets.",
+        advice="Take what is handed out for acquired: process it or release it, else it stays locked until its lock "
+        "is out. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0, offsets 10-19",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0",
         source="KIP-1222",

@@ -11,7 +11,7 @@ from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import Check, Rule
 
 
-def out_of_sequence(odd: ByteFault) -> Argument | None:
+def not_due(odd: ByteFault) -> Argument | None:
     """The broker says so, or closes the connection without a word; a client that closes may have seen no refusal
     yet."""
     call = odd.call
@@ -41,7 +41,7 @@ ROWS: Final = (
         weird=("SASL_SEQUENCE",),
         read="authentications",
         refused_with=(34,),
-        checks=(Check(out_of_sequence),),
+        checks=(Check(not_due),),
         sentence="its client had begun to authenticate itself, and was not done",
         must="Between SaslHandshake and the last answer to SaslAuthenticate nothing else is sent, but ApiVersions "
         "before; and neither is sent to listeners without SASL.",

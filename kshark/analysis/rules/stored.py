@@ -66,7 +66,7 @@ def _is_since_reset(situation: StoredSituation, read: StateStep) -> bool:
     return situation.stored.reset is None or read.packet > situation.stored.reset.packet
 
 
-def wrote_what_is_none(situation: StoredSituation) -> Argument | None:
+def wrote_invalid_batch(situation: StoredSituation) -> Argument | None:
     """Something in a Write that no leader can mean."""
     step = situation.step
     found = _wrong_in(step) if step.negative is None else None
@@ -116,7 +116,7 @@ def counts_below_zero(situation: StoredSituation) -> Argument | None:
     return Argument(f"{step.story}; its delivery complete count is {step.complete_count}", (step.call,), EXCHANGE)
 
 
-def counts_more_than_there_are(situation: StoredSituation) -> Argument | None:
+def counts_too_many(situation: StoredSituation) -> Argument | None:
     """More records are said to be finished than lie between the start offset and the highest offset that was ever
     stored.
 
@@ -130,8 +130,8 @@ def counts_more_than_there_are(situation: StoredSituation) -> Argument | None:
     if step.complete_count <= max(window, LONGEST_WINDOW):
         return None
     text = (
-        f"{step.story}; its delivery complete count is {step.complete_count}, and {window} offsets are stored from its "
-        "start offset on"
+        f"{step.story}; its delivery complete count is {step.complete_count}, and {window} offsets are stored from "
+        "its start offset on"
     )
     return Argument(text, (step.call,), ABSENCE)
 
@@ -164,7 +164,7 @@ def reported_less(situation: StoredSituation) -> Argument | None:
     return replace(argument, offsets=(lost.first, lost.last))
 
 
-def refused_what_was_stored(situation: StoredSituation) -> Argument | None:
+def reported_no_state(situation: StoredSituation) -> Argument | None:
     """The coordinator says that nothing was ever stored, though it took what was."""
     step, stored = situation.step, situation.stored
     by = stored.write or stored.state_epoch_by
@@ -239,8 +239,8 @@ ROWS: Final = (
         text="A start offset is stored or told that is lower than one before it, and no Initialize came between them.",
         must="A start offset never goes down, but by an Initialize.",
         advice="Send the writes of a share partition one behind the other, each with the start offset of its time. "
-        "Before Kafka 4.4 coordinators store what comes last, and records that were done with come again; since "
-        "then they keep the highest (a note).",
+        "Before Kafka 4.4 coordinators store what comes last, and records that were done with come again; "
+        "since then they keep the highest (a note).",
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
@@ -262,8 +262,8 @@ ROWS: Final = (
         "numbers.",
         must="Batches lie apart, in a state that is stored (0, 2, 3, 4), with counts from 0, at the start offset or "
         "above; below it lie archived ones alone.",
-        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown states "
-        "as well, and the next leader is given it.",
+        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown "
+        "states as well, and the next leader is given it.",
         wrong="WriteShareGroupState acknowledged 9-5 → 0",
         right="WriteShareGroupState acknowledged 5-9 → 0",
         source="Kafka: PersisterStateBatch",
@@ -273,7 +273,7 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(refused_below_zero, trigger=NOT_PLAIN),
-            Check(wrote_what_is_none, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(wrote_invalid_batch, apis=_WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -292,7 +292,7 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(counts_below_zero, apis=_WRITES, trigger=NOT_PLAIN),
-            Check(counts_more_than_there_are, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(counts_too_many, apis=_WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
@@ -312,7 +312,7 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(reported_less, apis=_READS, trigger=NOT_PLAIN),
-            Check(refused_what_was_stored, apis=_READS + _WRITES, trigger=NOT_PLAIN),
+            Check(reported_no_state, apis=_READS + _WRITES, trigger=NOT_PLAIN),
         ),
     ),
 )

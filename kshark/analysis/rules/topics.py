@@ -71,8 +71,8 @@ ROWS: Final = (
         text="A topic id, or a partition, that the broker does not know.",
         must="A topic is named by an id that the cluster has.",
         advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under "
-        "forgotten_topics_data, or open a new session: until then every ShareFetch fails, and from Kafka 4.4 on "
-        "that partition. An id of zeros was never looked up.",
+        "forgotten_topics_data, or open a new session: until then every ShareFetch fails, and from Kafka 4.4 "
+        "on that partition. An id of zeros was never looked up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",

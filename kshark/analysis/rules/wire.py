@@ -43,8 +43,8 @@ ROWS: Final = (
         checks=(Check(impossible),),
         sentence="no message has such a length",
         must="A request begins with its length, 8 to socket.request.max.bytes (100 MB unless configured).",
-        advice="Write nothing to the socket but requests, each behind its length: brokers close the connection without "
-        "a word.",
+        advice="Write nothing to the socket but requests, each behind its length: brokers close the connection "
+        "without a word.",
         wrong="length -2, 8 bytes",
         right="length 8, 8 bytes",
     ),
@@ -110,7 +110,8 @@ ROWS: Final = (
     Rule(
         number=6,
         code="UNDECODABLE_BODY",
-        text="A message does not fit the layout of its API and version: brokers close the connection of such a request.",
+        text="A message does not fit the layout of its API and version: brokers close the connection of such a "
+        "request.",
         source="Kafka: RequestContext.parseRequest",
         blame=("client", "broker"),
         weird=(
