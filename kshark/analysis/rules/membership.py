@@ -12,7 +12,7 @@ from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
 from kshark.analysis.facts.judge import judge
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTOLD
+from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTESTED
 from kshark.analysis.states.member.situation import MemberSituation
 from kshark.analysis.states.tables import MEMBER
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -179,7 +179,7 @@ MEMBER_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=MEMBER,
-    checks=(Check(refused, trigger=UNTOLD, order=CATCH_ALL),),
+    checks=(Check(refused, trigger=UNTESTED, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(
@@ -279,7 +279,7 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("group_full",),
         machine=MEMBER,
-        checks=(Check(group_full, KINDS, (FULL,), UNTOLD, order=390),),
+        checks=(Check(group_full, KINDS, (FULL,), UNTESTED, order=390),),
     ),
     Rule(
         number=106,

@@ -99,7 +99,7 @@ def holds_acknowledged_only(situation: Any) -> bool:
 # -- acknowledgements
 
 
-def taken(situation: Any) -> bool:
+def applied(situation: Any) -> bool:
     return bool(situation.error == 0)
 
 
@@ -163,5 +163,5 @@ def stores_first(situation: Any) -> bool:
 # -- any
 
 
-def untold(_: Any) -> bool:
+def never_tested(_: Any) -> bool:
     return False

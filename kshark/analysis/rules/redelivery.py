@@ -12,7 +12,7 @@ from kshark.analysis.facts.calls import Step
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
+from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTESTED
 from kshark.analysis.states.partition.rates import Rate
 from kshark.analysis.states.partition.records_in_flight import Hold, Piece, Record, Run
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
@@ -340,7 +340,7 @@ ROWS: Final = (
         machine=IN_FLIGHT,
         checks=(
             Check(refused_and_partly_applied, order=90, about=Acknowledging),
-            Check(refused_and_stored, trigger=UNTOLD, about=Persisted),
+            Check(refused_and_stored, trigger=UNTESTED, about=Persisted),
         ),
     ),
     Rule(

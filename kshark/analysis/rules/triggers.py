@@ -53,7 +53,7 @@ REPEATS: Final = Trigger(
     "lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several
 )
 #: Spark looks at what heartbeats tell in spark_analysis.screen.heartbeats.
-DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
+DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.never_tested)
 ASSIGNED: Final = Trigger(
     "asks for partitions, and knows which are its own",
     "false",
@@ -80,10 +80,10 @@ LETS_GO: Final = Trigger("the client ends the connection that opened the session
 TROUBLES: Final = Trigger("opens, or is refused, and nothing was said of that of late", premise=premises.troubles)
 OTHER_API: Final = Trigger("a fetch after an acknowledgement, or the other way round", premise=premises.of_other_api)
 # What is odd about acknowledgements.
-NOT_HELD: Final = Trigger("acknowledges what its member may not have", premise=premises.taken, sign=1)
+NOT_HELD: Final = Trigger("acknowledges what its member may not have", premise=premises.applied, sign=1)
 LOST_MEANWHILE: Final = Trigger("acknowledges what its member may have lost meanwhile", sign=1)
-PASSES_OVER: Final = Trigger("passes over offsets", premise=premises.taken, sign=2)
-LACKING: Final = Trigger("acknowledges offsets without a record", premise=premises.taken, sign=4)
+PASSES_OVER: Final = Trigger("passes over offsets", premise=premises.applied, sign=2)
+LACKING: Final = Trigger("acknowledges offsets without a record", premise=premises.applied, sign=4)
 AHEAD: Final = Trigger("was sent before the last records were handed out", sign=8)
 REFUSED_BEFORE: Final = Trigger("acknowledges what others were refused, and had before", sign=16)
 MANY_BACK: Final = Trigger("gives back or rejects many records", sign=32)
@@ -108,4 +108,4 @@ JOINS_AGAIN: Final = Trigger("joins again", premise=premises.joins_again)
 NAMES_TOPICS: Final = Trigger("tells its topics", premise=premises.names_topics)
 SETTLES: Final = Trigger("has had its assignment long enough", premise=premises.settles)
 #: What is accepted does not tell that it might have been refused for that.
-UNTOLD: Final = Trigger("not told by what is accepted", premise=premises.untold)
+UNTESTED: Final = Trigger("not told by what is accepted", premise=premises.never_tested)
