@@ -1,5 +1,4 @@
-"""The epochs of members: why FENCED_MEMBER_EPOCH (110) was answered, and which ones were used or given that should not
-have been. Rules 95 to 99 and 102."""
+"""The epochs of members: reasons for FENCED_MEMBER_EPOCH (110), wrong epochs. Rules 95 to 99 and 102."""
 
 from __future__ import annotations
 
@@ -15,23 +14,23 @@ from kshark.analysis.states.tables import MEMBER
 from kshark.analysis.states.tables.member import AHEAD, BEHIND
 
 
-def _after_last(situation: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:
-    """The last heartbeat that was accepted, and this one: in words, and as witnesses."""
-    told = [beat for beat in (situation.member.last, situation.step) if beat is not None]
-    return "; ".join(beat.story for beat in told) + more, tuple(told)
+def _after_last(situation: MemberSituation) -> tuple[str, tuple[Beat, ...]]:
+    """Return the last accepted heartbeat and this one: as text, and as witnesses."""
+    beats = [beat for beat in (situation.member.last, situation.step) if beat is not None]
+    return "; ".join(beat.story for beat in beats), tuple(beats)
 
 
 def epoch_below_minus_one(situation: MemberSituation) -> Argument | None:
-    """-1 leaves; nothing is below that."""
+    """The lowest member epoch is -1, which leaves the group."""
     return Argument(
         f"{situation.step.story}; no member epoch is below -1", (situation.step,), EXCHANGE, "invalid_epoch"
     )
 
 
 def rejoin_refused(situation: MemberSituation) -> Argument | None:
-    """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
+    """Epoch 0 is for members that were fenced. Brokers before 4.2 refuse it while they still have the member."""
     return Argument(
-        f"{situation.step.story}, though epoch 0 is how a fenced member joins again",
+        f"{situation.step.story}, although a fenced member joins again with epoch 0",
         (situation.step,),
         EXCHANGE,
         "rejoin_refused",
@@ -39,7 +38,7 @@ def rejoin_refused(situation: MemberSituation) -> Argument | None:
 
 
 def epoch_never_given(situation: MemberSituation) -> Argument | None:
-    """An epoch that the coordinator never gave."""
+    """The coordinator never sent an epoch that high."""
     if situation.met is not None and situation.relations != {AHEAD}:
         return None
     text, witness = _after_last(situation)
@@ -47,7 +46,7 @@ def epoch_never_given(situation: MemberSituation) -> Argument | None:
 
 
 def sent_old_epoch_fenced(situation: MemberSituation) -> Argument | None:
-    """The same epoch again, behind an answer that gave a newer one."""
+    """The member sends the same epoch again after an answer with a newer one, and is fenced."""
     step, last = situation.step, situation.member.last
     if situation.relations != {BEHIND} or last is None or last is not situation.before_here or not _keeps(step, last):
         return None
@@ -60,8 +59,10 @@ def _keeps(step: Beat, last: Beat) -> bool:
 
 
 def outdated_epoch(situation: MemberSituation) -> Argument | None:
-    """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in
-    it."""
+    """The epoch is neither the member's epoch nor the one before it.
+
+    If an answer was lost, it may have held the newer epochs.
+    """
     if situation.relations != {BEHIND}:
         return None
     text, witness = _after_last(situation)
@@ -78,7 +79,7 @@ def outdated_epoch(situation: MemberSituation) -> Argument | None:
 
 
 def epoch_went_back(situation: MemberSituation) -> Argument | None:
-    """The answer gives a lower epoch than the request had, or than an answer before it gave."""
+    """The answer has a lower epoch than its request, or than an earlier answer."""
     step, last = situation.step, situation.member.last
     if step.given is None:
         return None
@@ -91,7 +92,7 @@ def epoch_went_back(situation: MemberSituation) -> Argument | None:
 
 
 def sent_old_epoch_accepted(situation: MemberSituation) -> Argument | None:
-    """Answered with a newer epoch, the member goes on with the old one; the coordinator takes that once."""
+    """The member keeps its old epoch after an answer with a newer one. The coordinator accepts that once."""
     step, last = situation.step, situation.member.last
     if last is None or last is not situation.before_here or not _keeps(step, last):
         return None
@@ -103,9 +104,9 @@ ROWS: Final = (
     Rule(
         number=95,
         code="MEMBER_EPOCH_INVALID",
-        text="A member epoch below -1.",
-        must="A member epoch is -1 (leave), 0 (join), or the one that the coordinator gave.",
-        advice="Look for an epoch that was never set. Share groups have no static members, and so no epoch -2.",
+        text="A heartbeat has a member epoch below -1.",
+        must="A member epoch is -1 (leave), 0 (join), or an epoch that the coordinator sent.",
+        advice="Look for an epoch that was never set. Share groups have no static members, so epoch -2 is not valid.",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -2 → 42",
         right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -1 → 0",
         source="Kafka: GroupCoordinatorService",
@@ -116,10 +117,10 @@ ROWS: Final = (
     Rule(
         number=96,
         code="MEMBER_EPOCH_AHEAD",
-        text="A member epoch higher than any that the coordinator gave.",
-        must="A heartbeat has the member epoch that the last answer gave.",
-        advice="Never count a member epoch: copy it from the answer. After FENCED_MEMBER_EPOCH give up the assignment "
-        "and join again with epoch 0.",
+        text="A heartbeat has a higher member epoch than the coordinator ever sent.",
+        must="A heartbeat has the member epoch of the last answer.",
+        advice="Do not count member epochs: copy the epoch from the answer. After FENCED_MEMBER_EPOCH drop the "
+        "assignment and join again with epoch 0.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 3 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="Kafka: GroupMetadataManager",
@@ -131,11 +132,11 @@ ROWS: Final = (
     Rule(
         number=97,
         code="MEMBER_EPOCH_BEHIND",
-        text="A member epoch that is neither the member's own nor the one before it.",
-        must="A heartbeat has the member epoch that the last answer gave; the one before that is taken, too.",
-        advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After "
-        "FENCED_MEMBER_EPOCH join again with epoch 0; where answers were lost on the way there is nothing else "
-        "to mend.",
+        text="A heartbeat has a member epoch that is neither the current one nor the one before it.",
+        must="A heartbeat has the member epoch of the last answer. The coordinator also accepts the epoch before it.",
+        advice="Copy member_epoch from each answer, and send no heartbeat while another one is open. After "
+        "FENCED_MEMBER_EPOCH join again with epoch 0. If the network lost the answers, nothing else needs a "
+        "fix.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
         "ShareGroupHeartbeat epoch 1 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
@@ -149,10 +150,10 @@ ROWS: Final = (
     Rule(
         number=98,
         code="EPOCH_REGRESSION_IN_RESPONSE",
-        text="The coordinator gives a member a lower epoch than before, though it did not join again.",
-        must="A member epoch does not go back until the member joins again.",
-        advice="Take over the epoch of the answer: the next heartbeat is compared with that. See whether two clients "
-        "use the same member id; else report it to Kafka with these packets.",
+        text="The coordinator sends a member a lower epoch than before, although the member did not join again.",
+        must="A member epoch does not decrease until the member joins again.",
+        advice="Copy the epoch from the answer: the coordinator compares the next heartbeat with it. Check whether "
+        "two clients use the same member id. If not, report it to Kafka with these packets.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 1",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3",
         source="Kafka: GroupMetadataManager",
@@ -163,10 +164,10 @@ ROWS: Final = (
     Rule(
         number=99,
         code="EPOCH_NOT_ADOPTED",
-        text="A member goes on with its old epoch behind an answer that gave it a newer one.",
-        must="The heartbeat behind an answer has the member epoch that the answer gave.",
-        advice="Take over member_epoch from each answer, also from one without an assignment. The coordinator takes "
-        "the epoch before the last one, and fences the member when it has given another.",
+        text="A member still uses its old epoch after an answer with a newer one.",
+        must="The heartbeat after an answer has the member epoch of that answer.",
+        advice="Copy member_epoch from each answer, even if it has no assignment. The coordinator accepts the epoch "
+        "before the last one, and fences the member after it has sent another one.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
@@ -184,8 +185,8 @@ ROWS: Final = (
         code="REJOIN_REFUSED",
         text="The coordinator fences a member that joins again with epoch 0.",
         must="A member may join again with epoch 0 at any time.",
-        advice="Join under a new member id, or bring the brokers to Kafka 4.2: older ones refuse epoch 0 for as long "
-        "as they have the member, until its session timeout is over (45 s unless told otherwise).",
+        advice="Join with a new member id, or upgrade the brokers to Kafka 4.2: older brokers refuse epoch 0 while "
+        "they have the member, until its session timeout is over (45 s by default).",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 110",
         right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager",

@@ -1,4 +1,4 @@
-"""The partitions of a session, and whose they are. Rules 43, 44, 47, 90 and 91."""
+"""The partitions of a session, and their assignment to members. Rules 43, 44, 47, 90 and 91."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from kshark.analysis.states.tables import SESSION
 
 
 def acknowledged_only_partition_served(situation: Situation) -> Argument | None:
-    """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out. Said once."""
+    """The broker still delivers records of a partition that the member listed once, to acknowledge, and never forgot.
+
+    The partition is not assigned to the member. Reported once.
+    """
     step, acknowledged_only = situation.step, situation.session.in_flight.acknowledged_only
     if not step.is_fetch or not acknowledged_only or step.answer is None:
         return None
@@ -28,13 +31,13 @@ def acknowledged_only_partition_served(situation: Situation) -> Argument | None:
         ):
             continue
         if brought.connection is not step.connection or situation.session.moved > brought.packet:
-            continue  # on a third connection it may have been opened anew
+            continue  # a third connection may have opened the session again
         assigned = member.is_assigned(partition, step.packet)
         if assigned:
             continue
         text = (
-            f"{brought.here} listed partition {partition[1]} to acknowledge records of it ({brought.packets}) and did "
-            f"not forget it; {step.here} was handed more of its records ({step.packets})"
+            f"{brought.here} listed partition {partition[1]} only to acknowledge its records ({brought.packets}) and "
+            f"did not forget it; {step.here} received more of its records ({step.packets})"
         )
         needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
         because = "assignment_unknown" if assigned is None else None
@@ -44,7 +47,7 @@ def acknowledged_only_partition_served(situation: Situation) -> Argument | None:
 
 
 def forgot_unlisted_partition(situation: Situation) -> Argument | None:
-    """A partition that is not in the session is to be forgotten."""
+    """The member forgets a partition that is not in the session."""
     step, partitions = situation.step, situation.session.in_flight.partitions
     if not step.forgotten or partitions is None or situation.session.anchor is None:
         return None
@@ -57,8 +60,10 @@ def forgot_unlisted_partition(situation: Situation) -> Argument | None:
 
 
 def forgot_acquired_records(situation: Situation) -> Argument | None:
-    """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
-    lock runs out."""
+    """The member forgets a partition while it has acquired records of it.
+
+    They stay locked until they are acknowledged, or their lock expires.
+    """
     step = situation.step
     for partition in step.forgotten:
         count = situation.session.in_flight.unacknowledged(partition, step)
@@ -72,32 +77,34 @@ def forgot_acquired_records(situation: Situation) -> Argument | None:
 
 
 def fetched_unassigned_partition(situation: Situation) -> Argument | None:
-    """A partition enters a session that is open, and the member's assignment has it not.
+    """The member adds a partition to an open session that is not in its assignment.
 
-    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
-    assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet."""
+    It may list a partition that it had before: the request may have crossed with the heartbeat answer that removed it.
+    An empty assignment is no evidence: a coordinator of 4.3 sends it to members for which it has no assignment yet.
+    """
     step, session, member = situation.step, situation.session, situation.session.member
-    held, told = session.in_flight.partitions, member.told(step.packet)
-    if not step.is_fetch or held is None or told is None or not told.partitions:
+    held, assignment = session.in_flight.partitions, member.told(step.packet)
+    if not step.is_fetch or held is None or assignment is None or not assignment.partitions:
         return None
     settled = (
         situation.before_here is not None
-        and situation.before_here.packet > told.packet
-        and not may_have_crossed(told.time_ns, step)
+        and situation.before_here.packet > assignment.packet
+        and not may_have_crossed(assignment.time_ns, step)
     )
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
         if settled or member.never_had(partition, step.packet):
-            return _anothers(situation, step, told, partition)
+            return _unassigned(situation, step, assignment, partition)
     return None
 
 
 def kept_unassigned_partition(situation: Situation) -> Argument | None:
-    """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
+    """The member opens a session with partitions that are not assigned, and does not forget them with its next fetch.
 
-    Java clients open a session with all that they had before, to forget what is not theirs any more with the next
-    request."""
+    Java clients open a session with all their previous partitions, and forget those that they lost with the next
+    request.
+    """
     step, member, opening = situation.step, situation.session.member, situation.session.opening
     if (
         not step.is_fetch
@@ -106,8 +113,8 @@ def kept_unassigned_partition(situation: Situation) -> Argument | None:
         or step.epoch != next_epoch(opening.epoch)
     ):
         return None
-    told, held = member.told(opening.packet), sorted(situation.session.in_flight.partitions or ())
-    if told is None or not told.partitions:
+    assignment, held = member.told(opening.packet), sorted(situation.session.in_flight.partitions or ())
+    if assignment is None or not assignment.partitions:
         return None
     for partition in held:
         strange = (
@@ -115,16 +122,16 @@ def kept_unassigned_partition(situation: Situation) -> Argument | None:
             and member.is_assigned(partition, step.packet) is False
         )
         if strange and partition not in step.forgotten and member.never_had(partition, opening.packet):
-            return _anothers(situation, opening, told, partition, step)
+            return _unassigned(situation, opening, assignment, partition, step)
     return None
 
 
-def _anothers(
-    situation: Situation, asking: Step, told: Assignment, partition: Partition, kept: Step | None = None
+def _unassigned(
+    situation: Situation, asking: Step, assignment: Assignment, partition: Partition, kept: Step | None = None
 ) -> Argument:
-    """`kept`: the request behind that which does not forget the partition."""
-    asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
-    text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
+    """`kept`: the next request, which does not forget the partition."""
+    text = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
+    text = f"{text}, which is not in the member's last assignment (packet {assignment.packet})"
     place = None
     if kept is not None:
         text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
@@ -135,9 +142,9 @@ def _anothers(
 
 
 def fetched_after_departure(situation: Situation) -> Argument | None:
-    """The member left its group, or was told that it is out, and goes on in its session.
+    """The member left its group or was removed from it, and still uses its session.
 
-    Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.
+    Reported once, and once more on the connection of that heartbeat, where only its own bytes can excuse the member.
     """
     step, session = situation.step, situation.session
     gone = session.departure(step)
@@ -147,11 +154,11 @@ def fetched_after_departure(situation: Situation) -> Argument | None:
     if gone is session.departed and (session.departed_here or not here):
         return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
-    return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
+    return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs)
 
 
 def _unordered(member: Member, step: Step) -> str | None:
-    """Whether the member may have had its assignment only when it had asked."""
+    """Return `disorder` if the member may have received its assignment after it sent the request."""
     by = member.assigned_by
     if by is None or by.connection is step.connection or step.connection.clock.is_before(by.end_ns, step.time_ns):
         return None
@@ -163,9 +170,9 @@ ROWS: Final = (
     Rule(
         number=43,
         code="PHANTOM_SESSION_PARTITION",
-        text="A partition listed only to acknowledge stays in the session, and its data keeps coming.",
-        must="A partition that is listed only to acknowledge its records is forgotten by the same request.",
-        advice="Name the partition under forgotten_topics_data too, where it is not the member's any more.",
+        text="A partition that was listed only to acknowledge stays in the session, and its records keep coming.",
+        must="A request that lists a partition only to acknowledge its records also forgets the partition.",
+        advice="Add the partition to forgotten_topics_data too if it does not belong to the member any more.",
         wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
         "t[0] → 0; ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
         right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
@@ -179,8 +186,8 @@ ROWS: Final = (
     Rule(
         number=44,
         code="FORGET_UNKNOWN",
-        text="A partition is forgotten that the session does not hold.",
-        advice="Forget a partition once, and only what was listed before.",
+        text="A request forgets a partition that the session does not hold.",
+        advice="Forget a partition once, and only if it was listed before.",
         wrong="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[1] → 0",
         right="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[0] → 0",
         source="Kafka: ShareSession.update",
@@ -192,9 +199,9 @@ ROWS: Final = (
     Rule(
         number=47,
         code="UNRELEASED_ON_FORGET",
-        text="A partition is forgotten while the member still holds records of it; until it acknowledges them nobody "
-        "else gets them.",
-        advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same "
+        text="A member forgets a partition while it still holds records of it. They stay locked until it acknowledges "
+        "them or their locks expire.",
+        advice="Acknowledge or release the acquired records of a partition before it is forgotten, or in the same "
         "request.",
         wrong="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareFetch epoch 1, forget t[0] → 0; 31000 ms later; "
         "ShareAcknowledge epoch -1 → 0",
@@ -209,12 +216,13 @@ ROWS: Final = (
     Rule(
         number=90,
         code="FETCH_UNASSIGNED_PARTITION",
-        text="A member asks for a partition that is not in its assignment; brokers serve it.",
-        must="A share session holds partitions of the member's assignment, and no others.",
-        advice="List what the last answer to ShareGroupHeartbeat assigned, and forget what it took away.",
+        text="A member fetches a partition that is not in its assignment. Brokers serve it.",
+        must="A share session holds only partitions of the member's assignment.",
+        advice="List the partitions that the last answer to ShareGroupHeartbeat assigned, and forget those that it "
+        "removed.",
         wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
-        source="Kafka: KafkaApis.handleShareFetchRequest asks for no assignment",
+        source="Kafka: KafkaApis.handleShareFetchRequest does not check the assignment",
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
@@ -226,13 +234,13 @@ ROWS: Final = (
     Rule(
         number=91,
         code="FETCH_BY_DEPARTED_MEMBER",
-        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve "
-        "it.",
-        must="Who is not in the group joins it before the next request of a share session.",
-        advice="Stop fetching when the group is left, and join again behind FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID.",
+        text="A member that left its group or was removed from it still uses its share session. Brokers serve it.",
+        must="A member that is not in the group joins it before its next share session request.",
+        advice="Stop fetching when the member leaves the group. Join again after FENCED_MEMBER_EPOCH or "
+        "UNKNOWN_MEMBER_ID.",
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
         right="ShareFetch epoch 0 → 0; a leaves; a joins; ShareFetch epoch 0 → 0",
-        source="Kafka: KafkaApis.handleShareFetchRequest asks for no member",
+        source="Kafka: KafkaApis.handleShareFetchRequest does not check the membership",
         at="request",
         machine=SESSION,
         checks=(Check(fetched_after_departure, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),

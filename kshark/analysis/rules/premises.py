@@ -1,8 +1,7 @@
-"""Premises: what has to be so for a step to put a rule to the test, where not every step does that the rule could look
-at.
+"""Premises: conditions on a step under which it tests a rule, for rules that not every step tests.
 
-Each is a function of the situation; those of steps of sessions ask for nothing but its `session` (before the step) and
-its `step`."""
+Each is a function of the situation. Those of session steps read only `session` (before the step) and `step`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from kshark.analysis.states.tables.in_flight import RENEW
 
 
 def _before_here(situation: Any) -> Step | None:
-    """The request before this one on the same connection."""
+    """Return the request before this one on the same connection."""
     trace = situation.session.here.get(situation.step.connection.flow.id)
     return None if trace is None else trace.last
 
@@ -56,12 +55,12 @@ def lets_go(situation: Any) -> bool:
 
 
 def not_crossed_yet(situation: Any) -> bool:
-    """Of each connection it is told once."""
+    """True if the rule has not reported this connection yet: it reports each connection once."""
     return situation.step.kind is SUBSEQUENT and situation.step.connection.flow.id not in situation.session.crossed
 
 
 def troubles(situation: Any) -> bool:
-    """Within a minute it is told once."""
+    """True if the rule may report: it reports once a minute."""
     return bool(situation.step.is_trouble and situation.step.time_ns >= situation.session.quiet_until)
 
 
@@ -119,7 +118,7 @@ def renews(situation: Any) -> bool:
 
 
 def not_late_yet(situation: Any) -> bool:
-    """Until a heartbeat is in time again it is told once."""
+    """True if the rule may report: it reports once until a heartbeat is in time again."""
     step, last = situation.step, situation.member.last
     return step.kind is SUBSEQUENT and not (step.late and last is not None and last.late)
 
@@ -150,7 +149,7 @@ def settles(situation: Any) -> bool:
 
 
 def stores_first(situation: Any) -> bool:
-    """A leader's first Write, or the first since it has read."""
+    """True at a leader's first Write, and at the first one since it has read."""
     sender = situation.stored.sender(situation.step)
     before, read = sender.write, sender.read
     return (

@@ -111,7 +111,7 @@ def test_a_lock_that_ran_out_ends_the_last_delivery_too() -> None:
     talk.pause(6)
     given(a, 1, (5, 9, 1), lock_ms=2000)
     given(a, 2, (10, 19, 1), lock_ms=2000)
-    assert ["let its lock run out" in it.argument for it in lost(talk)] == [True]
+    assert ["let their lock expire" in it.argument for it in lost(talk)] == [True]
 
 
 @pytest.mark.parametrize(("release", "told"), [("4.1", 0), ("4.2", 1)])
@@ -286,7 +286,7 @@ def test_one_after_the_other_is_alone() -> None:
     talk.pause(31)
     given(a, 4, (2, 9, 1))
     assert [it.code for it in findings(talk)] == ["POISON_RECORD"]
-    assert "the same goes for offset 1" in findings(talk)[0].argument
+    assert "the same is true for offset 1" in findings(talk)[0].argument
 
 
 # -- many

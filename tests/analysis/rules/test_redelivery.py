@@ -176,7 +176,7 @@ def test_several_ranges_of_one_acquisition_are_told_together() -> None:
     given(b, 0, (0, 1, 2), (3, 4, 2), (10, 14, 2), lock_ms=2000)
     (it,) = findings(talk)
     assert (it.code, it.first_offset, it.last_offset) == (SLOW[0], 0, 14)
-    assert "offsets 0 to 1, 3 to 4, 10 to 14 of partition 0 come again" in it.argument
+    assert "offsets 0 to 1, 3 to 4, 10 to 14 of partition 0 are delivered again" in it.argument
 
 
 # -- at work, and too slow
