@@ -18,9 +18,9 @@ from kshark.analysis.states.tables.in_flight import LEAST_LIMIT
 
 #: Texts for the ways in which a delivery ended.
 _HOW: Final = {
-    "released": "released them with {by.here} ({by.packets})",
-    "lock_timeout": "let their lock expire",
-    "session_released": "lost them when its session ended",
+    "released": "released it with {by.here} ({by.packets})",
+    "lock_timeout": "let its lock expire",
+    "session_released": "lost it when the session ended",
 }
 
 
@@ -37,7 +37,7 @@ def given_up_after_last_delivery(situation: Acquiring) -> Argument | None:
         others = f"; the same is true for {named_ranges(rest)}" if rest else ""
         return (
             f"{named_ranges(same)} of partition {situation.share_partition.partition[1]}: member {last.member_id} "
-            f"received them for the last time, delivery {record.count}, with {last.here} ({last.packets}), and "
+            f"received the last delivery, number {record.count}, with {last.here} ({last.packets}), and "
             f"{_HOW[record.how].format(by=record.by)}; {situation.step.here} receives "
             f"{offsets_text(*situation.handed[0][:2])} instead ({situation.step.packets}){others}"
         )

@@ -124,7 +124,7 @@ def refused_and_stored(situation: Persisted) -> Argument | None:
                 continue
             text = (
                 f"{situation.step.here} acknowledges {offsets_text(*situation.asked.extent)} of partition {partition} "
-                f"and {refused_with(error)} ({situation.step.packets}); {effect.write.call.here} stores "
+                f"and {refused_with(error)} ({situation.step.packets}); nevertheless {effect.write.call.here} stores "
                 f"{offsets_text(effect.first, effect.last)} of them as {effect.stage} ({effect.write.call.packets})"
             )
             return _of(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)

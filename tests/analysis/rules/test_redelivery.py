@@ -8,7 +8,7 @@ import pytest
 from kshark.analysis.rules import redelivery
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE, RENEW, holding, refused
 from tests.analysis.rules.promises.deliveries import given, goes_on
-from tests.analysis.rules.promises.redelivery import acknowledged, both_accept, half_taken, stale
+from tests.analysis.rules.promises.redelivery import acknowledged, both_accept, partly_applied, stale
 from tests.analysis.talks import codes, handed
 from tests.answers import untold
 from tests.conversation import Conversation, Member, Thinned, findings
@@ -106,7 +106,7 @@ def test_a_refusal_may_have_another_reason(why: str) -> None:
 
 def test_no_missing_packet_accuses_the_broker() -> None:
     talk = Conversation()
-    half_taken(talk)
+    partly_applied(talk)
     assert codes(talk) == [("ACK_NOT_OWNER", "violation"), BROKEN]
     first = talk.exchanges[-1].packets[0]
     for number, _ in talk.packets():
