@@ -1,6 +1,6 @@
-"""The rules: one row each, a file a topic. README.md in this folder tells how to add one.
+"""The rules: one row for each, one file for each topic. README.md in this folder says how to add one.
 
-A topic is a module of this folder with `ROWS`; it is found by that and listed nowhere.
+A topic is a module of this folder with `ROWS`. Topics are discovered by that name and listed nowhere.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import acknowledged, offsets_text, refusal
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import NOT_APPLIED, NOT_HELD, RENEWS, UNTOLD
+from kshark.analysis.rules.triggers import NOT_APPLIED, NOT_HELD, RENEWS, UNTESTED
 from kshark.analysis.states.partition.records_in_flight import Hold, Piece, RecordState
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import is_again
@@ -324,7 +324,7 @@ ACK_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=IN_FLIGHT,
-    checks=(Check(not_told, about=Acknowledging, trigger=UNTOLD, order=CATCH_ALL),),
+    checks=(Check(not_told, about=Acknowledging, trigger=UNTESTED, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(

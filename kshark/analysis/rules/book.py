@@ -1,5 +1,4 @@
-"""What is derived from rows of rules: the bodies that are read, the checks of each step, the fast path's triggers,
-Spark's buckets."""
+"""Facts derived from the rows of rules: bodies to read, checks of a step, fast path triggers, Spark buckets."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ from kshark.analysis.rules.rule import CATCH_ALL, Checked, Rule
 from kshark.analysis.rules.triggers import Trigger, compiled
 from kshark.analysis.states.tables import SESSION, Machine
 
-#: Every check, whatever its trigger's sign.
+#: Every check, with any sign of its trigger.
 ALL_SIGNS: Final = -1
 
 
 class Questions(NamedTuple):
-    """The checks that look at a type of step.
+    """Checks that look at a type of step.
 
-    `explanations` say why it was refused, in their order, the catch-all last; empty where nothing has to be explained.
-    `remarks` say what else is worth reporting: checks in groups, of each of which one speaks.
+    `explanations` say why the step was refused: in their order, the catch-all last, empty if there is no refusal.
+    `remarks` report anything else: groups of checks, of which only one reports each step.
     """
 
     explanations: tuple[Checked, ...]
@@ -29,16 +28,16 @@ class Questions(NamedTuple):
 
 
 class RuleBook:
-    """Rows, read in every way that they are needed."""
+    """The rows, indexed for each use."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules: Final = tuple(sorted(rules, key=lambda rule: (rule.number is None, rule.number or 0, rule.code)))
         self.by_code: Final = {rule.code: rule for rule in self.rules}
-        #: Rules of one exchange alone.
+        #: Rules about a single exchange.
         self.of_exchanges: Final = tuple(rule for rule in self.rules if rule.when is not None)
-        #: Rules of what is odd about bytes, by its code.
+        #: Rules about faults in bytes, by the code of the fault.
         self.weirds: Final = {code: rule for rule in self.rules for code in rule.weird}
-        #: The machines that have rules.
+        #: Machines that have rules.
         self.machines: Final[tuple[Machine, ...]] = tuple(
             dict.fromkeys(
                 machine
@@ -49,73 +48,75 @@ class RuleBook:
         )
         self._of_situation: dict[str, list[Checked]] = defaultdict(list)
         for machine in self.machines:
-            for one in self.checks(machine):
-                self._of_situation[one.situation].append(one)
+            for checked in self.checks(machine):
+                self._of_situation[checked.situation].append(checked)
         self._questions: dict[tuple[StepType, int], Questions] = {}
-        #: Whether a rule may have something to say of a request that was due and accepted.
+        #: True if a rule may report a request that was due and accepted.
         self.is_triggered: Final[Callable[[Any, Any], object]] = compiled(self.triggers)
 
     @property
     def apis(self) -> frozenset[int]:
-        """The APIs whose bodies the rules read."""
+        """APIs whose bodies the rules read."""
         return frozenset().union(*(machine.apis for machine in self.machines), *(rule.apis for rule in self.rules))
 
     @property
     def visited(self) -> frozenset[int]:
-        """The APIs of machines that have rules, but for the session's, and of these rules."""
+        """APIs of the machines other than the session's that have rules, and of these rules."""
         others = (
             (rule, machine) for rule in self.rules if (machine := rule.machine) is not None and machine is not SESSION
         )
         return frozenset(api_key for rule, machine in others for api_key in (*machine.apis, *rule.apis))
 
     def questions(self, step: StepType, signs: int = ALL_SIGNS) -> Questions:
-        """Return the checks that look at steps of this type; of remarks those whose trigger has one of these signs."""
-        found = self._questions.get((step, signs))
-        if found is None:
-            asked = [one for one in self._of_situation.get(step.situation, ()) if _is_asked(one, step)]
-            explaining = [one for one in asked if one.check.order is not None] if step.refused else []
+        """Return the checks of steps of this type.
+
+        `signs`: return only remarks whose trigger has one of these signs.
+        """
+        questions = self._questions.get((step, signs))
+        if questions is None:
+            relevant = [checked for checked in self._of_situation.get(step.situation, ()) if _is_asked(checked, step)]
+            explaining = [checked for checked in relevant if checked.check.order is not None] if step.refused else []
             if step.contested:
-                explaining = [one for one in explaining if one.check.order == CATCH_ALL]
+                explaining = [checked for checked in explaining if checked.check.order == CATCH_ALL]
             groups: dict[object, list[Checked]] = defaultdict(list)
-            for one in asked:
-                if one.check.order is None and (signs == ALL_SIGNS or one.check.trigger.sign & signs):
-                    groups[one.rule.code if one.rule.alternatives else one.check].append(one)
-            found = self._questions[step, signs] = Questions(
-                tuple(sorted(explaining, key=lambda one: one.check.order or 0)), tuple(map(tuple, groups.values()))
+            for checked in relevant:
+                if checked.check.order is None and (signs == ALL_SIGNS or checked.check.trigger.sign & signs):
+                    groups[checked.rule.code if checked.rule.alternatives else checked.check].append(checked)
+            questions = self._questions[step, signs] = Questions(
+                tuple(sorted(explaining, key=lambda checked: checked.check.order or 0)),
+                tuple(map(tuple, groups.values())),
             )
-        return found
+        return questions
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
-        """What keeps a request that was due and accepted from the fast path, and a member from passing Spark's screen
-        unseen."""
+        """Triggers that keep a due and accepted request off the fast path, and its member in Spark's screen."""
         plain = StepType(SESSION.name, kind=SUBSEQUENT, reply=ACCEPTED, accepted=True)
-        asked = (one.check for one in self._of_situation[SESSION.name] if _is_asked(one, plain))
-        return tuple(dict.fromkeys(check.trigger for check in asked if check.order is None))
+        checks = (checked.check for checked in self._of_situation[SESSION.name] if _is_asked(checked, plain))
+        return tuple(dict.fromkeys(check.trigger for check in checks if check.order is None))
 
     @property
     def catch_alls(self) -> dict[Any, Rule]:
-        """The rule that takes refusals of share-session requests which nothing explains, by the reply."""
-        checks = (one for one in self.checks(SESSION) if one.check.order == CATCH_ALL)
-        return {reply: one.rule for one in checks for reply in one.check.replies or ()}
+        """Rule for share session refusals that no explanation fits, by the reply."""
+        checks = (checked for checked in self.checks(SESSION) if checked.check.order == CATCH_ALL)
+        return {reply: checked.rule for checked in checks for reply in checked.check.replies or ()}
 
     @property
     def bucket(self) -> tuple[str, ...]:
-        """The columns by which exchanges have to lie together for every machine that has rules: what all their keys
-        have in common.
+        """Columns that group exchanges for every machine that has rules: the columns common to all machine keys.
 
-        An exchange that lacks one of them is no machine's, and may lie anywhere.
+        An exchange that lacks one of them belongs to no machine, and may lie in any bucket.
         """
         first, *others = (machine.key for machine in self.machines)
         return tuple(column for column in first if all(column in key for key in others) and column != "broker")
 
     def concerns_plain(self, machine: Machine, about: type = object) -> bool:
-        """True if a check of the machine, or of one of its situations, may have something to say of a plain step."""
-        checks = (one.check for one in self.checks(machine) if about is object or one.check.about is about)
+        """True if a check of the machine, or of one of its situations, may report a plain step."""
+        checks = (checked.check for checked in self.checks(machine) if about is object or checked.check.about is about)
         return any(check.concerns_plain for check in checks)
 
     def checks(self, machine: Machine) -> list[Checked]:
-        """The checks of a machine's steps."""
+        """Return the checks of a machine's steps."""
         return [
             Checked(rule, check)
             for rule in self.rules
@@ -124,13 +125,13 @@ class RuleBook:
         ]
 
 
-def _is_asked(one: Checked, step: StepType) -> bool:
+def _is_asked(checked: Checked, step: StepType) -> bool:
     """True if the check looks at steps of this type."""
-    rule, check = one
+    rule, check = checked
     return (
         (step.kind is None or step.kind in check.kinds)
         and (step.reply is None or check.is_about_reply(step.reply))
         and (not check.apis or step.api_key in check.apis)
-        # with `when` the APIs are those of its exchanges
+        # with `when`, `apis` belong to the rule's exchanges
         and (not rule.apis or rule.when is not None or step.api_key in rule.apis)
     )

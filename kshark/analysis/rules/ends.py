@@ -20,7 +20,7 @@ from kshark.analysis.facts.calls import (
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, NOTES_TOO, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTOLD
+from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTESTED
 from kshark.analysis.states.session.situation import ORDINARY, SessionEnd, SessionSituation
 from kshark.analysis.states.session.state import EndCause
 from kshark.analysis.states.tables import SESSION
@@ -208,7 +208,7 @@ SESSION_UNKNOWN: Final = Rule(
         Check(found_no_room, (INITIAL,), _NOT_FOUND, order=170),
         Check(looked_for_none, (INITIAL,), _NOT_FOUND, order=180),
         Check(never_opened, _IN_A_SESSION, _NOT_FOUND, order=190),
-        Check(not_explained, replies=_NOT_FOUND, trigger=UNTOLD, order=CATCH_ALL),
+        Check(not_explained, replies=_NOT_FOUND, trigger=UNTESTED, order=CATCH_ALL),
     ),
 )
 
@@ -268,7 +268,7 @@ ROWS: Final = (
         verdicts=NOTES_TOO,
         causes=("old_connection_closed",),
         machine=SESSION,
-        checks=(Check(killed_by_an_old_connection, _IN_A_SESSION, _NOT_FOUND, UNTOLD, order=140),),
+        checks=(Check(killed_by_an_old_connection, _IN_A_SESSION, _NOT_FOUND, UNTESTED, order=140),),
     ),
     Rule(
         number=31,
@@ -318,7 +318,7 @@ ROWS: Final = (
         at="request",
         machine=SESSION,
         checks=(
-            Check(lost_in_a_failed_reopen, _IN_A_SESSION, _NOT_FOUND, UNTOLD, order=130),
+            Check(lost_in_a_failed_reopen, _IN_A_SESSION, _NOT_FOUND, UNTESTED, order=130),
             Check(listed_twice, trigger=REPEATS),
         ),
     ),

@@ -27,7 +27,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, Check, Rule
-from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API, UNTOLD
+from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API, UNTESTED
 from kshark.analysis.states.member.state import REQUEST_TIMEOUT_NS
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
@@ -172,7 +172,7 @@ EPOCH_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=SESSION,
-    checks=(Check(not_explained, replies=(INVALID_EPOCH,), trigger=UNTOLD, order=CATCH_ALL),),
+    checks=(Check(not_explained, replies=(INVALID_EPOCH,), trigger=UNTESTED, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(

@@ -1,5 +1,4 @@
-"""Records that nobody gets any more, because nobody was done with them in as many deliveries as there may be. Rules 79
-and 80."""
+"""Records that reached their delivery limit and are not delivered again. Rules 79 and 80."""
 
 from __future__ import annotations
 
@@ -17,51 +16,49 @@ from kshark.analysis.states.partition.situations import Acquiring
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import LEAST_LIMIT
 
-#: How a member was rid of records again.
+#: Texts for the ways in which a delivery ended.
 _HOW: Final = {
     "released": "released it with {by.here} ({by.packets})",
-    "lock_timeout": "let its lock run out",
-    "session_released": "left it when the session ended",
+    "lock_timeout": "let its lock expire",
+    "session_released": "lost it when the session ended",
 }
 
 
-def delivered_in_vain(now: Acquiring) -> Argument | None:
-    """Records were given back after their last delivery."""
-    if not now.given_up:
+def given_up_after_last_delivery(situation: Acquiring) -> Argument | None:
+    """Records were not processed in their last delivery."""
+    if not situation.given_up:
         return None
-    record = now.given_up[0].value[0]
-    last = _last_delivery(now.given_up[0])
-    same = [piece for piece in now.given_up if _last_delivery(piece) is last]
-    rest = [piece for piece in now.given_up if _last_delivery(piece) is not last]
+    record = situation.given_up[0].value[0]
+    last = _last_delivery(situation.given_up[0])
+    same = [piece for piece in situation.given_up if _last_delivery(piece) is last]
+    rest = [piece for piece in situation.given_up if _last_delivery(piece) is not last]
 
     def text() -> str:
-        others = f"; the same goes for {named_ranges(rest)}" if rest else ""
+        others = f"; the same is true for {named_ranges(rest)}" if rest else ""
         return (
-            f"{named_ranges(same)} of partition {now.share_partition.partition[1]}: member {last.member_id} had the "
-            f"last "
-            f"delivery, number "
-            f"{record.count}, with {last.here} ({last.packets}), and {_HOW[record.how].format(by=record.by)}; "
-            f"{now.step.here} is handed {offsets_text(*now.ranges[0][:2])} instead ({now.step.packets}){others}"
+            f"{named_ranges(same)} of partition {situation.share_partition.partition[1]}: member {last.member_id} "
+            f"received the last delivery, number {record.count}, with {last.here} ({last.packets}), and "
+            f"{_HOW[record.how].format(by=record.by)}; {situation.step.here} receives "
+            f"{offsets_text(*situation.ranges[0][:2])} instead ({situation.step.packets}){others}"
         )
 
-    return _argument(now, now.given_up, text, *([record.by] if record.by else []))
+    return _argument(situation, situation.given_up, text, *([record.by] if record.by else []))
 
 
-def delivered_together(now: Acquiring) -> Argument | None:
-    """Records that were delivered for the last time in one answer, by a broker that delivers each alone then."""
-    if not now.given_up or not agreed(now.session.releases, "delivers_last_alone"):
+def last_delivered_together(situation: Acquiring) -> Argument | None:
+    """Records had their last delivery in one answer, from a broker that should deliver each alone."""
+    if not situation.given_up or not agreed(situation.session.releases, "delivers_last_alone"):
         return None
-    for piece in now.given_up:
+    for piece in situation.given_up:
         last, count = _last_delivery(piece), piece.value[0].count or 0
-        together = [one for one in now.given_up if _last_delivery(one) is last]
-        if count > LEAST_LIMIT and sum(one.size for one in together) > 1:
+        together = [other for other in situation.given_up if _last_delivery(other) is last]
+        if count > LEAST_LIMIT and sum(other.size for other in together) > 1:
             text = (
-                f"{named_ranges(together)} of partition {now.share_partition.partition[1]}: all had their last "
-                f"delivery, "
-                f"number {count}, with "
-                f"{last.here} ({last.packets}), so one that cannot be processed costs the others"
+                f"{named_ranges(together)} of partition {situation.share_partition.partition[1]}: all had their last "
+                f"delivery, number {count}, with {last.here} ({last.packets}), so a bad record makes the group "
+                "lose the others"
             )
-            return _argument(now, together, text)
+            return _argument(situation, together, text)
     return None
 
 
@@ -71,52 +68,49 @@ def _last_delivery(piece: Piece) -> ShareStep:
     return hold.step
 
 
-def _argument(now: Acquiring, pieces: Sequence[Piece], text: str | Callable[[], str], *between: ShareStep) -> Argument:
+def _argument(
+    situation: Acquiring, pieces: Sequence[Piece], text: str | Callable[[], str], *between: ShareStep
+) -> Argument:
     offsets = pieces[0].first, pieces[-1].last
-    witness = (_last_delivery(pieces[0]), *between, now.step)
-    return Argument(text, witness, EXCHANGE, partition=now.share_partition.partition, offsets=offsets)
+    witness = (_last_delivery(pieces[0]), *between, situation.step)
+    return Argument(text, witness, EXCHANGE, partition=situation.share_partition.partition, offsets=offsets)
 
 
 ROWS: Final = (
     Rule(
         number=79,
         code="POISON_RECORD",
-        text="Records were delivered as often as a group may try, nobody was done with them, and they are not "
-        "delivered any more.",
-        advice="Find out why consumers give these records back or let their locks run out: they are lost to the "
-        "group, or lie in its "
-        "dead-letter queue (Kafka 4.4; kshark deliveries --offset N says where). Reject what cannot be processed, and "
-        "raise "
-        "share.delivery.count.limit only where trying again helps.",
+        text="Records reached the delivery limit of the group without being processed. They are not delivered again.",
+        advice="Find out why consumers release these records or let their locks expire. The records are lost to the "
+        "group, or are in its dead-letter queue (Kafka 4.4; kshark deliveries --offset N shows where). Reject "
+        "records that cannot be processed. Raise share.delivery.count.limit only where another attempt helps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms "
-        "later; "
-        "ShareFetch epoch 2 → 0, offsets 1-9",
-        right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; "
-        "ShareFetch epoch 2 → 0, offsets 1-9",
+        "later; ShareFetch epoch 2 → 0, offsets 1-9",
+        right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; ShareFetch "
+        "epoch 2 → 0, offsets 1-9",
         source="Kafka: InFlightState.tryUpdateState (group.share.delivery.count.limit)",
         blame=(),
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_in_vain, trigger=GIVEN_UP, about=Acquiring),),
+        checks=(Check(given_up_after_last_delivery, trigger=GIVEN_UP, about=Acquiring),),
     ),
     Rule(
         number=80,
         code="LAST_ATTEMPT_NOT_ALONE",
-        text="Records were delivered for the last time together with others: brokers of 4.2 and later deliver each "
-        "alone then.",
-        advice="Process the records one by one outside the group: those that came together with a bad one may be good.",
+        text="Records had their last delivery together with others. Brokers of 4.2 and later deliver each record "
+        "alone in its last attempt.",
+        advice="Process the records one by one outside the group: records delivered together with a bad one may be "
+        "good.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-4, delivery 5; ShareAcknowledge epoch 1, release 0-4 → 0; 31000 ms "
-        "later; "
-        "ShareFetch epoch 2 → 0, offsets 5-9",
+        "later; ShareFetch epoch 2 → 0, offsets 5-9",
         right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms "
-        "later; "
-        "ShareFetch epoch 2 → 0, offsets 1-4, delivery 4",
+        "later; ShareFetch epoch 2 → 0, offsets 1-4, delivery 4",
         source="Kafka: SharePartition.acquireSubsetBatchRecords",
         blame=(),
         verdicts=NOTES,
         rationed=10,
         machine=IN_FLIGHT,
-        checks=(Check(delivered_together, trigger=GIVEN_UP, about=Acquiring),),
+        checks=(Check(last_delivered_together, trigger=GIVEN_UP, about=Acquiring),),
     ),
 )

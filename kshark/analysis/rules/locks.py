@@ -1,4 +1,4 @@
-"""Locks of acquired records: that hold all others up, that last longer than before. Rules 85 and 89."""
+"""Locks of acquired records: locks that block a partition, locks with a changed duration. Rules 85 and 89."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import ACQUIRED
 
 
-def window_full(now: Starving) -> Argument | None:
-    """As many offsets are in flight as may be by default: the last acquisition went that far, and none began beyond."""
-    step, window, partition = now.step, now.share_partition.window, now.share_partition.partition
-    (record, *others), hold = now.first_left.value, now.first_left.value[0].hold
-    size, low, last, width = usual_size(now.session.releases), now.first_left.first, window.last, window.width
-    asked = any(run.first <= low <= run.last for runs in now.share_partition.open for run in runs)
-    if others or asked or record.stage is not ACQUIRED or hold is None or window.by is None:
+def window_full(situation: Starving) -> Argument | None:
+    """The default limit of offsets in flight is reached: the last acquisition reached it, and none began beyond it."""
+    step, window, partition = situation.step, situation.share_partition.window, situation.share_partition.partition
+    (record, *others), hold = situation.first_left.value, situation.first_left.value[0].hold
+    size, low, last, width = (
+        usual_size(situation.session.releases),
+        situation.first_left.first,
+        window.last,
+        window.width,
+    )
+    acknowledging = any(run.first <= low <= run.last for runs in situation.share_partition.open for run in runs)
+    if others or acknowledging or record.stage is not ACQUIRED or hold is None or window.by is None:
         return None
     if not window.tip - low < size <= width or max(window.by.end, hold.step.end) >= step.packet:
         return None
     text = (
-        f"{step.here} is handed nothing ({step.packets}): {width} offsets of partition {partition[1]} are in flight, "
-        f"and by "
-        f"default there is room for {size}; the first is {low}, which member {hold.step.member_id} has had since "
-        f"{hold.step.here} "
-        f"({hold.step.packets}), for {_seconds(step.end_ns - hold.step.end_ns)}"
+        f"{step.here} receives no records ({step.packets}): {width} offsets of partition {partition[1]} are in "
+        f"flight, and the default limit is {size}; member {hold.step.member_id} has held the first, {low}, since "
+        f"{hold.step.here} ({hold.step.packets}), for {_seconds(step.end_ns - hold.step.end_ns)}"
     )
     return Argument(text, (hold.step, window.by, step), EXCHANGE, partition=partition, offsets=(low, last))
 
 
-def lock_changed(now: Acquiring) -> Argument | None:
-    """The locks of a group last longer than before, or not as long."""
-    step, lock_ns = now.step, now.answer.lock_ns
-    before, before_ns = now.locked_before or (step, lock_ns)
+def lock_changed(situation: Acquiring) -> Argument | None:
+    """The locks of a group last longer or shorter than before."""
+    step, lock_ns = situation.step, situation.answer.lock_ns
+    before, before_ns = situation.locked_before or (step, lock_ns)
     if lock_ns is None or before_ns is None or before_ns == lock_ns:
         return None
-    at = "" if before.connection.broker is now.session.broker else f" by {before.connection.flow.broker}"
+    at = "" if before.connection.broker is situation.session.broker else f" by {before.connection.flow.broker}"
     text = (
-        f"{step.here} is handed records with a lock of {_seconds(lock_ns)} ({step.packets}); with {before.here} it was "
-        f"{_seconds(before_ns)}{at} ({before.packets})"
+        f"{step.here} receives records with a lock of {_seconds(lock_ns)} ({step.packets}); with {before.here} the "
+        f"lock was {_seconds(before_ns)}{at} ({before.packets})"
     )
     return Argument(text, (before, step), EXCHANGE)
 
@@ -55,14 +58,14 @@ ROWS: Final = (
     Rule(
         number=85,
         code="WINDOW_SATURATED",
-        text="A fetch gets nothing: as many offsets of a partition are in flight as may be, and the first holds the "
-        "others up.",
-        advice="See what the member that has the first offset does with it: the partition hands out nothing new "
-        "before that. Acknowledge "
-        "each record when it is done with, and raise group.share.partition.max.record.locks only where many take long.",
+        text="A fetch gets no records: the partition has the maximum number of offsets in flight, and the first one "
+        "blocks the rest.",
+        advice="Check what the member that holds the first offset does with it: until then the partition delivers "
+        "nothing new. Acknowledge each record as soon as it is processed. Raise "
+        "group.share.partition.max.record.locks only where many records take long.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; ShareFetch epoch 0, list t[0] → 0",
-        right="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; by b: ShareAcknowledge epoch 1, accept 0-499 → 0; "
-        "ShareFetch epoch 0, list t[0] → 0, offsets 2000-2499",
+        right="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; by b: ShareAcknowledge epoch 1, accept 0-499 → "
+        "0; ShareFetch epoch 0, list t[0] → 0, offsets 2000-2499",
         source="Kafka: SharePartition.canAcquireRecords (group.share.partition.max.record.locks)",
         blame=(),
         verdicts=NOTES,
@@ -73,9 +76,9 @@ ROWS: Final = (
     Rule(
         number=89,
         code="LOCK_DURATION_CHANGED",
-        text="The locks of a group's records last longer than before, or not as long.",
-        advice="Where nobody changed share.record.lock.duration.ms of the group, give all brokers the same "
-        "group.share.record.lock.duration.ms.",
+        text="The locks of a group's records last longer or shorter than before.",
+        advice="If nobody changed share.record.lock.duration.ms of the group, set the same "
+        "group.share.record.lock.duration.ms on all brokers.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19, locked 60000 ms",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: KafkaApis (acquisition_lock_timeout_ms)",

@@ -1,5 +1,4 @@
-"""The epochs of members: why FENCED_MEMBER_EPOCH (110) was answered, and which ones were used or given that should not
-have been. Rules 95 to 99 and 102."""
+"""The epochs of members: reasons for FENCED_MEMBER_EPOCH (110), wrong epochs. Rules 95 to 99 and 102."""
 
 from __future__ import annotations
 
@@ -15,38 +14,43 @@ from kshark.analysis.states.tables import MEMBER
 from kshark.analysis.states.tables.member import GREATER, SMALLER
 
 
-def _after_last(now: MemberSituation, more: str = "") -> tuple[str, tuple[Beat, ...]]:
-    """The last heartbeat that was accepted, and this one: in words, and as witnesses."""
-    told = [beat for beat in (now.member.last, now.step) if beat is not None]
-    return "; ".join(beat.story for beat in told) + more, tuple(told)
+def _after_last(situation: MemberSituation) -> tuple[str, tuple[Beat, ...]]:
+    """Return the last accepted heartbeat and this one: as text, and as witnesses."""
+    beats = [beat for beat in (situation.member.last, situation.step) if beat is not None]
+    return "; ".join(beat.story for beat in beats), tuple(beats)
 
 
-def below_all_epochs(now: MemberSituation) -> Argument | None:
-    """-1 leaves; nothing is below that."""
-    return Argument(f"{now.step.story}; no member epoch is below -1", (now.step,), EXCHANGE, "invalid_epoch")
-
-
-def rejoined_in_vain(now: MemberSituation) -> Argument | None:
-    """Epoch 0 is for whoever was fenced; brokers before 4.2 refuse it while they still have the member."""
+def epoch_below_minus_one(situation: MemberSituation) -> Argument | None:
+    """The lowest member epoch is -1, which leaves the group."""
     return Argument(
-        f"{now.step.story}, though epoch 0 is how a fenced member joins again", (now.step,), EXCHANGE, "rejoin_refused"
+        f"{situation.step.story}; no member epoch is below -1", (situation.step,), EXCHANGE, "invalid_epoch"
     )
 
 
-def ahead(now: MemberSituation) -> Argument | None:
-    """An epoch that the coordinator never gave."""
-    if now.met is not None and now.relations != {GREATER}:
+def rejoin_refused(situation: MemberSituation) -> Argument | None:
+    """Epoch 0 is for members that were fenced. Brokers before 4.2 refuse it while they still have the member."""
+    return Argument(
+        f"{situation.step.story}, although a fenced member joins again with epoch 0",
+        (situation.step,),
+        EXCHANGE,
+        "rejoin_refused",
+    )
+
+
+def epoch_never_given(situation: MemberSituation) -> Argument | None:
+    """The coordinator never sent an epoch that high."""
+    if situation.met is not None and situation.relations != {GREATER}:
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, STATE, "ahead")
 
 
-def kept(now: MemberSituation) -> Argument | None:
-    """The same epoch again, behind an answer that gave a newer one."""
-    step, last = now.step, now.member.last
-    if now.relations != {SMALLER} or last is None or last is not now.before_here or not _keeps(step, last):
+def sent_old_epoch_fenced(situation: MemberSituation) -> Argument | None:
+    """The member sends the same epoch again after an answer with a newer one, and is fenced."""
+    step, last = situation.step, situation.member.last
+    if situation.relations != {SMALLER} or last is None or last is not situation.before_here or not _keeps(step, last):
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, STATE, "not_adopted")
 
 
@@ -54,39 +58,45 @@ def _keeps(step: Beat, last: Beat) -> bool:
     return step.epoch == last.epoch and last.given is not None and step.epoch < last.given and last.end < step.packet
 
 
-def behind(now: MemberSituation) -> Argument | None:
-    """Neither the member's epoch nor the one before it; where an answer was lost, the newer ones may have been in
-    it."""
-    if now.relations != {SMALLER}:
+def outdated_epoch(situation: MemberSituation) -> Argument | None:
+    """The epoch is neither the member's epoch nor the one before it.
+
+    If an answer was lost, it may have held the newer epochs.
+    """
+    if situation.relations != {SMALLER}:
         return None
-    text, witness = _after_last(now)
-    lost, last = now.member.unanswered, now.member.last
-    if lost is None or last is None or now.step.epoch != last.given:
+    text, witness = _after_last(situation)
+    lost, last = situation.member.unanswered, situation.member.last
+    if lost is None or last is None or situation.step.epoch != last.given:
         return Argument(text, witness, STATE, "behind")
     return Argument(
-        f"{last.story}; {lost.story}; {now.step.story}", (last, lost, now.step), STATE, "answer_lost", noted=True
+        f"{last.story}; {lost.story}; {situation.step.story}",
+        (last, lost, situation.step),
+        STATE,
+        "answer_lost",
+        noted=True,
     )
 
 
-def went_back(now: MemberSituation) -> Argument | None:
-    """The answer gives a lower epoch than the request had, or than an answer before it gave."""
-    step, last = now.step, now.member.last
+def epoch_went_back(situation: MemberSituation) -> Argument | None:
+    """The answer has a lower epoch than its request, or than an earlier answer."""
+    step, last = situation.step, situation.member.last
     if step.given is None:
         return None
     if step.given < step.epoch:
         return Argument(step.story, (step,), EXCHANGE)
     if last is None or last.given is None or step.given >= last.given or last.end >= step.packet:
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, ABSENCE)
 
 
-def not_adopted(now: MemberSituation) -> Argument | None:
-    """Answered with a newer epoch, the member goes on with the old one; the coordinator takes that once."""
-    step, last = now.step, now.member.last
-    if last is None or last is not now.before_here or not _keeps(step, last):
+def sent_old_epoch_accepted(situation: MemberSituation) -> Argument | None:
+    """The member keeps its old epoch after an answer with a newer one. The coordinator accepts that once."""
+    step, last = situation.step, situation.member.last
+    if last is None or last is not situation.before_here or not _keeps(step, last):
         return None
-    text, witness = _after_last(now)
+    text, witness = _after_last(situation)
     return Argument(text, witness, EXCHANGE)
 
 
@@ -94,40 +104,39 @@ ROWS: Final = (
     Rule(
         number=95,
         code="MEMBER_EPOCH_INVALID",
-        text="A member epoch below -1.",
-        must="A member epoch is -1 (leave), 0 (join), or the one that the coordinator gave.",
-        advice="Look for an epoch that was never set. Share groups have no static members, and so no epoch -2.",
+        text="A heartbeat has a member epoch below -1.",
+        must="A member epoch is -1 (leave), 0 (join), or an epoch that the coordinator sent.",
+        advice="Look for an epoch that was never set. Share groups have no static members, so epoch -2 is not valid.",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -2 → 42",
         right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -1 → 0",
         source="Kafka: GroupCoordinatorService",
         causes=("invalid_epoch",),
         machine=MEMBER,
-        checks=(Check(below_all_epochs, (NEGATIVE,), (INVALID,), order=240, reported_unproved=True),),
+        checks=(Check(epoch_below_minus_one, (NEGATIVE,), (INVALID,), order=240, reported_unproved=True),),
     ),
     Rule(
         number=96,
         code="MEMBER_EPOCH_AHEAD",
-        text="A member epoch higher than any that the coordinator gave.",
-        must="A heartbeat has the member epoch that the last answer gave.",
-        advice="Never count a member epoch: copy it from the answer. After FENCED_MEMBER_EPOCH give up the assignment "
-        "and join again "
-        "with epoch 0.",
+        text="A heartbeat has a higher member epoch than the coordinator ever sent.",
+        must="A heartbeat has the member epoch of the last answer.",
+        advice="Do not count member epochs: copy the epoch from the answer. After FENCED_MEMBER_EPOCH drop the "
+        "assignment and join again with epoch 0.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 3 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="Kafka: GroupMetadataManager",
         verdicts=EXPLAINS,
         causes=("ahead",),
         machine=MEMBER,
-        checks=(Check(ahead, (SUBSEQUENT,), (FENCED,), order=320),),
+        checks=(Check(epoch_never_given, (SUBSEQUENT,), (FENCED,), order=320),),
     ),
     Rule(
         number=97,
         code="MEMBER_EPOCH_BEHIND",
-        text="A member epoch that is neither the member's own nor the one before it.",
-        must="A heartbeat has the member epoch that the last answer gave; the one before that is taken, too.",
-        advice="Take over member_epoch from each answer, and send no heartbeat while another one is open. After "
-        "FENCED_MEMBER_EPOCH join "
-        "again with epoch 0; where answers were lost on the way there is nothing else to mend.",
+        text="A heartbeat has a member epoch that is neither the current one nor the one before it.",
+        must="A heartbeat has the member epoch of the last answer. The coordinator also accepts the epoch before it.",
+        advice="Copy member_epoch from each answer, and send no heartbeat while another one is open. After "
+        "FENCED_MEMBER_EPOCH join again with epoch 0. If the network lost the answers, nothing else needs a "
+        "fix.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
         "ShareGroupHeartbeat epoch 1 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
@@ -136,31 +145,29 @@ ROWS: Final = (
         verdicts=(*EXPLAINS, *NOTES),
         causes=("behind", "answer_lost"),
         machine=MEMBER,
-        checks=(Check(behind, (SUBSEQUENT,), (FENCED,), order=340),),
+        checks=(Check(outdated_epoch, (SUBSEQUENT,), (FENCED,), order=340),),
     ),
     Rule(
         number=98,
         code="EPOCH_REGRESSION_IN_RESPONSE",
-        text="The coordinator gives a member a lower epoch than before, though it did not join again.",
-        must="A member epoch does not go back until the member joins again.",
-        advice="Take over the epoch of the answer: the next heartbeat is compared with that. See whether two clients "
-        "use the same member "
-        "id; else report it to Kafka with these packets.",
+        text="The coordinator sends a member a lower epoch than before, although the member did not join again.",
+        must="A member epoch does not decrease until the member joins again.",
+        advice="Copy the epoch from the answer: the coordinator compares the next heartbeat with it. Check whether "
+        "two clients use the same member id. If not, report it to Kafka with these packets.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 1",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3",
         source="Kafka: GroupMetadataManager",
         blame=("broker",),
         machine=MEMBER,
-        checks=(Check(went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
+        checks=(Check(epoch_went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
     ),
     Rule(
         number=99,
         code="EPOCH_NOT_ADOPTED",
-        text="A member goes on with its old epoch behind an answer that gave it a newer one.",
-        must="The heartbeat behind an answer has the member epoch that the answer gave.",
-        advice="Take over member_epoch from each answer, also from one without an assignment. The coordinator takes "
-        "the epoch before the "
-        "last one, and fences the member when it has given another.",
+        text="A member still uses its old epoch after an answer with a newer one.",
+        must="The heartbeat after an answer has the member epoch of that answer.",
+        advice="Copy member_epoch from each answer, even if it has no assignment. The coordinator accepts the epoch "
+        "before the last one, and fences the member after it has sent another one.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
@@ -169,8 +176,8 @@ ROWS: Final = (
         at="request",
         machine=MEMBER,
         checks=(
-            Check(kept, (SUBSEQUENT,), (FENCED,), GIVEN_NEWER, order=330),
-            Check(not_adopted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER),
+            Check(sent_old_epoch_fenced, (SUBSEQUENT,), (FENCED,), GIVEN_NEWER, order=330),
+            Check(sent_old_epoch_accepted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER),
         ),
     ),
     Rule(
@@ -178,9 +185,8 @@ ROWS: Final = (
         code="REJOIN_REFUSED",
         text="The coordinator fences a member that joins again with epoch 0.",
         must="A member may join again with epoch 0 at any time.",
-        advice="Join under a new member id, or bring the brokers to Kafka 4.2: older ones refuse epoch 0 for as long "
-        "as they have the "
-        "member, until its session timeout is over (45 s unless told otherwise).",
+        advice="Join with a new member id, or upgrade the brokers to Kafka 4.2: older brokers refuse epoch 0 while "
+        "they have the member, until its session timeout is over (45 s by default).",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 110",
         right="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager",
@@ -189,6 +195,6 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         causes=("rejoin_refused",),
         machine=MEMBER,
-        checks=(Check(rejoined_in_vain, (INITIAL,), (FENCED,), JOINS_AGAIN, order=310),),
+        checks=(Check(rejoin_refused, (INITIAL,), (FENCED,), JOINS_AGAIN, order=310),),
     ),
 )

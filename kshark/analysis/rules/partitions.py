@@ -1,4 +1,4 @@
-"""The partitions of a session, and whose they are. Rules 43, 44, 47, 90 and 91."""
+"""The partitions of a session, and their assignment to members. Rules 43, 44, 47, 90 and 91."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
 
 
-def phantom(now: SessionSituation) -> Argument | None:
-    """Listed once to acknowledge, never forgotten, not assigned: and its records keep being handed out. Said once."""
-    step, acknowledged_only = now.step, now.session.in_flight.acknowledged_only
+def acknowledged_only_partition_served(situation: SessionSituation) -> Argument | None:
+    """The broker still delivers records of a partition that the member listed once, to acknowledge, and never forgot.
+
+    The partition is not assigned to the member. Reported once.
+    """
+    step, acknowledged_only = situation.step, situation.session.in_flight.acknowledged_only
     if not step.is_fetch or not acknowledged_only or step.answer is None:
         return None
-    member = now.session.member
+    member = situation.session.member
     for partition, *_ in step.answer.acquired:
         brought = acknowledged_only.get(partition)
         if (
@@ -27,27 +30,26 @@ def phantom(now: SessionSituation) -> Argument | None:
             or any(listed.partition == partition for listed in step.listed)
         ):
             continue
-        if brought.connection is not step.connection or now.session.moved > brought.packet:
-            continue  # on a third connection it may have been opened anew
+        if brought.connection is not step.connection or situation.session.moved > brought.packet:
+            continue  # a third connection may have opened the session again
         assigned = member.is_assigned(partition, step.packet)
         if assigned:
             continue
         text = (
-            f"{brought.here} listed partition {partition[1]} to acknowledge records of it ({brought.packets}) and did "
-            f"not forget it; "
-            f"{step.here} was handed more of its records ({step.packets})"
+            f"{brought.here} listed partition {partition[1]} only to acknowledge its records ({brought.packets}) and "
+            f"did not forget it; {step.here} received more of its records ({step.packets})"
         )
         needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
         because = "assignment_unknown" if assigned is None else None
-        place = Position(brought.connection, brought.packet, brought.time_ns)
-        return Argument(text, (brought, step), needs, because=because, partition=partition, position=place)
+        position = Position(brought.connection, brought.packet, brought.time_ns)
+        return Argument(text, (brought, step), needs, because=because, partition=partition, position=position)
     return None
 
 
-def forgot_what_it_had_not(now: SessionSituation) -> Argument | None:
-    """A partition that is not in the session is to be forgotten."""
-    step, partitions = now.step, now.session.in_flight.partitions
-    if not step.forgotten or partitions is None or now.session.anchor is None:
+def forgot_unlisted_partition(situation: SessionSituation) -> Argument | None:
+    """The member forgets a partition that is not in the session."""
+    step, partitions = situation.step, situation.session.in_flight.partitions
+    if not step.forgotten or partitions is None or situation.session.anchor is None:
         return None
     listed = {listed.partition for listed in step.listed}
     strange = [partition for partition in step.forgotten if partition not in partitions and partition not in listed]
@@ -57,12 +59,14 @@ def forgot_what_it_had_not(now: SessionSituation) -> Argument | None:
     return Argument(text, (step,), partition=strange[0])
 
 
-def forgot_what_it_holds(now: SessionSituation) -> Argument | None:
-    """A partition is forgotten while records of it are acquired: they stay locked until they are acknowledged, or the
-    lock runs out."""
-    step = now.step
+def forgot_acquired_records(situation: SessionSituation) -> Argument | None:
+    """The member forgets a partition while it has acquired records of it.
+
+    They stay locked until they are acknowledged, or their lock expires.
+    """
+    step = situation.step
     for partition in step.forgotten:
-        count = now.session.in_flight.unacknowledged(partition, step)
+        count = situation.session.in_flight.unacknowledged(partition, step)
         if count:
             text = (
                 f"{step.here} forgets partition {partition[1]} with {count} records acquired and not acknowledged "
@@ -72,43 +76,45 @@ def forgot_what_it_holds(now: SessionSituation) -> Argument | None:
     return None
 
 
-def asked_for_anothers(now: SessionSituation) -> Argument | None:
-    """A partition enters a session that is open, and the member's assignment has it not.
+def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None:
+    """The member adds a partition to an open session that is not in its assignment.
 
-    What it had before it may ask for once more: that request may have crossed with the heartbeat that took it away. An
-    assignment of nothing is no witness: a coordinator of 4.3 gives that to members for which it has none yet."""
-    step, session, member = now.step, now.session, now.session.member
-    held, told = session.in_flight.partitions, member.assignment_at(step.packet)
-    if not step.is_fetch or held is None or told is None or not told.partitions:
+    It may list a partition that it had before: the request may have crossed with the heartbeat answer that removed it.
+    An empty assignment is no evidence: a coordinator of 4.3 sends it to members for which it has no assignment yet.
+    """
+    step, session, member = situation.step, situation.session, situation.session.member
+    held, assignment = session.in_flight.partitions, member.assignment_at(step.packet)
+    if not step.is_fetch or held is None or assignment is None or not assignment.partitions:
         return None
     settled = (
-        now.before_here is not None
-        and now.before_here.packet > told.packet
-        and not may_have_crossed(told.time_ns, step)
+        situation.before_here is not None
+        and situation.before_here.packet > assignment.packet
+        and not may_have_crossed(assignment.time_ns, step)
     )
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
         if settled or member.never_had(partition, step.packet):
-            return _anothers(now, step, told, partition)
+            return _unassigned(situation, step, assignment, partition)
     return None
 
 
-def kept_anothers(now: SessionSituation) -> Argument | None:
-    """A session is opened with partitions that are not assigned, and does not forget them with its next fetch.
+def kept_unassigned_partition(situation: SessionSituation) -> Argument | None:
+    """The member opens a session with partitions that are not assigned, and does not forget them with its next fetch.
 
-    Java clients open a session with all that they had before, to forget what is not theirs any more with the next
-    request."""
-    step, member, opening = now.step, now.session.member, now.session.opening
+    Java clients open a session with all their previous partitions, and forget those that they lost with the next
+    request.
+    """
+    step, member, opening = situation.step, situation.session.member, situation.session.opening
     if (
         not step.is_fetch
         or opening is None
-        or now.before_here is not opening
+        or situation.before_here is not opening
         or step.epoch != next_epoch(opening.epoch)
     ):
         return None
-    told, held = member.assignment_at(opening.packet), sorted(now.session.in_flight.partitions or ())
-    if told is None or not told.partitions:
+    assignment, held = member.assignment_at(opening.packet), sorted(situation.session.in_flight.partitions or ())
+    if assignment is None or not assignment.partitions:
         return None
     for partition in held:
         strange = (
@@ -116,31 +122,35 @@ def kept_anothers(now: SessionSituation) -> Argument | None:
             and member.is_assigned(partition, step.packet) is False
         )
         if strange and partition not in step.forgotten and member.never_had(partition, opening.packet):
-            return _anothers(now, opening, told, partition, step)
+            return _unassigned(situation, opening, assignment, partition, step)
     return None
 
 
-def _anothers(
-    now: SessionSituation, asking: ShareStep, told: Assignment, partition: Partition, kept: ShareStep | None = None
+def _unassigned(
+    situation: SessionSituation,
+    asking: ShareStep,
+    assignment: Assignment,
+    partition: Partition,
+    kept: ShareStep | None = None,
 ) -> Argument:
-    """`kept`: the request behind that which does not forget the partition."""
-    asked = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
-    text = f"{asked}, which is not in the member's last assignment (packet {told.packet})"
-    place = None
+    """`kept`: the next request, which does not forget the partition."""
+    text = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
+    text = f"{text}, which is not in the member's last assignment (packet {assignment.packet})"
+    position = None
     if kept is not None:
         text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
-        place = Position(asking.connection, asking.packet, asking.time_ns)
-    member, witness = now.session.member, (asking,) if kept is None else (asking, kept)
+        position = Position(asking.connection, asking.packet, asking.time_ns)
+    member, witness = situation.session.member, (asking,) if kept is None else (asking, kept)
     needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
-    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=place)
+    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=position)
 
 
-def went_on_without_its_group(now: SessionSituation) -> Argument | None:
-    """The member left its group, or was told that it is out, and goes on in its session.
+def fetched_after_departure(situation: SessionSituation) -> Argument | None:
+    """The member left its group or was removed from it, and still uses its session.
 
-    Said once, and once more on the connection of that heartbeat, where nothing but its own bytes can excuse it.
+    Reported once, and once more on the connection of that heartbeat, where only its own bytes can excuse the member.
     """
-    step, session = now.step, now.session
+    step, session = situation.step, situation.session
     gone = session.departure(step)
     if gone is None:
         return None
@@ -148,11 +158,11 @@ def went_on_without_its_group(now: SessionSituation) -> Argument | None:
     if gone is session.departed and (session.departed_here or not here):
         return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
-    return Argument(f"{gone.story}; {step.story} all the same", (gone, step), needs)
+    return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs)
 
 
 def _unordered(member: Member, step: ShareStep) -> str | None:
-    """Whether the member may have had its assignment only when it had asked."""
+    """Return `disorder` if the member may have received its assignment after it sent the request."""
     by = member.assigned_by
     if by is None or by.connection is step.connection or step.connection.clock.is_before(by.end_ns, step.time_ns):
         return None
@@ -164,77 +174,79 @@ ROWS: Final = (
     Rule(
         number=43,
         code="PHANTOM_SESSION_PARTITION",
-        text="A partition listed only to acknowledge stays in the session, and its data keeps coming.",
-        must="A partition that is listed only to acknowledge its records is forgotten by the same request.",
-        advice="Name the partition under forgotten_topics_data too, where it is not the member's any more.",
+        text="A partition that was listed only to acknowledge stays in the session, and its records keep coming.",
+        must="A request that lists a partition only to acknowledge its records also forgets the partition.",
+        advice="Add the partition to forgotten_topics_data too if it does not belong to the member any more.",
         wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
-        "t[0] → 0; "
-        "ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
+        "t[0] → 0; ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
         right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
-        "t[0] → 0; "
-        "ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
+        "t[0] → 0; ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
         source="Kafka: ShareSession.update",
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
-        checks=(Check(phantom, *_ACCEPTED, ACKNOWLEDGED_ONLY),),
+        checks=(Check(acknowledged_only_partition_served, *_ACCEPTED, ACKNOWLEDGED_ONLY),),
     ),
     Rule(
         number=44,
         code="FORGET_UNKNOWN",
-        text="A partition is forgotten that the session does not hold.",
-        advice="Forget a partition once, and only what was listed before.",
+        text="A request forgets a partition that the session does not hold.",
+        advice="Forget a partition once, and only if it was listed before.",
         wrong="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[1] → 0",
         right="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[0] → 0",
         source="Kafka: ShareSession.update",
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(forgot_what_it_had_not, *_ACCEPTED, FORGETS),),
+        checks=(Check(forgot_unlisted_partition, *_ACCEPTED, FORGETS),),
     ),
     Rule(
         number=47,
         code="UNRELEASED_ON_FORGET",
-        text="A partition is forgotten while the member still holds records of it; until it acknowledges them nobody "
-        "else gets them.",
-        advice="Acknowledge or release what was acquired of a partition before it is forgotten, or with the same "
+        text="A member forgets a partition while it still holds records of it. They stay locked until it acknowledges "
+        "them or their locks expire.",
+        advice="Acknowledge or release the acquired records of a partition before it is forgotten, or in the same "
         "request.",
         wrong="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareFetch epoch 1, forget t[0] → 0; 31000 ms later; "
         "ShareAcknowledge epoch -1 → 0",
-        right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
-        "ShareFetch epoch 2, forget t[0] → 0",
+        right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch "
+        "epoch 2, forget t[0] → 0",
         source="Kafka: SharePartitionManager.releaseSession",
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
-        checks=(Check(forgot_what_it_holds, *_ACCEPTED, FORGETS),),
+        checks=(Check(forgot_acquired_records, *_ACCEPTED, FORGETS),),
     ),
     Rule(
         number=90,
         code="FETCH_UNASSIGNED_PARTITION",
-        text="A member asks for a partition that is not in its assignment; brokers serve it.",
-        must="A share session holds partitions of the member's assignment, and no others.",
-        advice="List what the last answer to ShareGroupHeartbeat assigned, and forget what it took away.",
+        text="A member fetches a partition that is not in its assignment. Brokers serve it.",
+        must="A share session holds only partitions of the member's assignment.",
+        advice="List the partitions that the last answer to ShareGroupHeartbeat assigned, and forget those that it "
+        "removed.",
         wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
-        source="Kafka: KafkaApis.handleShareFetchRequest asks for no assignment",
+        source="Kafka: KafkaApis.handleShareFetchRequest does not check the assignment",
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
-        checks=(Check(asked_for_anothers, *_ACCEPTED, ASSIGNED), Check(kept_anothers, *_ACCEPTED, OPENED)),
+        checks=(
+            Check(fetched_unassigned_partition, *_ACCEPTED, ASSIGNED),
+            Check(kept_unassigned_partition, *_ACCEPTED, OPENED),
+        ),
     ),
     Rule(
         number=91,
         code="FETCH_BY_DEPARTED_MEMBER",
-        text="A member that left its group, or was told that it is out, goes on in its share session; brokers serve "
-        "it.",
-        must="Who is not in the group joins it before the next request of a share session.",
-        advice="Stop fetching when the group is left, and join again behind FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID.",
+        text="A member that left its group or was removed from it still uses its share session. Brokers serve it.",
+        must="A member that is not in the group joins it before its next share session request.",
+        advice="Stop fetching when the member leaves the group. Join again after FENCED_MEMBER_EPOCH or "
+        "UNKNOWN_MEMBER_ID.",
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
         right="ShareFetch epoch 0 → 0; a leaves; a joins; ShareFetch epoch 0 → 0",
-        source="Kafka: KafkaApis.handleShareFetchRequest asks for no member",
+        source="Kafka: KafkaApis.handleShareFetchRequest does not check the membership",
         at="request",
         machine=SESSION,
-        checks=(Check(went_on_without_its_group, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),
+        checks=(Check(fetched_after_departure, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),
     ),
 )

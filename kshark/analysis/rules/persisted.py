@@ -1,8 +1,9 @@
-"""What leaders store of acknowledgements, and when. Rules 117, 118 and 122, and what a breach of 64 leaves in the
-stored state.
+"""The state that leaders store for acknowledgements. Rules 117, 118 and 122, and the part of rule 64 that shows in
+the stored state.
 
-A leader stores what is acknowledged before it answers. A broker is accused only where it was seen to do so the last
-times, and of records that the member certainly had: nobody else could have had them stored."""
+A leader stores acknowledgements before it answers. A broker is accused only if the capture shows that it did so the
+last times, and only for records that the member certainly held: no other member could have them stored.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,10 @@ _Range = TypeVar("_Range", Piece, AcknowledgedRange)
 
 
 class NotStored(NamedTuple):
-    """Proof that a leader has not stored records: it stores others, with the same coordinator and as the same leader,
-    and never these."""
+    """Proof that a leader has not stored records.
+
+    It stores other records, with the same coordinator and as the same leader, and never these.
+    """
 
     persisting: Persisting
     first: int
@@ -43,11 +46,11 @@ class NotStored(NamedTuple):
 
     @property
     def session(self) -> SessionState:
-        """Whose acknowledgements they were."""
+        """Session of the acknowledgements."""
         return self.unbroken.session
 
     def holds(self) -> bool | None:
-        """None while it was not seen to go on."""
+        """True if proved, None until the capture shows a later Write of the leader."""
         before, later = self.persisting.before, self.persisting.later
         if self.persisting.left.gaps(self.first, self.last):
             return False
@@ -57,7 +60,7 @@ class NotStored(NamedTuple):
 
 
 class _Effect(NamedTuple):
-    """Records that were acknowledged with that type, and stored in that state by a Write."""
+    """Records that were acknowledged with `type`, and that a Write stored in `stage`."""
 
     write: StateStep
     stage: Stage
@@ -70,71 +73,67 @@ class _Effect(NamedTuple):
         return self.stage in STORED_AS[self.type]
 
 
-def not_stored(now: Persisted) -> Argument | None:
-    """The answer says that it is done, and nothing of it was stored."""
-    persisting, step, (_, partition) = now.persisting, now.step, now.asked.partition
+def not_stored(situation: Persisted) -> Argument | None:
+    """The acknowledgements are accepted, and none of them is stored."""
+    persisting, step, (_, partition) = situation.persisting, situation.step, situation.asked.partition
     before = persisting.before
-    if now.asked.error != 0 or len(persisting.left) == 0:
+    if situation.asked.error != 0 or len(persisting.left) == 0:
         return None
-    for piece, hold, unbroken in _held(now):
-        for one in persisting.left.over(piece.first, piece.last):
+    for piece, hold, unbroken in _held(situation):
+        for missing in persisting.left.over(piece.first, piece.last):
             text = (
-                f"{step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} and was "
-                f"answered that "
-                f"this is done "
-                f"({step.packets}); their leader stored what was acknowledged before, the last with {before.call.here} "
-                f"({before.call.packets}), and nothing of these"
+                f"{step.here} acknowledges {offsets_text(missing.first, missing.last)} of partition {partition} and "
+                f"was accepted ({step.packets}); the leader stored the acknowledgements before, the last with "
+                f"{before.call.here} ({before.call.packets}), but none of these"
             )
-            proof = NotStored(persisting, one.first, one.last, unbroken)
-            return _of(now, text, hold, before, (one.first, one.last), proof)
+            proof = NotStored(persisting, missing.first, missing.last, unbroken)
+            return _of(situation, text, hold, before, (missing.first, missing.last), proof)
     return None
 
 
-def stored_otherwise(now: Persisted) -> Argument | None:
-    """What is stored is not what was acknowledged."""
-    _, partition = now.asked.partition
-    if now.asked.error != 0 or not now.persisting.writes:
+def stored_otherwise(situation: Persisted) -> Argument | None:
+    """The stored state does not fit the acknowledgements."""
+    _, partition = situation.asked.partition
+    if situation.asked.error != 0 or not situation.persisting.writes:
         return None
-    effects = _effects(now)
-    for piece, hold, unbroken in _held(now):
-        found = effects.get(piece[:2], ())
-        right = [one for one in found if one.fits]
-        for one in found:
-            if one.fits or any(other.first <= one.last and other.last >= one.first for other in right):
+    effects = _effects(situation)
+    for piece, hold, unbroken in _held(situation):
+        stored = effects.get(piece[:2], ())
+        fitting = [effect for effect in stored if effect.fits]
+        for effect in stored:
+            if effect.fits or any(other.first <= effect.last and other.last >= effect.first for other in fitting):
                 continue
             text = (
-                f"{now.step.here} acknowledges {offsets_text(one.first, one.last)} of partition {partition} "
-                f"{_WORDS[one.type]} "
-                f"({now.step.packets}); {one.write.call.here} stores them as {one.stage} ({one.write.call.packets})"
+                f"{situation.step.here} acknowledges {offsets_text(effect.first, effect.last)} of partition "
+                f"{partition} {_WORDS[effect.type]} ({situation.step.packets}); {effect.write.call.here} stores them "
+                f"as {effect.stage} ({effect.write.call.packets})"
             )
-            return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
+            return _of(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)
     return None
 
 
-def refused_and_stored(now: Persisted) -> Argument | None:
-    """The answer says that nothing of it was taken, and part of it was stored."""
-    (_, partition), error = now.asked.partition, now.asked.error
-    if error != _INVALID_RECORD_STATE or not now.persisting.writes:
+def refused_and_stored(situation: Persisted) -> Argument | None:
+    """The acknowledgements are refused, and part of them is stored."""
+    (_, partition), error = situation.asked.partition, situation.asked.error
+    if error != _INVALID_RECORD_STATE or not situation.persisting.writes:
         return None
-    effects = _effects(now)
-    for piece, hold, unbroken in _held(now):
-        for one in effects.get(piece[:2], ()):
-            if not one.fits:
+    effects = _effects(situation)
+    for piece, hold, unbroken in _held(situation):
+        for effect in effects.get(piece[:2], ()):
+            if not effect.fits:
                 continue
             text = (
-                f"{now.step.here} acknowledges {offsets_text(*now.asked.extent)} of partition {partition} and "
-                f"{refused_with(error)} "
-                f"({now.step.packets}); {one.write.call.here} stores {offsets_text(one.first, one.last)} of them as "
-                f"{one.stage} all the same "
-                f"({one.write.call.packets})"
+                f"{situation.step.here} acknowledges {offsets_text(*situation.asked.extent)} of partition {partition} "
+                f"and {refused_with(error)} ({situation.step.packets}); nevertheless {effect.write.call.here} stores "
+                f"{offsets_text(effect.first, effect.last)} of them as {effect.stage} ({effect.write.call.packets})"
             )
-            return _of(now, text, hold, one.write, (one.first, one.last), unbroken)
+            return _of(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)
     return None
 
 
-def stored_slowly(now: Persisted) -> Argument | None:
-    """Most of the time went into storing."""
-    step, asked, writes = now.step, now.asked, now.persisting.writes
+def stored_slowly(situation: Persisted) -> Argument | None:
+    """Most of the time was spent on storing."""
+    step, asked, writes = situation.step, situation.asked, situation.persisting.writes
     _, partition = asked.partition
     took_ns = step.end_ns - step.time_ns
     if asked.error != 0 or not writes or took_ns < SLOW_NS:
@@ -144,86 +143,88 @@ def stored_slowly(now: Persisted) -> Argument | None:
     if wrote_ns < HALF * took_ns:
         return None
     text = (
-        f"{step.here} acknowledges {offsets_text(*now.asked.extent)} of partition {partition} and was answered after "
-        f"{took_ns / 1e6:.0f} ms "
-        f"({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms ({write.packets})"
+        f"{step.here} acknowledges {offsets_text(*situation.asked.extent)} of partition {partition} and was answered "
+        f"after {took_ns / 1e6:.0f} ms ({step.packets}), of which {write.here} took {wrote_ns / 1e6:.0f} ms "
+        f"({write.packets})"
     )
-    return Argument(text, (write, step), EXCHANGE, partition=now.asked.partition, offsets=now.asked.extent)
+    return Argument(text, (write, step), EXCHANGE, partition=situation.asked.partition, offsets=situation.asked.extent)
 
 
-# -- what is certain
+# -- records certainly held, and what was stored of them
 
 
-def _held(now: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
-    """Records that the member certainly had until the answer came, and how that will be proved."""
-    step, partition = now.step, now.asked.share_partition
-    if not now.persisting.is_due or step.answer is None or step.kind is FINAL:
+def _held(situation: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
+    """Yield the records that the member certainly held until the answer, and how to prove it."""
+    step, partition = situation.step, situation.asked.share_partition
+    if not situation.persisting.is_due or step.answer is None or step.kind is FINAL:
         return
     session = step.connection.state_of(step.group_id, step.member_id)
     if (
         session is None or step.connection.clock.disorder_ns
-    ):  # what stands before the request may have been stored behind it
+    ):  # with disorder, a packet before the request may have been sent after it
         return
-    pieces = now.asked.pieces
-    for piece, is_asked in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
-        (record, *more), hold = piece.value, piece.value[0].hold
-        if more or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(step.answer.time_ns):
+    pieces = situation.asked.pieces
+    for piece, is_concerned in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
+        (record, *others), hold = piece.value, piece.value[0].hold
+        if others or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(step.answer.time_ns):
             continue
         is_its_own = (
             hold.step.connection is step.connection
             and hold.step.end < step.packet
             and hold.step.packet > partition.unreliable_until
         )
-        if is_its_own and not is_asked:
+        if is_its_own and not is_concerned:
             yield piece, hold, Unbroken(session, hold.step.packet, step.packet)
 
 
-def _effects(now: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
-    """What was stored of the records meanwhile, by first and last offset of what was known of them."""
-    pieces, runs = _Over(now.asked.pieces), _Over([run for run in now.asked.runs if run.type in STORED_AS])
+def _effects(situation: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
+    """Return the state stored meanwhile, by first and last offset of each piece of records."""
+    pieces, runs = _Over(situation.asked.pieces), _Over([run for run in situation.asked.runs if run.type in STORED_AS])
     effects: dict[tuple[int, ...], list[_Effect]] = {}
-    for write, batch in now.persisting.writes:
+    for write, batch in situation.persisting.writes:
         for run in runs.between(batch.first, batch.last):
             first, last = max(batch.first, run.first), min(batch.last, run.last)
             for piece in pieces.between(first, last):
-                one = _Effect(write, batch.stage, run.type, max(piece.first, first), min(piece.last, last))
-                effects.setdefault(piece[:2], []).append(one)
+                effect = _Effect(write, batch.stage, run.type, max(piece.first, first), min(piece.last, last))
+                effects.setdefault(piece[:2], []).append(effect)
     return effects
 
 
 class _Over(Generic[_Range]):
-    """Ranges that may lie over each other: those of some offsets are found without going through all."""
+    """Ranges that may overlap. A lookup does not go through all of them."""
 
     def __init__(self, ranges: Iterable[_Range]) -> None:
         self._ranges: list[_Range] = sorted(ranges, key=itemgetter(0))
-        #: How far each and those before it reach.
-        self._reach: list[int] = [*accumulate((one.last for one in self._ranges), max)]
+        #: Highest last offset of the ranges up to each index.
+        self._reach: list[int] = [*accumulate((range_.last for range_ in self._ranges), max)]
 
     def between(self, first: int, last: int) -> Iterator[_Range]:
-        """Those that hold any of these offsets."""
-        for at in range(bisect_left(self._reach, first), len(self._ranges)):
-            one = self._ranges[at]
-            if one.first > last:
+        """Yield the ranges that hold any of these offsets."""
+        for index in range(bisect_left(self._reach, first), len(self._ranges)):
+            range_ = self._ranges[index]
+            if range_.first > last:
                 break
-            if one.last >= first:
-                yield one
+            if range_.last >= first:
+                yield range_
 
 
 def _of(
-    now: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
+    situation: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
 ) -> Argument:
-    witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), now.step)
-    return Argument(text, witness, EXCHANGE.and_proof(proof, None), partition=now.asked.partition, offsets=offsets)
+    witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), situation.step)
+    return Argument(
+        text, witness, EXCHANGE.and_proof(proof, None), partition=situation.asked.partition, offsets=offsets
+    )
 
 
 ROWS: Final = (
     Rule(
         number=117,
         code="ACK_NOT_PERSISTED",
-        text="Acknowledgements were taken, and not stored with the share coordinator.",
-        must="What is acknowledged is stored before the answer says that it is done.",
-        advice="Expect the records once more when the partition's leader moves or starts again. Report it to Kafka "
-        "with these packets.",
+        text="A leader accepted acknowledgements, but did not store them with the share coordinator.",
+        must="A leader stores acknowledgements before it answers that they are accepted.",
+        advice="Expect the records again when the partition's leader moves or restarts. Report it to Kafka with these "
+        "packets.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; not stored",
         right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
         source="Kafka: SharePartition.writeShareGroupState",
@@ -235,11 +236,11 @@ ROWS: Final = (
     Rule(
         number=118,
         code="PERSISTED_STATE_MISMATCH",
-        text="Acknowledgements are stored as something else than what they say.",
-        must="An accepted record is stored as acknowledged, a rejected one as archived, a released one as available "
-        "or archived.",
-        advice="Expect other records once more, or never, when the leader moves or starts again. Report it to Kafka "
-        "with these packets.",
+        text="A leader stored another state than the acknowledgements asked for.",
+        must="Accepted records are stored as acknowledged, rejected ones as archived, released ones as available or "
+        "archived.",
+        advice="When the leader moves or restarts, some records may be delivered again and others never. Report it to "
+        "Kafka with these packets.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as available",
         right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
         source="Kafka: SharePartition.writeShareGroupState",
@@ -251,9 +252,9 @@ ROWS: Final = (
     Rule(
         number=122,
         code="PERSIST_SLOW",
-        text="Acknowledgements wait long for their answer, most of it for the share coordinator.",
-        advice="See what keeps the share coordinator: its log is __share_group_state, and an answer waits for that "
-        "log's replicas.",
+        text="The answer to acknowledgements is slow, mostly because of the share coordinator.",
+        advice="Check why the share coordinator is slow: its log is __share_group_state, and each answer waits for "
+        "the replicas of that log.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → "
         "0",
         right="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 5 ms later; … → 0",

@@ -1,8 +1,7 @@
-"""Premises: what has to be so for a step to put a rule to the test, where not every step does that the rule could look
-at.
+"""Premises: conditions on a step under which it tests a rule, for rules that not every step tests.
 
-Each is a function of the situation; those of steps of sessions ask for nothing but its `session` (before the step) and
-its `step`."""
+Each is a function of the situation. Those of session steps read only `session` (before the step) and `step`.
+"""
 
 from __future__ import annotations
 
@@ -24,137 +23,144 @@ from kshark.analysis.states.tables.in_flight import RENEW
 # -- sessions
 
 
-def _before_here(now: Any) -> ShareStep | None:
-    """The request before this one on the same connection."""
-    trace = now.session.here.get(now.step.connection.flow.id)
+def _before_here(situation: Any) -> ShareStep | None:
+    """Return the request before this one on the same connection."""
+    trace = situation.session.here.get(situation.step.connection.flow.id)
     return None if trace is None else trace.last
 
 
-def after_refusal(now: Any) -> bool:
-    before = _before_here(now)
+def after_refusal(situation: Any) -> bool:
+    before = _before_here(situation)
     return before is not None and before.reply in NEED_A_NEW_SESSION
 
 
-def after_error(now: Any) -> bool:
-    before = _before_here(now)
+def after_error(situation: Any) -> bool:
+    before = _before_here(situation)
     return before is not None and before.kind is SUBSEQUENT and before.reply in (REJECTED_EARLY, UNCLEAR)
 
 
-def after_final(now: Any) -> bool:
-    last = now.session.last
+def after_final(situation: Any) -> bool:
+    last = situation.session.last
     return last is not None and last.kind is FINAL
 
 
-def after_last_epoch(now: Any) -> bool:
-    last = now.session.last
-    return last is not None and last.epoch == LAST_EPOCH and now.step.kind is SUBSEQUENT
+def after_last_epoch(situation: Any) -> bool:
+    last = situation.session.last
+    return last is not None and last.epoch == LAST_EPOCH and situation.step.kind is SUBSEQUENT
 
 
-def lets_go(now: Any) -> bool:
-    opening = now.session.opening
-    return now.end.by == "client" and opening is not None and opening.connection is now.connection
+def lets_go(situation: Any) -> bool:
+    opening = situation.session.opening
+    return situation.end.by == "client" and opening is not None and opening.connection is situation.connection
 
 
-def not_crossed_yet(now: Any) -> bool:
-    """Of each connection it is told once."""
-    return now.step.kind is SUBSEQUENT and now.step.connection.flow.id not in now.session.crossed
+def not_crossed_yet(situation: Any) -> bool:
+    """True if the rule has not reported this connection yet: it reports each connection once."""
+    return situation.step.kind is SUBSEQUENT and situation.step.connection.flow.id not in situation.session.crossed
 
 
-def troubles(now: Any) -> bool:
-    """Within a minute it is told once."""
-    return bool(now.step.is_trouble and now.step.time_ns >= now.session.quiet_until)
+def troubles(situation: Any) -> bool:
+    """True if the rule may report: it reports once a minute."""
+    return bool(situation.step.is_trouble and situation.step.time_ns >= situation.session.quiet_until)
 
 
-def asks_for_partitions(now: Any) -> bool:
-    return bool(now.step.is_fetch and now.step.asked_for and now.session.member.assignments)
+def asks_for_partitions(situation: Any) -> bool:
+    return bool(situation.step.is_fetch and situation.step.asked_for and situation.session.member.assignments)
 
 
-def continues_after_opening(now: Any) -> bool:
-    opening = now.session.opening
+def continues_after_opening(situation: Any) -> bool:
+    opening = situation.session.opening
     return bool(
-        now.step.is_fetch and opening is not None and now.session.last is opening and now.session.member.assignments
+        situation.step.is_fetch
+        and opening is not None
+        and situation.session.last is opening
+        and situation.session.member.assignments
     )
 
 
-def of_other_api(now: Any) -> bool:
-    step, last = now.step, now.session.last
+def of_other_api(situation: Any) -> bool:
+    step, last = situation.step, situation.session.last
     return last is not None and last.api_key != step.api_key and last.kind is SUBSEQUENT is step.kind
 
 
-def forgets(now: Any) -> bool:
-    return bool(now.step.forgotten)
+def forgets(situation: Any) -> bool:
+    return bool(situation.step.forgotten)
 
 
-def lists_several(now: Any) -> bool:
-    return len(now.step.listed) > 1
+def lists_several(situation: Any) -> bool:
+    return len(situation.step.listed) > 1
 
 
-def holds_acknowledged_only(now: Any) -> bool:
-    return bool(now.session.in_flight.acknowledged_only)
+def holds_acknowledged_only(situation: Any) -> bool:
+    return bool(situation.session.in_flight.acknowledged_only)
 
 
 # -- acknowledgements
 
 
-def taken(now: Any) -> bool:
-    return bool(now.error == 0)
+def applied(situation: Any) -> bool:
+    return bool(situation.error == 0)
 
 
-def stored(now: Any) -> bool:
-    return bool(now.asked.error == 0 and now.persisting.changes)
+def stored(situation: Any) -> bool:
+    return bool(situation.asked.error == 0 and situation.persisting.changes)
 
 
-def takes_at_most(now: Any) -> bool:
-    return now.step.most_records is not None
+def takes_at_most(situation: Any) -> bool:
+    return situation.step.most_records is not None
 
 
-def renews(now: Any) -> bool:
-    return any(run.type == RENEW for run in now.runs)
+def renews(situation: Any) -> bool:
+    return any(run.type == RENEW for run in situation.runs)
 
 
 # -- members
 
 
-def not_late_yet(now: Any) -> bool:
-    """Until a heartbeat is in time again it is told once."""
-    step, last = now.step, now.member.last
+def not_late_yet(situation: Any) -> bool:
+    """True if the rule may report: it reports once until a heartbeat is in time again."""
+    step, last = situation.step, situation.member.last
     return step.kind is SUBSEQUENT and not (step.late and last is not None and last.late)
 
 
-def given_newer(now: Any) -> bool:
-    last = now.member.last
+def given_newer(situation: Any) -> bool:
+    last = situation.member.last
     return last is not None and last.given is not None and last.given > last.epoch
 
 
-def removed_from_group(now: Any) -> bool:
-    before = now.before_here
+def removed_from_group(situation: Any) -> bool:
+    before = situation.before_here
     return before is not None and before.reply in OUT
 
 
-def joins_again(now: Any) -> bool:
-    return now.step.kind is INITIAL and now.member.last is not None
+def joins_again(situation: Any) -> bool:
+    return situation.step.kind is INITIAL and situation.member.last is not None
 
 
-def names_topics(now: Any) -> bool:
-    return now.step.kind is INITIAL or now.step.topics is not None
+def names_topics(situation: Any) -> bool:
+    return situation.step.kind is INITIAL or situation.step.topics is not None
 
 
-def settles(now: Any) -> bool:
-    return bool(now.step.kind is SUBSEQUENT and now.member.settles(now.step))
+def settles(situation: Any) -> bool:
+    return bool(situation.step.kind is SUBSEQUENT and situation.member.settles(situation.step))
 
 
 # -- stored state
 
 
-def stores_first(now: Any) -> bool:
-    """A leader's first Write, or the first since it has read."""
-    sender = now.stored.sender(now.step)
+def stores_first(situation: Any) -> bool:
+    """True at a leader's first Write, and at the first one since it has read."""
+    sender = situation.stored.sender(situation.step)
     before, read = sender.write, sender.read
-    return before is None or not before.is_same_leader(now.step) or (read is not None and read.packet > before.packet)
+    return (
+        before is None
+        or not before.is_same_leader(situation.step)
+        or (read is not None and read.packet > before.packet)
+    )
 
 
 # -- any
 
 
-def untold(_: Any) -> bool:
+def never_tested(_: Any) -> bool:
     return False

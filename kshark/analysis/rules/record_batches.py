@@ -1,4 +1,4 @@
-"""Record batches that lie about themselves. Rules 124 to 128."""
+"""Record batches whose header does not match their content. Rules 124 to 128."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def _is_new_produce(odd: ByteFault) -> bool:
 
 
 def legacy(odd: ByteFault) -> Argument | None:
-    """Older Produce requests carry it by right, and brokers hand on what is stored."""
+    """Older Produce requests may carry old formats, and brokers return the stored format."""
     return odd.argument() if _is_new_produce(odd) else None
 
 
 def damaged(odd: ByteFault) -> Argument | None:
-    """A batch that is read as a legacy one though its version has none is no other batch's checksum."""
+    """A batch read as legacy in a version that has no legacy batches has no meaningful checksum."""
     return None if "LEGACY_MAGIC" in odd.codes and _is_new_produce(odd) else odd.argument()
 
 
@@ -32,7 +32,7 @@ ROWS: Final = (
     Rule(
         number=124,
         code="BATCH_CRC",
-        text="The checksum of a record batch does not match its bytes: brokers refuse it with error 2 or 87, share "
+        text="The checksum of a record batch does not match its bytes. Brokers refuse it with error 2 or 87, share "
         "consumers reject it.",
         source="Kafka: DefaultRecordBatch",
         blame=("client", "broker"),
@@ -41,63 +41,63 @@ ROWS: Final = (
         refused_with=(2, 87),
         checks=(Check(damaged),),
         sentence="a checksum does not match",
-        must="A batch's checksum is the CRC-32C of its bytes from the attributes on (magic 2).",
-        advice="Compute it last, over what is sent. Where a broker hands such a batch out, look for damaged segments "
-        "on its disk.",
+        must="A batch's checksum is the CRC-32C of its bytes, from the attributes to the end (magic 2).",
+        advice="Compute the checksum last, over the bytes that are sent. If a broker delivers such a batch, look for "
+        "damaged segments on its disk.",
         wrong="batch of 2 records, checksum 0",
         right="batch of 2 records, their checksum",
     ),
     Rule(
         number=125,
         code="BATCH_COUNT_MISMATCH",
-        text="A record batch holds another number of records than it says: brokers refuse it with error 87.",
+        text="A record batch holds another number of records than it announces. Brokers refuse it with error 87.",
         source="Kafka: DefaultRecordBatch, LogValidator",
         blame=("client", "broker"),
         weird=("BATCH_COUNT_MISMATCH",),
         read="counted",
         refused_with=(87,),
         checks=(Check(ByteFault.argument),),
-        sentence="a batch does not hold the records that it announces",
-        must="A batch holds as many records as it says, and a producer's has an offset for each.",
-        advice="Set the count and the last offset delta from the records that were written.",
+        sentence="the batch does not hold the number of records that it announces",
+        must="A batch holds as many records as it announces, and a producer's batch has an offset for each.",
+        advice="Set the count and the last offset delta from the records in the batch.",
         wrong="count 3, records with offset deltas 0 1",
         right="count 2, records with offset deltas 0 1",
     ),
     Rule(
         number=126,
         code="BATCH_OFFSETS",
-        text="Offsets inside a record batch run backwards, or beyond its last one.",
+        text="Offsets in a record batch decrease, or exceed the batch's last offset.",
         source="Kafka: DefaultRecordBatch, LogValidator",
         blame=("client", "broker"),
         weird=("BATCH_OFFSETS",),
         read="opened",
         refused_with=(87,),
         checks=(Check(ByteFault.argument),),
-        sentence="a batch's offsets do not rise to its last one",
-        must="Offset deltas rise from record to record, up to the batch's last offset delta.",
-        advice="Number the records of a batch from 0 on, and set the last offset delta to the last one's.",
+        sentence="the batch's offsets do not increase up to its last offset",
+        must="Offset deltas increase from record to record, up to the batch's last offset delta.",
+        advice="Number the records of a batch from 0, and set the last offset delta to that of the last record.",
         wrong="last offset delta 1, records with 0 9",
         right="last offset delta 1, records with 0 1",
     ),
     Rule(
         number=127,
         code="CODEC_INVALID",
-        text="A record batch is compressed by a codec that does not exist.",
+        text="A record batch names a compression codec that does not exist.",
         source="Kafka: CompressionType",
         weird=("CODEC_INVALID",),
         read="batches",
         refused_with=(-1,),
         checks=(Check(ByteFault.argument),),
-        sentence="a batch names a codec that does not exist",
+        sentence="the batch names a codec that does not exist",
         must="The lowest three bits of a batch's attributes are 0 (none) to 4 (zstd).",
-        advice="Leave the attributes' other bits alone, and use a codec that all readers of the topic know.",
+        advice="Keep the other bits of the attributes, and use a codec that all readers of the topic support.",
         wrong="attributes 6",
         right="attributes 4 (zstd)",
     ),
     Rule(
         number=128,
         code="LEGACY_MAGIC",
-        text="A Produce request of version 3 or later carries messages of magic 0 or 1: brokers refuse it.",
+        text="A Produce request of version 3 or later carries messages of magic 0 or 1. Brokers refuse it.",
         source="KIP-98, KIP-896; Kafka: ProduceRequest.validateRecords",
         weird=("LEGACY_MAGIC",),
         read="produced",
@@ -105,8 +105,8 @@ ROWS: Final = (
         checks=(Check(legacy),),
         sentence="a message set of an old format",
         must="A Produce request of version 3 or later carries one batch of magic 2 for each partition.",
-        advice="Write batches of magic 2: magic 0 and 1 need Produce 2 or earlier, which brokers do not take since "
-        "4.0.",
+        advice="Write batches of magic 2. Magic 0 and 1 need Produce version 2 or earlier, which brokers do not "
+        "support since 4.0.",
         wrong="Produce v7, magic 1",
         right="Produce v7, magic 2; Produce v2, magic 1",
     ),

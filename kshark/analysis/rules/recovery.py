@@ -1,4 +1,4 @@
-"""What a client does after a refusal, and how often it opens sessions. Rules 29, 30, 38 and 39."""
+"""Behaviour of a client after a refusal, and how often it opens sessions. Rules 29, 30, 38 and 39."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ from kshark.analysis.states.session.state import FLAPPING, LOOP
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
 
-#: A request that follows the one before within this time did not back off. Kafka: retry.backoff.ms is 100.
+#: A client that sends its next request within this time did not pause. Kafka: retry.backoff.ms is 100.
 _BACKOFF_NS: Final = 100_000_000
 
 
-def reopened(now: SessionSituation) -> Argument | None:
-    """The old session is replaced; what the member had acquired in it stays locked."""
-    step, anchor = now.step, now.session.anchor
-    if not step.opens or anchor is None or not now.met or any(state.due == ABSENT for state in now.met):
+def reopened(situation: SessionSituation) -> Argument | None:
+    """The new session replaces the old one. The records that the member acquired in it stay locked."""
+    step, anchor = situation.step, situation.session.anchor
+    if not step.opens or anchor is None or not situation.met or any(state.due == ABSENT for state in situation.met):
         return None
     return Argument(f"{anchor.story}; {step.story}{step.on(anchor)} while that session was open", (anchor, step))
 
 
-def flapping(now: SessionSituation) -> Argument | None:
-    """Opened or refused again and again."""
-    step, session = now.step, now.session
+def flapping(situation: SessionSituation) -> Argument | None:
+    """Sessions are opened or refused again and again."""
+    step, session = situation.step, situation.session
     if not step.is_trouble or step.time_ns < session.quiet_until or session.recent_troubles(step) < FLAPPING:
         return None
     text = f"{step.story}: {session.recent_troubles(step)} sessions opened or refused within a minute"
     return Argument(text, (step,), EXCHANGE)
 
 
-def went_on(now: SessionSituation) -> Argument | None:
-    """Refused with 122, 123 or 133, the client goes on instead of opening a new session.
+def did_not_reopen(situation: SessionSituation) -> Argument | None:
+    """After 122, 123 or 133 the client continues instead of opening a new session.
 
-    At once, with the refused epoch or the next, and refused again: whatever other connections carried, this one waited
-    for no new session. Otherwise one may have been opened in between where the capture does not see it."""
-    step, before, initial = now.step, now.before_here, now.session.initial
+    It is proved if the next request comes at once, with the refused epoch or the next one, and is refused again: the
+    client waited for no new session on any connection. Otherwise the client may have opened one that the capture does
+    not hold.
+    """
+    step, before, initial = situation.step, situation.before_here, situation.session.initial
     if before is None or before.reply not in NEED_A_NEW_SESSION or before.end >= step.packet or before.epoch < 0:
         return None
     if before.kind is INITIAL and not before.opens:
@@ -64,30 +66,34 @@ def went_on(now: SessionSituation) -> Argument | None:
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
-def looped(now: SessionSituation) -> Argument | None:
-    """Opened again right behind the request before, several times. A broker without room delays its answer: that is a
-    pause too."""
-    step = now.step
-    loop = (*(now.here.openings if now.here is not None else ()), step)[-LOOP:]
+def reopened_in_a_loop(situation: SessionSituation) -> Argument | None:
+    """Sessions are opened several times, each right after the request before.
+
+    A broker that has no room delays its answer: that counts as a pause too.
+    """
+    step = situation.step
+    loop = (*(situation.here.openings if situation.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
         return None
-    if any(one.answer is None or two.time_ns - one.time_ns >= _BACKOFF_NS for one, two in pairwise(loop)):
+    if any(
+        opening.answer is None or following.time_ns - opening.time_ns >= _BACKOFF_NS
+        for opening, following in pairwise(loop)
+    ):
         return None
-    text = "; ".join(one.story for one in loop)
-    return Argument(f"{text}: each at once behind the one before", loop, EXCHANGE)
+    text = "; ".join(opening.story for opening in loop)
+    return Argument(f"{text}: each opened right after the one before", loop, EXCHANGE)
 
 
 ROWS: Final = (
     Rule(
         number=29,
         code="SESSION_REOPEN",
-        text="Epoch 0 while a session is open; what the member had acquired stays locked.",
-        advice="Close a session by epoch -1 before the next is opened, or acknowledge what was acquired in it: that "
-        "stays locked.",
+        text="A member sends epoch 0 while its session is open. Its acquired records stay locked.",
+        advice="Before opening a new session, close the old one with epoch -1 or acknowledge its records: they stay "
+        "locked.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch "
-        "-1 → 0; "
-        "ShareFetch epoch 0 → 0",
+        "-1 → 0; ShareFetch epoch 0 → 0",
         source="Kafka: SharePartitionManager",
         blame=(),
         verdicts=NOTES,
@@ -97,12 +103,11 @@ ROWS: Final = (
     Rule(
         number=30,
         code="SESSION_FLAPPING",
-        text="Many sessions opened or refused within a minute.",
-        advice="Look what ends the sessions, in the findings around this one. Clients since 4.4 log these errors at "
-        "DEBUG only.",
+        text="Many sessions were opened or refused within a minute.",
+        advice="Look for the cause in the findings around this one. Clients since 4.4 log these errors only at DEBUG.",
         wrong="ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; "
-        "1000 ms later; "
-        "ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0",
+        "1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; ShareFetch epoch 0 → 0; 1000 ms later; "
+        "ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
         tickets=("KAFKA-20720",),
@@ -117,29 +122,29 @@ ROWS: Final = (
     Rule(
         number=38,
         code="NO_RECOVERY",
-        text="After 122, 123 or 133 the client went on instead of opening a new session.",
-        must="After 122, 123 or 133 the next request is a ShareFetch with epoch 0.",
-        advice="Drop the session on these errors and open a new one. What was to be acknowledged is lost: the records "
-        "come again.",
+        text="After error 122, 123 or 133 the client continued instead of opening a new session.",
+        must="The next request after error 122, 123 or 133 is a ShareFetch with epoch 0.",
+        advice="Drop the session after these errors and open a new one. Acknowledgements that were not sent are lost: "
+        "the records are delivered again.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 4 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
         tickets=("KAFKA-18164",),
         at="request",
         machine=SESSION,
-        checks=(Check(went_on, (SUBSEQUENT,), trigger=AFTER_REFUSAL),),
+        checks=(Check(did_not_reopen, (SUBSEQUENT,), trigger=AFTER_REFUSAL),),
     ),
     Rule(
         number=39,
         code="REOPEN_HOT_LOOP",
-        text="Sessions are opened one after the other without a pause.",
-        must="Before a session is opened once more the client pauses (retry.backoff.ms, 100).",
-        advice="Pause before a session is opened again, each time longer.",
+        text="A client opens sessions one after another without a pause.",
+        must="A client pauses before it opens a session again (retry.backoff.ms, 100).",
+        advice="Pause before opening a session again, each time longer.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; 100 ms later; ShareFetch epoch 0 → 0; 200 ms later; ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionHandler",
         at="request",
         machine=SESSION,
-        checks=(Check(looped, (INITIAL,), trigger=NOT_PLAIN),),
+        checks=(Check(reopened_in_a_loop, (INITIAL,), trigger=NOT_PLAIN),),
     ),
 )

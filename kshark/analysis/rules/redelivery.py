@@ -1,5 +1,6 @@
-"""Acknowledgements that had another effect than their client can know, or none, so that records are delivered again.
-Rules 60, 64, 67 to 69, 87 and 88."""
+"""Acknowledgements with another effect than their client expects, or none, so that records are delivered again.
+Rules 60, 64, 67 to 69, 87 and 88.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTOLD
+from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTESTED
 from kshark.analysis.states.partition.rates import Rate
 from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, RecordState
 from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
@@ -23,159 +24,181 @@ from kshark.analysis.states.tables.in_flight import ACCEPT, ACQUIRED, TERMINAL
 _INVALID_RECORD_STATE: Final = 121
 
 
-# -- taken, for another delivery
+# -- accepted for another delivery
 
 
-def meant_the_delivery_before(now: Acknowledging) -> Argument | None:
-    """It was sent before the answer that handed the records out again: it was meant for the delivery before, and counts
-    for this one."""
-    step, partition, session = now.step, now.share_partition, now.session
-    if now.error != 0 or partition.last_delivery_packet < step.packet or session is None:
+def acknowledged_previous_delivery(situation: Acknowledging) -> Argument | None:
+    """The acknowledgement is for the previous delivery, and counts for the current one.
+
+    It was sent before the answer that delivered the records again.
+    """
+    step, partition, session = situation.step, situation.share_partition, situation.session
+    if situation.error != 0 or partition.last_delivery_packet < step.packet or session is None:
         return None
-    for run in now.runs:
+    for run in situation.runs:
         for piece in partition.records.over(run.first, run.last):
             hold = piece.value[0].hold
-            if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
+            if hold is None or not all(record.stage is ACQUIRED and record.hold is hold for record in piece.value):
                 continue
             before = hold.before
             if before is None or not before.is_of(step) or hold.step.member_id != step.member_id:
                 continue
             if hold.is_ahead_of(step) and step.connection.clock.is_before(step.time_ns, hold.step.end_ns):
-                return _stale(now, piece, before, hold)
+                return _stale(situation, piece, before, hold)
     return None
 
 
-def _stale(now: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
-    step, (first, last, _) = now.step, piece
+def _stale(situation: Acknowledging, piece: Piece, before: Hold, hold: Hold) -> Argument:
+    step, (first, last, _) = situation.step, piece
     text = (
-        f"{step.here} acknowledges {offsets_text(first, last)} of partition {now.partition[1]} before the member "
-        f"knows that "
-        f"{hold.step.here} "
-        f"hands them out again ({hold.step.packets}): it means those of {before.step.here} ({before.step.packets}), "
-        f"and is taken for the new ones ({step.packets})"
+        f"{step.here} acknowledges {offsets_text(first, last)} of partition {situation.partition[1]} before the "
+        f"member receives them again with {hold.step.here} ({hold.step.packets}): it means the delivery with "
+        f"{before.step.here} ({before.step.packets}), but counts for the new one ({step.packets})"
     )
-    return Argument(text, (before.step, hold.step, step), EXCHANGE, partition=now.partition, offsets=(first, last))
+    return Argument(
+        text, (before.step, hold.step, step), EXCHANGE, partition=situation.partition, offsets=(first, last)
+    )
 
 
-# -- refused, and not wholly
+# -- refused, but partly applied
 
 
-def refused_and_half_taken(now: Acknowledging) -> Argument | None:
-    """Records that the member still has are refused, and were once before, together with others: that took part of
-    them, then."""
-    step, partition = now.step, now.share_partition
-    if now.error != _INVALID_RECORD_STATE or not partition.refused or now.fault is not None or now.missing:
+def refused_and_partly_applied(situation: Acknowledging) -> Argument | None:
+    """The member holds records, and their acknowledgement is refused.
+
+    An earlier request with these and other records was refused too. The broker applied part of it.
+    """
+    step, partition = situation.step, situation.share_partition
+    if (
+        situation.error != _INVALID_RECORD_STATE
+        or not partition.refused
+        or situation.fault is not None
+        or situation.missing
+    ):
         return None
-    for piece in now.pieces:
+    for piece in situation.pieces:
         hold = piece.value[0].hold
         if (
             hold is None
-            or not all(one.is_held_by(step.member_id) and one.hold is hold for one in piece.value)
+            or not all(record.is_held_by(step.member_id) and record.hold is hold for record in piece.value)
             or not hold.is_of(step)
         ):
             return None
     for before, runs in partition.refused:
         if before.member_id != step.member_id or before.end >= step.packet:
             continue
-        for piece in now.pieces:
+        for piece in situation.pieces:
             hold = piece.value[0].hold
             again = any(run.first <= piece.last and run.last >= piece.first for run in runs)
             if again and hold is not None and hold.step.end < before.packet:
-                return _half_taken(now, piece, hold, before)
+                return _partly_applied(situation, piece, hold, before)
     return None
 
 
-def _half_taken(now: Acknowledging, piece: Piece, hold: Hold, before: ShareStep) -> Argument | None:
-    step, partition = now.step, now.share_partition
+def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: ShareStep) -> Argument | None:
+    step, partition = situation.step, situation.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
     overlapping = any(
-        run.first <= now.extent[1] and run.last >= now.extent[0] for runs in partition.open for run in runs
+        run.first <= situation.extent[1] and run.last >= situation.extent[0] for runs in partition.open for run in runs
     )
     if session is None or overlapping or hold.step.packet <= partition.unreliable_until:
         return None
     text = (
-        f"the member has all of them acquired ({offsets_text(piece.first, piece.last)} with {hold.step.here}, "
-        f"{hold.step.packets}); "
-        f"{before.here} was refused with some of them ({before.packets}), and should have changed none"
+        f"the member holds all of them ({offsets_text(piece.first, piece.last)} with {hold.step.here}, "
+        f"{hold.step.packets}); {before.here} was refused with some of them ({before.packets}), and should have "
+        "changed none"
     )
     needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
-    return refusal(now, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
+    return refusal(situation, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
 
 
 # -- lost, or never sent
 
 
-def lost(now: Acquiring) -> Argument | None:
-    """An acknowledgement was not answered, and the records come again: it was not taken."""
-    found = [(piece, one) for piece in _pieces(now) for one in piece.value if _is_lost(one, now.step)]
-    if not found:
+def acknowledgement_lost(situation: Acquiring) -> Argument | None:
+    """An acknowledgement was not answered, and the records are delivered again: it was not applied."""
+    lost = [
+        (piece, record) for piece in _pieces(situation) for record in piece.value if _is_lost(record, situation.step)
+    ]
+    if not lost:
         return None
-    (_, one), by = found[0], found[0][1].by
+    (_, record), by = lost[0], lost[0][1].by
     assert by is not None
-    text = f"{by.here} had {one.how} them and was not answered ({by.packets}); they were processed, and are once more"
-    return _again(now, [piece for piece, other in found if other.by is by], lambda: text, by)
+    text = f"{by.here} acknowledged them as {record.how} and was not answered ({by.packets}); they are processed again"
+    return _again(situation, [piece for piece, record in lost if record.by is by], lambda: text, by)
 
 
 def _is_lost(record: RecordState, step: ShareStep) -> bool:
     by = record.by
     return (
         record.stage in TERMINAL
-        and record.how in _MEANT
+        and record.how in _FINISHED
         and by is not None
         and by.answer is None
         and by.packet < step.end
     )
 
 
-def never_acknowledged(now: Acquiring) -> Argument | None:
-    """The member said nothing of the records before their lock was out."""
-    for by, pieces, work in _timed_out(now):
+def never_acknowledged(situation: Acquiring) -> Argument | None:
+    """The member acknowledged none of the records before their lock expired."""
+    for by, pieces, work in _timed_out(situation):
         if work is None:
-            return _again(now, pieces, partial(_had, by, "acknowledged none of these"), by)
+            return _again(situation, pieces, partial(_had, by, "acknowledged none of them"), by)
     return None
 
 
-def too_slow(now: Acquiring) -> Argument | None:
-    """The lock was out before the member was done with the records, though it was at work on them."""
-    for by, pieces, work in _timed_out(now):
+def too_slow(situation: Acquiring) -> Argument | None:
+    """The lock expired before the member finished the records, although it was working on them."""
+    for by, pieces, work in _timed_out(situation):
         if work is not None:
             return _again(
-                now, pieces, partial(_had, by, f"was still at work with {work.here} ({work.packets})"), by, work
+                situation,
+                pieces,
+                partial(_had, by, f"was still working on them with {work.here} ({work.packets})"),
+                by,
+                work,
             )
     return None
 
 
-def _had(by: ShareStep, and_then: str) -> str:
+def _had(by: ShareStep, outcome: str) -> str:
     return (
-        f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {and_then} before the lock was out"
+        f"member {by.member_id} had acquired them with {by.here} ({by.packets}), and {outcome} before the lock expired"
     )
 
 
-def _timed_out(now: Acquiring) -> Iterator[tuple[ShareStep, list[Piece], ShareStep | None]]:
-    """Records whose lock is out, or may be, by their acquisition, and the request by which its member was seen at work
-    on it; of each acquisition when the first of its records comes again."""
-    found = [
-        (piece, hold) for piece in _pieces(now) if (hold := _out(piece)) is not None and not _goes_on(now, piece, hold)
+def _timed_out(situation: Acquiring) -> Iterator[tuple[ShareStep, list[Piece], ShareStep | None]]:
+    """Yield records whose lock expired or may have, by acquisition.
+
+    With them comes the request that shows their member at work. Each acquisition is yielded when its first record is
+    delivered again.
+    """
+    expired = [
+        (piece, hold)
+        for piece in _pieces(situation)
+        if (hold := _out(piece)) is not None and not _continues_redelivery(situation, piece, hold)
     ]
-    for by in dict.fromkeys(hold.step for _, hold in found):
-        work = [work for piece, hold in found if hold.step is by and (work := _work(now, piece, hold)) is not None]
-        yield by, [piece for piece, hold in found if hold.step is by], work[0] if work else None
+    for by in dict.fromkeys(hold.step for _, hold in expired):
+        work = [
+            work for piece, hold in expired if hold.step is by and (work := _work(situation, piece, hold)) is not None
+        ]
+        yield by, [piece for piece, hold in expired if hold.step is by], work[0] if work else None
 
 
 def _out(piece: Piece) -> Hold | None:
-    """The acquisition of records whose lock is out, or may be."""
+    """Return the acquisition of records whose lock expired or may have."""
     hold, is_out = piece.value[0].hold, False
-    for one in piece.value:
-        by_time = one.how == "lock_timeout"
-        if one.hold is not hold or not (by_time or one.stage is ACQUIRED):
+    for record in piece.value:
+        by_time = record.how == "lock_timeout"
+        if record.hold is not hold or not (by_time or record.stage is ACQUIRED):
             return None
         is_out = is_out or by_time
     return hold if is_out else None
 
 
-def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
-    """Whether the record before was acquired together with these, and has come again since their lock was out."""
-    before = now.share_partition.records.at(piece.first - 1)
+def _continues_redelivery(situation: Acquiring, piece: Piece, hold: Hold) -> bool:
+    """True if the record before was acquired together with these, and was delivered again after their lock expired."""
+    before = situation.share_partition.records.at(piece.first - 1)
     again = None if before is None else before[0].hold
     return (
         again is not None
@@ -185,29 +208,31 @@ def _goes_on(now: Acquiring, piece: Piece, hold: Hold) -> bool:
     )
 
 
-def _work(now: Acquiring, piece: Piece, hold: Hold) -> ShareStep | None:
-    """The request that renewed the lock, or acknowledged the record before these, which was acquired together with
-    them."""
+def _work(situation: Acquiring, piece: Piece, hold: Hold) -> ShareStep | None:
+    """Return the request that shows the member at work.
+
+    It renewed the lock, or acknowledged the record before these, which was acquired together with them.
+    """
     if hold.renewal is not None:
         return hold.renewal
-    before = now.share_partition.records.at(piece.first - 1)
+    before = situation.share_partition.records.at(piece.first - 1)
     if before is None or before[0].hold is None or before[0].hold.step is not hold.step:
         return None
     by = before[0].by
     return by if by is not hold.step and by is not None and by.member_id == hold.step.member_id else None
 
 
-def _pieces(now: Acquiring) -> Iterator[Piece]:
-    return (piece for handed in now.ranges for piece in handed.pieces)
+def _pieces(situation: Acquiring) -> Iterator[Piece]:
+    return (piece for acquired in situation.ranges for piece in acquired.pieces)
 
 
-def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: ShareStep) -> Argument:
-    """What is said of records that are handed out again; `before`: exchanges by which one knows."""
-    step, partition, first, last = now.step, now.share_partition.partition, pieces[0].first, pieces[-1].last
+def _again(situation: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: ShareStep) -> Argument:
+    """Return the argument for records that are delivered again. `before`: earlier exchanges that prove it."""
+    step, partition, first, last = situation.step, situation.share_partition.partition, pieces[0].first, pieces[-1].last
 
     def text() -> str:
-        come = "comes" if first == last else "come"
-        again = f"{named_ranges(pieces)} of partition {partition[1]} {come} again with {step.here}"
+        are = "is" if first == last else "are"
+        again = f"{named_ranges(pieces)} of partition {partition[1]} {are} delivered again with {step.here}"
         return f"{again} ({step.packets}): {why()}"
 
     return Argument(text, (*before, step), EXCHANGE, partition=partition, offsets=(first, last))
@@ -216,34 +241,43 @@ def _again(now: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *bef
 # -- processed twice
 
 
-def processed_meanwhile(now: Acknowledging) -> Argument | None:
-    """An acceptance comes late: the records went to another member by then, and it accepted them, too."""
-    if now.error not in (0, _INVALID_RECORD_STATE):
+def processed_meanwhile(situation: Acknowledging) -> Argument | None:
+    """An acceptance is late: another member acquired the records meanwhile, and accepted them too."""
+    if situation.error not in (0, _INVALID_RECORD_STATE):
         return None
-    for piece in now.pieces:
-        (record, *more), by = piece.value, piece.value[0].by
-        if more or record.how != "accepted" or by is None or by.answer is None or record.hold is None:
+    for piece in situation.pieces:
+        (record, *others), by = piece.value, piece.value[0].by
+        if others or record.how != "accepted" or by is None or by.answer is None or record.hold is None:
             continue
-        mine, theirs = record.hold.before, record.hold.step
-        if mine is None or by.member_id != theirs.member_id or by.end >= now.step.packet:
+        own_hold, other_step = record.hold.before, record.hold.step
+        if own_hold is None or by.member_id != other_step.member_id or by.end >= situation.step.packet:
             continue
-        if _accepts(now.runs, piece) and mine.is_of(now.step) and theirs.member_id != now.step.member_id:
-            return _twice(now, piece, mine.step, by)
+        if (
+            _accepts(situation.runs, piece)
+            and own_hold.is_of(situation.step)
+            and other_step.member_id != situation.step.member_id
+        ):
+            return _twice(situation, piece, own_hold.step, by)
     return None
 
 
-def processed_before(now: Acknowledging) -> Argument | None:
-    """Records are accepted that another member had before; its acceptance came late and was refused."""
-    if now.error != 0 or not now.share_partition.refused:
+def processed_before(situation: Acknowledging) -> Argument | None:
+    """A member accepts records that another member had before. That member's acceptance was late and refused."""
+    if situation.error != 0 or not situation.share_partition.refused:
         return None
-    for before, runs in now.share_partition.refused:
-        if before.member_id == now.step.member_id:
+    for before, runs in situation.share_partition.refused:
+        if before.member_id == situation.step.member_id:
             continue
-        for piece in now.pieces:
+        for piece in situation.pieces:
             hold = piece.value[0].hold
-            mine = None if hold is None or len(piece.value) > 1 or not hold.is_of(now.step) else hold.before
-            if mine is not None and mine.is_of(before) and _accepts(now.runs, piece) and _accepts(runs, piece):
-                return _twice(now, piece, mine.step, before)
+            own_hold = None if hold is None or len(piece.value) > 1 or not hold.is_of(situation.step) else hold.before
+            if (
+                own_hold is not None
+                and own_hold.is_of(before)
+                and _accepts(situation.runs, piece)
+                and _accepts(runs, piece)
+            ):
+                return _twice(situation, piece, own_hold.step, before)
     return None
 
 
@@ -251,113 +285,112 @@ def _accepts(runs: Sequence[AcknowledgedRange], piece: Piece) -> bool:
     return any(run.type == ACCEPT and run.first <= piece.last and run.last >= piece.first for run in runs)
 
 
-def _twice(now: Acknowledging, piece: Piece, first: ShareStep, other: ShareStep) -> Argument:
-    step, offsets = now.step, offsets_text(piece.first, piece.last)
+def _twice(situation: Acknowledging, piece: Piece, first: ShareStep, other: ShareStep) -> Argument:
+    step, offsets = situation.step, offsets_text(piece.first, piece.last)
     text = (
-        f"{step.here} accepts {offsets} of partition {now.partition[1]} ({step.packets}), and so does {other.here} of "
-        f"member "
-        f"{other.member_id} ({other.packets}): both processed what {first.here} handed out first ({first.packets})"
+        f"{step.here} accepts {offsets} of partition {situation.partition[1]} ({step.packets}), and so does "
+        f"{other.here} of member {other.member_id} ({other.packets}): both processed the records first delivered with "
+        f"{first.here} ({first.packets})"
     )
-    return Argument(text, (first, other, step), EXCHANGE, partition=now.partition, offsets=(piece.first, piece.last))
+    return Argument(
+        text, (first, other, step), EXCHANGE, partition=situation.partition, offsets=(piece.first, piece.last)
+    )
 
 
-# -- given back, or turned down
+# -- released or rejected
 
 
-def mostly_released(now: Acknowledging) -> Argument | None:
-    """Most records are given back, to come again."""
+def mostly_released(situation: Acknowledging) -> Argument | None:
+    """The member releases most records, to be delivered again."""
     return (
-        _often(now, now.rate, now.rate.released, "released")
-        if now.rate is not None and now.rate.is_release_storm
+        _often(situation, situation.rate, situation.rate.released, "released")
+        if situation.rate is not None and situation.rate.is_release_storm
         else None
     )
 
 
-def often_rejected(now: Acknowledging) -> Argument | None:
-    """Many records are given up."""
+def often_rejected(situation: Acknowledging) -> Argument | None:
+    """The member rejects many records."""
     return (
-        _often(now, now.rate, now.rate.rejected, "rejected") if now.rate is not None and now.rate.is_rejecting else None
+        _often(situation, situation.rate, situation.rate.rejected, "rejected")
+        if situation.rate is not None and situation.rate.is_rejecting
+        else None
     )
 
 
-def _often(now: Acknowledging, rate: Rate, count: int, how: str) -> Argument:
-    step = now.step
+def _often(situation: Acknowledging, rate: Rate, count: int, how: str) -> Argument:
+    step = situation.step
     text = (
         f"{step.here} ({step.packets}): of the {rate.total} records of the topic that the member acknowledged since "
         f"{rate.by.here} ({rate.by.packets}), {count} were {how}"
     )
-    return Argument(text, (step,), EXCHANGE, partition=now.partition, offsets=now.extent)
+    return Argument(text, (step,), EXCHANGE, partition=situation.partition, offsets=situation.extent)
 
 
-_MEANT: Final = frozenset({"accepted", "rejected", "gap"})
+_FINISHED: Final = frozenset({"accepted", "rejected", "gap"})
 ROWS: Final = (
     Rule(
         number=60,
         code="STALE_ACK_ACCEPTED",
-        text="An acknowledgement meant for one delivery is taken for the next: the records had come again meanwhile.",
-        must="Records are acknowledged while the lock lasts under which they were handed out.",
-        advice="Send acknowledgements before the lock is out (acquisition_lock_timeout_ms) and drop those that are "
-        "late: the records come "
-        "again, and are acknowledged then.",
+        text="An acknowledgement for one delivery counts for the next one: the records were delivered again meanwhile.",
+        must="Records are acknowledged before their lock expires.",
+        advice="Send acknowledgements before the lock expires (acquisition_lock_timeout_ms), and drop late ones: the "
+        "records are delivered again, and are acknowledged then.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareFetch epoch 1 → …; ShareAcknowledge epoch 2, "
-        "accept 0-9 → …; "
-        "… → 0, offsets 0-9; … → 0",
+        "accept 0-9 → …; … → 0, offsets 0-9; … → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
         machine=IN_FLIGHT,
-        checks=(Check(meant_the_delivery_before, trigger=AHEAD, about=Acknowledging),),
+        checks=(Check(acknowledged_previous_delivery, trigger=AHEAD, about=Acknowledging),),
     ),
     Rule(
         number=64,
         code="ACK_ATOMICITY_BROKEN",
-        text="Acknowledgements of a partition were refused, and part of them had an effect all the same.",
-        must="Of the acknowledgements of a partition either all are taken or none is.",
-        advice="Take all records of a refused partition for not acknowledged: they come again. Report it to Kafka "
-        "with these packets.",
-        wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
-        "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
-        right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; "
-        "ShareAcknowledge epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
+        text="Acknowledgements of a partition were refused, but some of them took effect.",
+        must="The acknowledgements of a partition are either all applied or all refused.",
+        advice="Treat all records of a refused partition as not acknowledged: they are delivered again. Report it to "
+        "Kafka with these packets.",
+        wrong="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
+        "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
+        right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
+        "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
         source="Kafka: SharePartition.rollbackOrProcessStateUpdates",
         blame=("broker",),
         causes=("half_taken",),
         verdicts=EXPLAINS,
         machine=IN_FLIGHT,
         checks=(
-            Check(refused_and_half_taken, order=90, about=Acknowledging),
-            Check(refused_and_stored, trigger=UNTOLD, about=Persisted),
+            Check(refused_and_partly_applied, order=90, about=Acknowledging),
+            Check(refused_and_stored, trigger=UNTESTED, about=Persisted),
         ),
     ),
     Rule(
         number=67,
         code="ACK_LOST_IN_FLIGHT",
-        text="An acknowledgement was not answered and had no effect: the records are delivered again.",
-        advice="Processing a record twice must do no harm: this is what at-least-once delivery means. Look at why the "
-        "connection ended "
-        "before the answer came.",
-        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; "
-        "by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
+        text="An acknowledgement was not answered and had no effect. The records are delivered again.",
+        advice="Make sure that processing a record twice does no harm: delivery is at least once. Check why the "
+        "connection ended before the answer came.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; by b: "
+        "ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; A closes",
         source="KIP-932",
         blame=(),
         verdicts=NOTES,
         rationed=1,
         machine=IN_FLIGHT,
-        checks=(Check(lost, trigger=UNDUE, about=Acquiring),),
+        checks=(Check(acknowledgement_lost, trigger=UNDUE, about=Acquiring),),
     ),
     Rule(
         number=68,
         code="NEVER_ACKED",
-        text="Records were acquired, and neither acknowledged nor renewed before their lock was out.",
-        advice="See whether the consumer still polls: it hangs, takes too long for what it fetches at once "
-        "(max.poll.records), or forgets "
-        "to acknowledge. Processing that takes long renews the lock, or gets a longer one "
+        text="Records were acquired, but neither acknowledged nor renewed before their lock expired.",
+        advice="Check whether the consumer still polls: it may hang, need too long for one fetch (max.poll.records), "
+        "or forget to acknowledge. If processing takes long, renew the lock or make it longer "
         "(share.record.lock.duration.ms).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, "
         "delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms "
-        "later; "
-        "ShareAcknowledge epoch 2, accept 0-9 → 0",
+        "later; ShareAcknowledge epoch 2, accept 0-9 → 0",
         source="Kafka: SharePartition",
         blame=(),
         verdicts=NOTES,
@@ -368,14 +401,11 @@ ROWS: Final = (
     Rule(
         number=87,
         code="LOCK_TIMEOUT_REDELIVERY",
-        text="Records are delivered again because their lock ran out while their consumer was at work on them: it is "
-        "too slow.",
-        advice="Acknowledge records, or renew their locks, before these run out: fetch fewer at once "
-        "(max.poll.records), or lengthen "
-        "share.record.lock.duration.ms.",
+        text="Records are delivered again because their lock expired during processing: the consumer is too slow.",
+        advice="Acknowledge records or renew their locks before these expire: fetch fewer at once (max.poll.records), "
+        "or raise share.record.lock.duration.ms.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 "
-        "ms later; "
-        "by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
+        "ms later; by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
         blame=(),
@@ -387,10 +417,9 @@ ROWS: Final = (
     Rule(
         number=69,
         code="RELEASE_STORM",
-        text="A member gives back most records of a topic that it acquires: they come again until their deliveries "
-        "are used up.",
-        advice="See what keeps the consumer from processing them. Records that fail for good are rejected, not "
-        "released.",
+        text="A member releases most of the records of a topic that it acquires. They are delivered again until they "
+        "reach the delivery limit.",
+        advice="Check why the consumer cannot process them. Reject records that always fail instead of releasing them.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-2, release 3-5 → 0; "
         "ShareAcknowledge epoch 2, release 6-9 → 0; ShareAcknowledge epoch 3, release 10-12 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-11, release 12-12 → 0",
@@ -404,10 +433,9 @@ ROWS: Final = (
     Rule(
         number=69,
         code="REJECT_RATE",
-        text="A member rejects many of the records of a topic: nobody gets them any more.",
-        advice="See why the consumer rejects them (records that cannot be read, a CRC that does not match), and "
-        "whether they are kept "
-        "elsewhere: the group is done with them.",
+        text="A member rejects many records of a topic. They are not delivered again.",
+        advice="Check why the consumer rejects them (unreadable records, a CRC that does not match), and whether they "
+        "are stored elsewhere: the group does not deliver them again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-29, reject 30-32 → 0; "
         "ShareAcknowledge epoch 2, reject 33-36 → 0; ShareAcknowledge epoch 3, reject 37-39 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-38, reject 39-39 → 0",
@@ -422,12 +450,12 @@ ROWS: Final = (
         number=88,
         code="DUPLICATE_PROCESSING_WINDOW",
         text="Two members accept the same records: the first one was too late, and both have processed them.",
-        advice="Processing a record twice must do no harm. Where it is too slow for the lock, renew that, or make it "
-        "longer "
-        "(share.record.lock.duration.ms), or fetch less at once (max.poll.records).",
+        advice="Make sure that processing a record twice does no harm. If processing takes longer than the lock, "
+        "renew the lock, make it longer (share.record.lock.duration.ms), or fetch fewer records at once "
+        "(max.poll.records).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; by b: ShareFetch epoch 0 → 0, offsets 0-9, "
-        "delivery 2; "
-        "by b: ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
+        "delivery 2; by b: ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch 1, accept 0-9 → 0, "
+        "t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
         blame=(),

@@ -1,5 +1,4 @@
-"""What a rule is: one row of facts. What `explain` says, what Spark screens for, which bodies are read is derived from
-it."""
+"""The row of facts that defines a rule. `kshark explain`, Spark's screen and the bodies to read are derived from it."""
 
 from __future__ import annotations
 
@@ -18,44 +17,45 @@ from kshark.conditions import ALWAYS as EVERY
 from kshark.conditions import Condition
 
 Verdict = Literal["violation", "unknown", "note"]
-#: Where a finding stands: at the request that breaks the rule, at the answer that shows it (what explains a refusal
-#: always does), or where the client let go of its session: at its FIN, or the heartbeat by which it left. What is odd
-#: stands where it was seen, or at the connection's end, if only that tells what it means.
+#: Packet of a finding: the request that breaks the rule, the answer that shows it (always for reasons of a refusal), or
+#: the end of the session: the client's FIN, or its heartbeat that leaves. A fault in bytes stands at its own packet, or
+#: at the connection's end if its meaning depends on that.
 At = Literal["request", "answer", "end"]
-#: What puts a rule about bytes to the test, each time that it is read: frames that were cut, messages, requests,
-#: answers, answers that have their request, requests that ask for an answer and those that ask for none, connections;
-#: answers to ApiVersions, requests to begin authentication, requests of share groups that are no early access; messages
-#: with record batches, and of these Produce requests of today's format, those whose batches' records were counted, and
-#: those whose records were opened.
+#: Items that test a rule about bytes, each time that one is read: frames, messages, requests, answers, answers matched
+#: to their request, requests with and without an answer due, connections; answers to ApiVersions, requests that begin
+#: authentication, share group requests that are not early access; messages with record batches, and of these: Produce
+#: requests of today's format, messages with counted records, and messages with opened records.
 Read = Literal[
     "", "frames", "messages", "requests", "answers", "matched", "due", "one_way", "connections",
     "api_versions", "authentications", "share_requests", "batches", "produced", "counted", "opened",
 ]  # fmt: skip
-#: The place of the check that takes every refusal that no explanation before it is proved for.
+#: Order of the check that gets every refusal without a proved explanation.
 CATCH_ALL: Final = 10_000
 KINDS: Final = tuple(EpochKind)
 REPLIES: Final = tuple(Reply)
-#: What a rule that accuses may come to, what one may that also notes, and what one that never accuses comes to.
+#: Verdicts of a rule that accuses, of a rule that accuses or notes, and of a rule that never accuses.
 ACCUSES: Final[tuple[Verdict, ...]] = ("violation", "unknown")
 NOTES_TOO: Final[tuple[Verdict, ...]] = ("violation", "unknown", "note")
 NOTES: Final[tuple[Verdict, ...]] = ("note",)
-#: What one comes to that explains a refusal: what the capture cannot prove is no explanation, and the refusal stays
+#: Verdicts of a rule that explains a refusal: an explanation that the capture cannot prove leaves the refusal
 #: unexplained.
 EXPLAINS: Final[tuple[Verdict, ...]] = ("violation",)
-#: What one comes to of which nearly every capture could say that it is not known.
+#: Report only when proved: in nearly every capture "unknown" would be noise.
 PROVED: Final = EXPLAINS
 
 
 class Check(Struct, frozen=True):
-    """A function that looks at a machine's step and says what is wrong, or nothing.
+    """Function that looks at a step of a machine and returns an argument if something is wrong.
 
-    `kinds`, `replies` (None: any): the steps of a session, or heartbeats, that it is about; it is called where
-    `trigger` holds. The default is everywhere; another trigger declares that plain steps do not concern the check.
-    `order`: its place among those that explain a refusal: the first one proved gives the refusal its one cause.
-    CATCH_ALL is the last one's; it is unknown. `reported_unproved`: an explanation that is reported as unknown rather
-    than that.
-    `machine` None: the rule's. `about`: the situation that it looks at, where a machine has several; `apis`: of
-    requests to share coordinators those that it is about, where not all."""
+    `kinds`, `replies` (None: any): the steps of a session, or the heartbeats, that the check is about. It is called
+    where `trigger` holds. The default trigger is always; another one declares that plain steps do not concern the
+    check.
+    `order`: position among the checks that explain a refusal. The first proved one gives the refusal its only cause.
+    The last one has CATCH_ALL; its verdict is unknown.
+    `reported_unproved`: report the explanation as unknown, instead of using CATCH_ALL, if it is not proved.
+    `machine` None: the rule's machine. `about`: the situation that the check looks at, if a machine has several.
+    `apis`: the requests to share coordinators that it is about, if not all.
+    """
 
     look: Callable[[Any], Argument | None]
     kinds: Collection[EpochKind] = KINDS
@@ -73,22 +73,25 @@ class Check(Struct, frozen=True):
 
     @property
     def concerns_plain(self) -> bool:
-        """True if the check may have something to say of a plain step: it declares nothing, and explains no refusal."""
+        """True if the check may report a plain step: it declares no trigger, and explains no refusal."""
         return self.trigger is ALWAYS and self.order is None
 
 
 class Rule(Struct, frozen=True, kw_only=True):
     """One rule of the catalogue.
 
-    What it looks at is one exchange: of the requests of `apis` that it is about (`given`) those for which `when` holds,
-    and whose answer
-    `answer` holds for, if there is one; or the steps of `machine`, with `checks`; or what is odd about bytes, the codes
-    of `weird` (kshark.anomaly), with `checks` too. `blame` are the parties that it may accuse, the likeliest first;
-    `verdicts` all that it can come to; `causes` all that its findings may name (kshark.analysis.rules.causes).
+    A rule looks at one of these:
+    - one exchange: requests of `apis` for which `given` and `when` hold, and whose answer, if any, meets `answer`;
+    - the steps of `machine`, with `checks`;
+    - faults in bytes, the codes in `weird` (kshark.anomaly), also with `checks`.
 
-    For people: `must` is what has to be so, `advice` what a client should do where it is not, in sentences; `wrong` and
-    `right` are exchanges that break the rule and keep it, or bring a note about and do not, with `; ` between them
-    (README.md says how they are written); `tickets` what is known of it."""
+    `blame`: the parties that it may accuse, the likeliest first. `verdicts`: all its possible verdicts. `causes`: all
+    causes that its findings may name (kshark.analysis.rules.causes).
+
+    For people, in sentences: `must` is the requirement, `advice` says what a client should do if it is not met. `wrong`
+    and `right` are exchanges that break and keep the rule, or that cause a note and do not. `; ` separates them
+    (README.md describes their syntax). `tickets`: known issues about the rule.
+    """
 
     number: int | None
     code: str
@@ -105,16 +108,16 @@ class Rule(Struct, frozen=True, kw_only=True):
     when: Condition | None = None
     answer: Condition | None = None
     weird: tuple[str, ...] = ()
-    #: Of rules about bytes, if they have a number.
+    #: For rules about bytes that have a number: the items that test it.
     read: Read = ""
-    #: Error codes with which brokers answer what carries one of these codes: the rule says why they came.
+    #: Error codes that brokers answer to bytes with a fault in `weird`: the rule explains these errors.
     refused_with: tuple[int, ...] = ()
-    #: Its checks are alternatives: one of them speaks of a step, the first that is reported, else the first.
+    #: True if the checks are alternatives: only one judges a step, the first that is reported, else the first.
     alternatives: bool = False
-    #: Of each member (the first witness's) and topic it is told so many times, then the tenth, the hundredth, and so
-    #: on; 0: each time.
+    #: Number of findings to report for each member (of the first witness) and topic. Then only the tenth, hundredth and
+    #: so on are reported. 0: no limit.
     rationed: int = 0
-    #: What the exchange shows, in a few words for the argument's sentence.
+    #: What the exchange shows, in a few words: part of the argument's sentence.
     sentence: str = ""
     must: str = ""
     advice: str = ""
@@ -128,7 +131,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def broken_by(self) -> Condition | None:
-        """The requests that break it."""
+        """Condition on the requests that break the rule."""
         return self.when if self.when is None or self.given is EVERY else self.given & self.when
 
 
@@ -140,6 +143,6 @@ class Checked(NamedTuple):
 
     @property
     def situation(self) -> str:
-        """What it looks at: steps of its machine, or one of several situations of that."""
+        """Name of the situation that it looks at: the steps of its machine, or one of several situations of that."""
         machine = self.check.machine or self.rule.machine
         return self.check.about.__name__ if self.check.about is not object else "" if machine is None else machine.name

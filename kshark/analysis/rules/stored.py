@@ -1,5 +1,6 @@
-"""What is stored of a share partition: start offsets, batches, counts, and what a share coordinator loses of them.
-Rules 112, 114, 115 and 119."""
+"""The stored state of a share partition: start offsets, batches, counts, and state that a share coordinator loses.
+Rules 112, 114, 115 and 119.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ _WRITES: Final = (WRITE_SHARE_GROUP_STATE,)
 # -- what a leader stores
 
 
-def start_went_back(now: StoredSituation) -> Argument | None:
-    """A leader goes back behind the start offset that it stored, or was given."""
-    step, read = now.step, now.stored.sender(now.step).read
-    before = now.own_before or (read if read is not None and _is_since_reset(now, read) else None)
+def start_went_back(situation: StoredSituation) -> Argument | None:
+    """A leader writes a lower start offset than it stored or received."""
+    step, read = situation.step, situation.stored.sender(situation.step).read
+    before = situation.own_before or (read if read is not None and _is_since_reset(situation, read) else None)
     if before is None or not _writes_below(step, before.given or before):
         return None
     if not step.is_same_leader(before) or (before.given or before).state_epoch != step.state_epoch:
@@ -38,16 +39,16 @@ def start_went_back(now: StoredSituation) -> Argument | None:
     return _lower(step, before, EXCHANGE)
 
 
-def start_is_below_the_stored_one(now: StoredSituation) -> Argument | None:
-    """Another leader writes a lower start offset than the stored one; an Initialize in between would explain it."""
-    step, by = now.step, now.stored.start_offset_by
+def start_is_below_the_stored_one(situation: StoredSituation) -> Argument | None:
+    """Another leader writes a lower start offset than the stored one. An unseen Initialize would explain it."""
+    step, by = situation.step, situation.stored.start_offset_by
     if by is None or by.call.end >= step.packet or not _writes_below(step, by.given or by):
         return None
     return _lower(step, by, ABSENCE)
 
 
 def _lower(step: StateStep, before: StateStep, needs: ProofNeeds) -> Argument:
-    """Where a coordinator keeps the higher start offset nothing comes of it."""
+    """Return the argument: a note if the coordinator keeps the higher start offset."""
     text, calls = step.story_after(before), (before.call, step.call)
     keeps = step.coordinator_behaviour("keeps_highest_start")
     if keeps:
@@ -56,27 +57,27 @@ def _lower(step: StateStep, before: StateStep, needs: ProofNeeds) -> Argument:
 
 
 def _writes_below(step: StateStep, before: StateStep) -> bool:
-    """Whether a start offset was taken that is lower than one before; -1 leaves it as it was."""
+    """True if an accepted start offset is lower than an earlier one. -1 leaves it unchanged."""
     if not step.accepted or step.start_offset is None or before.start_offset is None:
         return False
     return 0 <= step.start_offset < before.start_offset
 
 
-def _is_since_reset(now: StoredSituation, read: StateStep) -> bool:
-    return now.stored.reset is None or read.packet > now.stored.reset.packet
+def _is_since_reset(situation: StoredSituation, read: StateStep) -> bool:
+    return situation.stored.reset is None or read.packet > situation.stored.reset.packet
 
 
-def wrote_what_is_none(now: StoredSituation) -> Argument | None:
-    """Something in a Write that no leader can mean."""
-    step = now.step
-    found = _wrong_in(step) if step.negative is None else None
-    if found is None:
+def wrote_invalid_batch(situation: StoredSituation) -> Argument | None:
+    """A Write has a batch that no leader should send."""
+    step = situation.step
+    fault = _fault_in(step) if step.negative is None else None
+    if fault is None:
         return None
-    (first, last, *_), wrong = found
-    return Argument(f"{step.story}; its batch {first}-{last} {wrong}", (step.call,), EXCHANGE, offsets=(first, last))
+    (first, last, *_), reason = fault
+    return Argument(f"{step.story}; its batch {first}-{last} {reason}", (step.call,), EXCHANGE, offsets=(first, last))
 
 
-def _wrong_in(step: StateStep) -> tuple[StateBatch, str] | None:
+def _fault_in(step: StateStep) -> tuple[StateBatch, str] | None:
     for batch in step.batches:
         first, last, state, delivery_count = batch
         if first > last:
@@ -87,42 +88,42 @@ def _wrong_in(step: StateStep) -> tuple[StateBatch, str] | None:
             return batch, f"has delivery count {delivery_count}"
         if step.start_offset is not None and first < step.start_offset and not _is_past(batch, step.start_offset):
             return batch, "begins below its start offset"
-    overlapping = (two for one, two in pairwise(sorted(step.batches)) if two.first <= one.last)
-    return next(((two, "overlaps another") for two in overlapping), None)
+    overlapping = (after for before, after in pairwise(sorted(step.batches)) if after.first <= before.last)
+    return next(((batch, "overlaps another") for batch in overlapping), None)
 
 
 def _is_past(batch: StateBatch, start_offset: int) -> bool:
-    """Whether that is of records whose lock ended behind a start offset that had passed them, as it does where a log is
-    truncated.
+    """True for archived records below the start offset, as after a log truncation.
 
-    Leaders store that they are archived, which they were by the start offset (Kafka:
-    SharePartition.releaseAcquisitionLockOnTimeout)."""
+    Their lock ended after the start offset had passed them. Leaders then store them as archived (Kafka:
+    SharePartition.releaseAcquisitionLockOnTimeout).
+    """
     return batch.last < start_offset and STORED[batch.state] is ARCHIVED
 
 
-def refused_below_zero(now: StoredSituation) -> Argument | None:
-    """A partition or an epoch is refused that cannot be."""
-    step = now.step
+def refused_below_zero(situation: StoredSituation) -> Argument | None:
+    """A partition or an epoch is negative, and refused."""
+    step = situation.step
     if step.reply is not INVALID or step.negative is None:
         return None
     return Argument(f"{step.story}; its {step.negative} is negative", (step.call,), EXCHANGE, "negative")
 
 
-def counts_below_zero(now: StoredSituation) -> Argument | None:
-    """A count of finished deliveries below the -1 that stands for none."""
-    step = now.step
+def counts_below_zero(situation: StoredSituation) -> Argument | None:
+    """A count of finished deliveries is below -1, which stands for none."""
+    step = situation.step
     if step.complete_count is None or step.complete_count >= -1:
         return None
     return Argument(f"{step.story}; its delivery complete count is {step.complete_count}", (step.call,), EXCHANGE)
 
 
-def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
-    """More records are said to be finished than lie between the start offset and the highest offset that was ever
-    stored.
+def counts_too_many(situation: StoredSituation) -> Argument | None:
+    """More records are counted as finished than lie between the start offset and the highest offset ever stored.
 
-    Leaders count offsets that compaction took, once too often now and then: up to the longest window that they may
-    have, that is no sign."""
-    step, stored = now.step, now.stored
+    Leaders count offsets that compaction removed, sometimes twice. A count up to the longest possible window is no
+    evidence.
+    """
+    step, stored = situation.step, situation.stored
     if stored.doubt is not None or step.complete_count is None or step.start_offset is None:
         return None
     highest = max((stored.batches.highest, *(batch.last for batch in step.batches)))
@@ -130,8 +131,8 @@ def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
     if step.complete_count <= max(window, LONGEST_WINDOW):
         return None
     text = (
-        f"{step.story}; its delivery complete count is {step.complete_count}, and {window} offsets are stored from its "
-        f"start offset on"
+        f"{step.story}; its delivery complete count is {step.complete_count}, but only {window} offsets are stored "
+        "from its start offset on"
     )
     return Argument(text, (step.call,), ABSENCE)
 
@@ -139,28 +140,34 @@ def counts_more_than_there_are(now: StoredSituation) -> Argument | None:
 # -- what a coordinator loses
 
 
-def reported_a_lower_start(now: StoredSituation) -> Argument | None:
-    """The coordinator tells a start offset below the one that was stored; an Initialize in between would explain it."""
-    step, by, stored = now.step, now.stored.start_offset_by, now.stored
-    if step.given is None or not stored.exists or by is None or by.call.end >= step.packet or _lost(now) is not None:
+def reported_a_lower_start(situation: StoredSituation) -> Argument | None:
+    """The coordinator reports a lower start offset than the stored one. An unseen Initialize would explain it."""
+    step, by, stored = situation.step, situation.stored.start_offset_by, situation.stored
+    if (
+        step.given is None
+        or not stored.exists
+        or by is None
+        or by.call.end >= step.packet
+        or _lost(situation) is not None
+    ):
         return None
     if step.given.start_offset is None or stored.start_offset is None or step.given.start_offset >= stored.start_offset:
         return None
-    return _coordinator_lost(now, by)
+    return _coordinator_lost(situation, by)
 
 
-def reported_less(now: StoredSituation) -> Argument | None:
-    """What was written is not in the answer to a Read."""
-    lost = _lost(now)
+def reported_less(situation: StoredSituation) -> Argument | None:
+    """The answer to a Read lacks state that was written."""
+    lost = _lost(situation)
     if lost is None:
         return None
-    argument = _coordinator_lost(now, lost.value.by, f"; it lacks {_told(lost)} as it was stored")
+    argument = _coordinator_lost(situation, lost.value.by, f"; the answer lacks the stored {_described(lost)}")
     return replace(argument, offsets=(lost.first, lost.last))
 
 
-def refused_what_was_stored(now: StoredSituation) -> Argument | None:
-    """The coordinator says that nothing was ever stored, though it took what was."""
-    step, stored = now.step, now.stored
+def reported_no_state(situation: StoredSituation) -> Argument | None:
+    """The coordinator answers that nothing is stored, although it accepted state before."""
+    step, stored = situation.step, situation.stored
     by = stored.write or stored.state_epoch_by
     if (
         step.reply is not INVALID
@@ -173,69 +180,71 @@ def refused_what_was_stored(now: StoredSituation) -> Argument | None:
     return Argument(step.story_after(by), (by.call, step.call), ABSENCE)
 
 
-def _coordinator_lost(now: StoredSituation, by: StateStep, more: str = "") -> Argument:
-    """Whether an unseen Initialize or Delete explains it: not where the answer still has what was stored before, and
-    one leader asks.
+def _coordinator_lost(situation: StoredSituation, by: StateStep, details: str = "") -> Argument:
+    """Return the argument, with proof where no unseen Initialize or Delete can explain the loss.
 
-    Any other leader would have another leader epoch; what this one wrote is on its connection, and an Initialize leaves
-    no batch."""
-    kept = _kept(now, by) if by.is_same_leader(now.step) else None
+    The proof: the answer still has older batches, and the same leader asks. Another leader would have another leader
+    epoch. The writes of this one are on its connection, and an Initialize leaves no batch.
+    """
+    kept = _kept(situation, by) if by.is_same_leader(situation.step) else None
     if kept is None:
-        return Argument(now.step.story_after(by) + more, (by.call, now.step.call), ABSENCE)
-    text = f"{now.step.story_after(by)}{more}; it still has {_told(kept)}, which no Initialize would have left"
-    first = min(kept.value.by, by, key=lambda one: one.packet)
-    return Argument(text, (first.call, by.call, now.step.call), EXCHANGE, blame="broker")
+        return Argument(situation.step.story_after(by) + details, (by.call, situation.step.call), ABSENCE)
+    text = (
+        f"{situation.step.story_after(by)}{details}; it still has {_described(kept)}, which an Initialize would have "
+        "removed"
+    )
+    first = min(kept.value.by, by, key=lambda write: write.packet)
+    return Argument(text, (first.call, by.call, situation.step.call), EXCHANGE, blame="broker")
 
 
-def _lost(now: StoredSituation) -> Ranged[Kept] | None:
-    """The first stored batch that the answer to a Read lacks, or has in an earlier state."""
-    step, given = now.step, now.step.given
+def _lost(situation: StoredSituation) -> Ranged[Kept] | None:
+    """Return the first stored batch that the answer to a Read lacks, or has in an earlier state."""
+    step, given = situation.step, situation.step.given
     if not step.is_read or given is None:
         return None
-    told = _ranges(given)
-    for one in now.stored.batches.over(max(given.start_offset or 0, 0), now.stored.batches.highest):
-        older = any(other.value < rank_of(one.value) for other in told.over(one.first, one.last))
-        if (older or told.gaps(one.first, one.last)) and one.value.by.call.end < step.packet:
-            return one
+    reported = _ranges(given)
+    for batch in situation.stored.batches.over(max(given.start_offset or 0, 0), situation.stored.batches.highest):
+        older = any(other.value < rank_of(batch.value) for other in reported.over(batch.first, batch.last))
+        if (older or reported.gaps(batch.first, batch.last)) and batch.value.by.call.end < step.packet:
+            return batch
     return None
 
 
-def _kept(now: StoredSituation, by: StateStep) -> Ranged[Kept] | None:
-    """A batch stored no later, by the same leader, that the answer to a Read has as it was stored."""
-    if now.step.given is None:
+def _kept(situation: StoredSituation, by: StateStep) -> Ranged[Kept] | None:
+    """Return a batch of the same leader, stored no later, that the answer to a Read has as it was stored."""
+    if situation.step.given is None:
         return None
-    told = _ranges(now.step.given)
-    for one in now.stored.batches:
-        same = all(other.value == rank_of(one.value) for other in told.over(one.first, one.last))
-        whole = same and not told.gaps(one.first, one.last)
-        if whole and one.value.by.packet <= by.packet and one.value.by.is_same_leader(now.step):
-            return one
+    reported = _ranges(situation.step.given)
+    for batch in situation.stored.batches:
+        same = all(other.value == rank_of(batch.value) for other in reported.over(batch.first, batch.last))
+        whole = same and not reported.gaps(batch.first, batch.last)
+        if whole and batch.value.by.packet <= by.packet and batch.value.by.is_same_leader(situation.step):
+            return batch
     return None
 
 
-def _ranges(told: StateStep) -> OffsetRanges[tuple[int, int]]:
-    """Delivery count and state of each offset that it tells."""
+def _ranges(step: StateStep) -> OffsetRanges[tuple[int, int]]:
+    """Return the delivery count and state of each offset that the step reports."""
     ranges: OffsetRanges[tuple[int, int]] = OffsetRanges()
-    for batch in told.batches:
+    for batch in step.batches:
         ranges.put(batch.first, batch.last, (batch.delivery_count, batch.state))
     return ranges
 
 
-def _told(one: Ranged[Kept]) -> str:
-    state = STORED.get(one.value.state, f"state {one.value.state}")
-    return f"{one.first}-{one.last} ({state}, delivery count {one.value.delivery_count})"
+def _described(batch: Ranged[Kept]) -> str:
+    state = STORED.get(batch.value.state, f"state {batch.value.state}")
+    return f"{batch.first}-{batch.last} ({state}, delivery count {batch.value.delivery_count})"
 
 
 ROWS: Final = (
     Rule(
         number=112,
         code="START_OFFSET_REGRESSION",
-        text="A start offset is stored or told that is lower than one before it, and no Initialize came between them.",
-        must="A start offset never goes down, but by an Initialize.",
-        advice="Send the writes of a share partition one behind the other, each with the start offset of its time. "
-        "Before Kafka 4.4 "
-        "coordinators store what comes last, and records that were done with come again; since then they keep the "
-        "highest (a note).",
+        text="A stored or reported start offset is lower than an earlier one, with no Initialize between them.",
+        must="A start offset never decreases, except by an Initialize.",
+        advice="Send the writes of a share partition one after another, each with its current start offset. Before "
+        "Kafka 4.4 coordinators store the last write, and processed records are delivered again. Later ones "
+        "keep the highest start offset (a note).",
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
@@ -253,14 +262,11 @@ ROWS: Final = (
     Rule(
         number=114,
         code="STATE_BATCH_INVALID",
-        text="State is stored that no leader can mean: inverted or overlapping batches, unknown states, negative "
-        "numbers.",
-        must="Batches lie apart, in a state that is stored (0, 2, 3, 4), with counts from 0, at the start offset or "
-        "above; below it lie "
-        "archived ones alone.",
-        advice="Check batches before they are sent: coordinators store what comes, inverted batches and unknown "
-        "states as well, and the "
-        "next leader is given it.",
+        text="A request has invalid state: inverted or overlapping batches, unknown states, or negative numbers.",
+        must="Batches do not overlap, have a stored state (0, 2, 3, 4) and counts from 0, and begin at the start "
+        "offset or above. Only archived batches lie below it.",
+        advice="Check batches before they are sent: coordinators store even inverted batches and unknown states, and "
+        "the next leader receives them.",
         wrong="WriteShareGroupState acknowledged 9-5 → 0",
         right="WriteShareGroupState acknowledged 5-9 → 0",
         source="Kafka: PersisterStateBatch",
@@ -270,16 +276,15 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(refused_below_zero, trigger=NOT_PLAIN),
-            Check(wrote_what_is_none, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(wrote_invalid_batch, apis=_WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
         number=115,
         code="COMPLETE_COUNT_INVALID",
-        text="A delivery complete count below -1, or above the number of offsets that can be meant.",
-        must="A delivery complete count is -1, which stands for none, or a number of records from the start offset on.",
-        advice="Count the records that are done with from the start offset on, and no others; say -1 where they were "
-        "not counted.",
+        text="A delivery complete count is below -1, or above the number of possible offsets.",
+        must="A delivery complete count is -1 (not counted), or a number of records from the start offset on.",
+        advice="Count only the finished records from the start offset on. Send -1 if they were not counted.",
         wrong="WriteShareGroupState complete count -5 → 0",
         right="WriteShareGroupState complete count -1 → 0",
         source="Kafka: ShareCoordinatorShard",
@@ -289,17 +294,16 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(counts_below_zero, apis=_WRITES, trigger=NOT_PLAIN),
-            Check(counts_more_than_there_are, apis=_WRITES, trigger=NOT_PLAIN),
+            Check(counts_too_many, apis=_WRITES, trigger=NOT_PLAIN),
         ),
     ),
     Rule(
         number=119,
         code="STATE_LOST",
-        text="A share coordinator does not have what it said it had stored.",
-        must="What a coordinator said it had stored it gives to whoever reads.",
-        advice="Nothing in the client: records that were done with come again. Look what happened to the coordinator "
-        "between the two, and "
-        "report it to Kafka with these packets.",
+        text="A share coordinator lost state that it had confirmed as stored.",
+        must="A coordinator returns the state that it has confirmed as stored.",
+        advice="Change nothing in the client: processed records are delivered again. Check what happened to the "
+        "coordinator between the two exchanges, and report it to Kafka with these packets.",
         wrong="WriteShareGroupState acknowledged 100-109 → 0; WriteShareGroupState acknowledged 110-119 → 0; "
         "ReadShareGroupState → 0, acknowledged 100-109",
         right="WriteShareGroupState acknowledged 100-109 → 0; WriteShareGroupState acknowledged 110-119 → 0; "
@@ -310,7 +314,7 @@ ROWS: Final = (
         alternatives=True,
         checks=(
             Check(reported_less, apis=_READS, trigger=NOT_PLAIN),
-            Check(refused_what_was_stored, apis=_READS + _WRITES, trigger=NOT_PLAIN),
+            Check(reported_no_state, apis=_READS + _WRITES, trigger=NOT_PLAIN),
         ),
     ),
 )

@@ -15,65 +15,66 @@ from kshark.analysis.states.tables import IN_FLIGHT, SESSION
 
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _UNKNOWN_TOPIC_ID: Final = 100
-#: The id of no topic.
+#: A topic id of zeros, which no topic has.
 _ZERO: Final = "A" * 22
 
 
-def topic_unknown(now: Acknowledging) -> Argument | None:
-    """The broker knows no topic with that id; where records of it were acquired before, it was deleted since."""
-    if now.error != _UNKNOWN_TOPIC_ID:
+def topic_unknown(situation: Acknowledging) -> Argument | None:
+    """The broker knows no topic with that id. If records of it were acquired before, it was deleted since."""
+    if situation.error != _UNKNOWN_TOPIC_ID:
         return None
-    text = f"the broker knows no topic with the id {now.partition[0]}"
-    because = None if now.seen_since is not None else now.share_partition.doubt[1]
-    acquired = now.share_partition.acquired_here or now.share_partition.reached >= 0
-    return refusal(now, text, "unknown_topic", now.extent, noted=acquired, because=because)
+    text = f"the broker knows no topic with the id {situation.partition[0]}"
+    because = None if situation.seen_since is not None else situation.share_partition.doubt[1]
+    acquired = situation.share_partition.acquired_here or situation.share_partition.reached >= 0
+    return refusal(situation, text, "unknown_topic", situation.extent, noted=acquired, because=because)
 
 
-def fetched_topic_unknown(now: SessionSituation) -> Argument | None:
-    """Brokers take the ids of a ShareFetch into the session, and up to 4.3 fail at those that they do not know, until
-    they are forgotten.
+def fetched_topic_unknown(situation: SessionSituation) -> Argument | None:
+    """A ShareFetch fails because of a topic id of the session that the broker does not know.
 
-    Of an id of zeros that is the client's fault, of another one it may be that the topic was deleted.
+    Brokers add the ids of a ShareFetch to the session. Up to 4.3 every ShareFetch fails at unknown ids until they are
+    forgotten. An id of zeros is the client's fault. Any other id may be of a deleted topic.
     """
-    step = now.step
+    step = situation.step
     if not step.is_fetch:
         return None
     zero = next((listed.partition for listed in step.listed if listed.partition[0] == _ZERO), None)
     if zero is not None:
         return Argument(
-            f"{step.story}; the topic id that it lists is all zeros", (step,), EXCHANGE, "unknown_topic", partition=zero
+            f"{step.story}; it lists a topic id of zeros", (step,), EXCHANGE, "unknown_topic", partition=zero
         )
-    text = f"{step.story}, as brokers answer where they do not know a topic id of the session"
+    text = f"{step.story}; brokers answer this if they do not know a topic id of the session"
     return Argument(text, (step,), EXCHANGE, "unknown_topic", noted=True)
 
 
-def not_served(now: Unserved) -> Argument | None:
-    """The topic has no such partition, or none that the broker knows of yet; or, as 4.4 says at the partition, there is
-    no such topic.
+def not_served(situation: Unserved) -> Argument | None:
+    """The broker does not know the partition, or not yet. From 4.4 on also: it does not know the topic.
 
-    Of an id of zeros that is the client's fault.
+    An id of zeros is the client's fault.
     """
-    topic_id, index = now.partition
-    if now.error == _UNKNOWN_TOPIC_OR_PARTITION:
-        what, cause = f"partition {index}", "unknown_partition"
-    elif now.error == _UNKNOWN_TOPIC_ID:
-        what, cause = f"a topic with the id {topic_id}", "unknown_topic"
+    topic_id, index = situation.partition
+    if situation.error == _UNKNOWN_TOPIC_OR_PARTITION:
+        unknown, cause = f"partition {index}", "unknown_partition"
+    elif situation.error == _UNKNOWN_TOPIC_ID:
+        unknown, cause = f"a topic with the id {topic_id}", "unknown_topic"
     else:
         return None
-    text = f"{now.step.here} was answered that the broker does not know {what} ({now.step.packets})"
-    return Argument(text, (now.step,), EXCHANGE, cause, noted=topic_id != _ZERO, partition=now.partition)
+    text = (
+        f"{situation.step.here} was answered with an error: the broker does not know {unknown} "
+        f"({situation.step.packets})"
+    )
+    return Argument(text, (situation.step,), EXCHANGE, cause, noted=topic_id != _ZERO, partition=situation.partition)
 
 
 ROWS: Final = (
     Rule(
         number=71,
         code="TOPIC_ID_UNKNOWN",
-        text="A topic id, or a partition, that the broker does not know.",
-        must="A topic is named by an id that the cluster has.",
-        advice="Ask for Metadata again: the topic was deleted or made anew. Name what is gone under "
-        "forgotten_topics_data, or open a new "
-        "session: until then every ShareFetch fails, and from Kafka 4.4 on that partition. An id of zeros was never "
-        "looked up.",
+        text="A request names a topic id or a partition that the broker does not know.",
+        must="A request names a topic by an id that exists in the cluster.",
+        advice="Send Metadata again: the topic was deleted or created again. Put the old id into "
+        "forgotten_topics_data, or open a new session: until then every ShareFetch fails, since Kafka 4.4 only "
+        "that partition. An id of zeros was never looked up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",

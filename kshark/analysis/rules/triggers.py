@@ -1,9 +1,10 @@
-"""Triggers: what has to be so about a step for a rule to be looked at. Each is told twice, for the session machine and
+"""Triggers: conditions on a step under which a rule looks at it. Each is written twice, for the session machine and
 for Spark's screen.
 
-A step takes the fast path only if the machine calls it plain and every check of that machine declares by its trigger
-that it is not concerned. A member without other steps passes Spark's screen; a check that declares nothing (ALWAYS)
-lets nobody pass."""
+A step takes the fast path only if the machine calls it plain, and every check of that machine declares by its trigger
+that plain steps do not concern it. A member without other steps is left out by Spark's screen. A check without a
+trigger (ALWAYS) keeps every member in.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from kshark.analysis.rules import premises
 
 
 class Trigger(Struct, frozen=True):
-    """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state
-    before the step) and `step`.
+    """Condition on a step.
 
-    Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.states.session.plain).
-    `premise`: whether a situation puts its rules to the test (kshark.analysis.runners.coverage); None: each one does.
-    `sign`: of situations of records, the bit that stands for it (kshark.analysis.runners.plain_records); 0: such a rule
-    is looked at in every one."""
+    `sql`: expression over the columns of spark_analysis.screen.sessions. `python`: expression over `session` (its state
+    before the step) and `step`. If `python` is empty, the fast path excludes such steps anyway
+    (kshark.analysis.states.session.plain).
+    `premise`: true if a situation tests the rules (kshark.analysis.runners.coverage); None: every situation does.
+    `sign`: bit of the trigger for situations of records (kshark.analysis.runners.plain_records); 0: the rule looks at
+    all of them.
+    """
 
     name: str
     sql: str = "false"
@@ -32,19 +35,19 @@ class Trigger(Struct, frozen=True):
 
 
 def compiled(triggers: Iterable[Trigger]) -> Callable[[Any, Any], object]:
-    """A function of session and step that says whether any of them holds."""
-    told = " or ".join(trigger.python for trigger in triggers if trigger.python)
-    test: Callable[[Any, Any], object] = eval(f"lambda session, step: {told or False}")
+    """Return a function of session and step that is true if any of the triggers holds."""
+    source = " or ".join(trigger.python for trigger in triggers if trigger.python)
+    test: Callable[[Any, Any], object] = eval(f"lambda session, step: {source or False}")
     return test
 
 
-#: Every step, plain ones too. This is the default: who declares nothing is asked about everything, on every engine.
+#: Every step, also plain ones. This is the default: a check without a trigger looks at every step, on every engine.
 ALWAYS: Final = Trigger("always", "true", "True")
-#: Every step but plain ones: those that the machine itself calls plain do not concern the rule.
+#: Every step except those that the machine itself calls plain.
 NOT_PLAIN: Final = Trigger("any step that is not plain")
-#: Steps whose epoch was not the one due.
+#: Steps whose epoch was not due.
 NOT_DUE: Final = Trigger("not due")
-#: The step behind a refusal.
+#: The step after a refusal.
 AFTER_REFUSAL: Final = Trigger("after a refusal", premise=premises.after_refusal)
 ELSEWHERE: Final = Trigger("on another connection", "elsewhere", premise=premises.not_crossed_yet)
 OVERLAPS: Final = Trigger("while another request is open", "elsewhere")
@@ -52,60 +55,64 @@ FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", pr
 REPEATS: Final = Trigger(
     "lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several
 )
-#: Spark looks at what heartbeats tell in spark_analysis.screen.heartbeats.
-DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
+#: Spark evaluates heartbeats in spark_analysis.screen.heartbeats.
+DEPARTED: Final = Trigger("of a member that left its group", "false", "session.member.departure", premises.never_tested)
 ASSIGNED: Final = Trigger(
-    "asks for partitions, and knows which are its own",
+    "asks for partitions, with an assignment",
     "false",
     "(step.listed and session.member.assignments and step.asked_for)",
     premises.asks_for_partitions,
 )
 OPENED: Final = Trigger(
-    "goes on behind its opening, which had partitions that are not its own",
+    "follows an opening with partitions that are not assigned",
     "false",
     "(step.epoch == 1 and session.member.lacks(session.in_flight.partitions))",
     premises.continues_after_opening,
 )
 ACKNOWLEDGED_ONLY: Final = Trigger(
-    "holds partitions that were listed to acknowledge alone",
+    "holds partitions that were listed only to acknowledge",
     "acknowledges_alone",
     "session.in_flight.acknowledged_only",
     premises.holds_acknowledged_only,
 )
-# Of refusals, and of steps of other machines, no step of the fast path is one.
+# Refusals and steps of other machines never take the fast path.
 AFTER_ERROR: Final = Trigger("after a request that did not reach the session", premise=premises.after_error)
 AFTER_FINAL: Final = Trigger("after the session was closed", premise=premises.after_final)
 AFTER_LAST_EPOCH: Final = Trigger("after the highest epoch", premise=premises.after_last_epoch)
-LETS_GO: Final = Trigger("the client ends the connection that opened the session", premise=premises.lets_go)
-TROUBLES: Final = Trigger("opens, or is refused, and nothing was said of that of late", premise=premises.troubles)
-OTHER_API: Final = Trigger("a fetch after an acknowledgement, or the other way round", premise=premises.of_other_api)
-# What is odd about acknowledgements.
-NOT_HELD: Final = Trigger("acknowledges what its member may not have", premise=premises.taken, sign=1)
-LOST_MEANWHILE: Final = Trigger("acknowledges what its member may have lost meanwhile", sign=1)
-PASSES_OVER: Final = Trigger("passes over offsets", premise=premises.taken, sign=2)
-LACKING: Final = Trigger("acknowledges offsets without a record", premise=premises.taken, sign=4)
-AHEAD: Final = Trigger("was sent before the last records were handed out", sign=8)
-REFUSED_BEFORE: Final = Trigger("acknowledges what others were refused, and had before", sign=16)
-MANY_BACK: Final = Trigger("gives back or rejects many records", sign=32)
-NOT_APPLIED: Final = Trigger("was not taken", sign=64)
-# What is odd about records that are handed out.
-UNDUE: Final = Trigger("is handed records that were not due, or with another number", sign=1)
-AGAIN: Final = Trigger("is handed records as nobody gave them back", sign=2)
-DISORDERED: Final = Trigger("is handed ranges that do not follow each other, or what is done with", sign=4)
-OUT_OF_REACH: Final = Trigger("is handed offsets that its records do not reach", sign=8)
-ANEW: Final = Trigger("is handed the first records since all began anew", sign=16)
-GIVEN_UP: Final = Trigger("is handed records that show others to be given up", sign=32)
-RELOCKED: Final = Trigger("is handed records with locks that last otherwise than before", sign=64)
-STORED: Final = Trigger("acknowledgements were taken, and what their leader stores is seen", premise=premises.stored)
-LIMITED: Final = Trigger("takes so many records at most", premise=premises.takes_at_most, sign=128)
-REACHED: Final = Trigger("is handed records again that an answer before did not reach, or not all of them", sign=256)
+LETS_GO: Final = Trigger("the client closes the connection that opened the session", premise=premises.lets_go)
+TROUBLES: Final = Trigger(
+    "opens a session or is refused, and was not reported within a minute", premise=premises.troubles
+)
+OTHER_API: Final = Trigger("a fetch after an acknowledgement, or the reverse", premise=premises.of_other_api)
+# Acknowledgements that need a look.
+NOT_HELD: Final = Trigger("acknowledges records that its member may not hold", premise=premises.applied, sign=1)
+LOST_MEANWHILE: Final = Trigger("acknowledges records that its member may have lost", sign=1)
+PASSES_OVER: Final = Trigger("skips offsets", premise=premises.applied, sign=2)
+LACKING: Final = Trigger("acknowledges offsets without a record", premise=premises.applied, sign=4)
+AHEAD: Final = Trigger("was sent before the last records were delivered", sign=8)
+REFUSED_BEFORE: Final = Trigger("acknowledges records that other members held, and were refused", sign=16)
+MANY_BACK: Final = Trigger("releases or rejects many records", sign=32)
+NOT_APPLIED: Final = Trigger("was not applied", sign=64)
+# Acquired records that need a look.
+UNDUE: Final = Trigger("receives records that were not due, or with another delivery count", sign=1)
+AGAIN: Final = Trigger("receives records again that no member released", sign=2)
+DISORDERED: Final = Trigger("receives ranges out of order, or finished records", sign=4)
+OUT_OF_REACH: Final = Trigger("receives offsets outside its record batches", sign=8)
+ANEW: Final = Trigger("receives the first records after a fresh start", sign=16)
+GIVEN_UP: Final = Trigger("receives records that show that others were given up", sign=32)
+RELOCKED: Final = Trigger("receives records with another lock duration than before", sign=64)
+STORED: Final = Trigger(
+    "acknowledgements were accepted, and the capture shows what their leader stores", premise=premises.stored
+)
+LIMITED: Final = Trigger("limits the number of records", premise=premises.takes_at_most, sign=128)
+REACHED: Final = Trigger("receives offsets again whose records an earlier answer lacked", sign=256)
 RENEWS: Final = Trigger("renews locks", premise=premises.renews)
-FIRST_WRITE: Final = Trigger("the first that a leader stores", premise=premises.stores_first)
+FIRST_WRITE: Final = Trigger("the first Write of a leader", premise=premises.stores_first)
 NOT_LATE_YET: Final = Trigger("not late, or for the first time", premise=premises.not_late_yet)
 GIVEN_NEWER: Final = Trigger("after a newer member epoch was given", premise=premises.given_newer)
-REMOVED_FROM_GROUP: Final = Trigger("after a member was told that it is out", premise=premises.removed_from_group)
+REMOVED_FROM_GROUP: Final = Trigger("after a member was removed from its group", premise=premises.removed_from_group)
 JOINS_AGAIN: Final = Trigger("joins again", premise=premises.joins_again)
-NAMES_TOPICS: Final = Trigger("tells its topics", premise=premises.names_topics)
-SETTLES: Final = Trigger("has had its assignment long enough", premise=premises.settles)
-#: What is accepted does not tell that it might have been refused for that.
-UNTOLD: Final = Trigger("not told by what is accepted", premise=premises.untold)
+NAMES_TOPICS: Final = Trigger("sends its topics", premise=premises.names_topics)
+SETTLES: Final = Trigger("has its assignment for long enough", premise=premises.settles)
+#: Accepted steps do not test these rules: they do not show whether the broker could have refused them.
+UNTESTED: Final = Trigger("not tested by accepted steps", premise=premises.never_tested)

@@ -1,4 +1,4 @@
-"""Versions that clients ask for and call themselves, and what a broker has of them. Rules 13 to 16."""
+"""Versions that clients use, and that brokers support. Rules 13 to 16."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ from kshark.conditions import ALWAYS, F, any_of
 _UNSUPPORTED_VERSION: Final = 35
 
 
-def switched_off(now: SessionSituation | MemberSituation) -> Argument | None:
-    """Brokers say so of versions that they have, where the cluster has not switched share groups on."""
-    step = now.step
+def switched_off(situation: SessionSituation | MemberSituation) -> Argument | None:
+    """Brokers refuse versions that they support while share groups are switched off in the cluster."""
+    step = situation.step
     if step.answer is None or step.answer.error != _UNSUPPORTED_VERSION:
         return None
-    return Argument(f"{step.story}: the broker has this version, and share groups are switched off", (step,), EXCHANGE)
+    return Argument(
+        f"{step.story}: the broker supports this version, but share groups are switched off", (step,), EXCHANGE
+    )
 
 
 def not_advertised(odd: ByteFault) -> Argument | None:
-    """Brokers close the connection of such a request without a word; a client that closes may have seen no refusal
-    yet."""
+    """Brokers close the connection of such a request without an answer.
+
+    If the client closes, it may not have received a refusal yet.
+    """
     if odd.end is None or not odd.is_over:
         return None
     argument = odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
@@ -45,17 +49,17 @@ ROWS: Final = (
     Rule(
         number=13,
         code="VERSION_NOT_ADVERTISED",
-        text="A request in a version that the broker does not have, as it had told: it closed the connection.",
+        text="A request has a version that the broker's ApiVersions answer does not list. The broker closed the "
+        "connection.",
         source="Kafka: SocketServer, RequestContext; KAFKA-18659",
         at="end",
         weird=("VERSION_NOT_ADVERTISED",),
         read="requests",
         checks=(Check(not_advertised),),
-        sentence="the broker's answer to ApiVersions does not have that version",
-        must="A request has an API and version that the broker's answer to ApiVersions names; of Produce those from 3 "
-        "on where Kafka is "
-        "4.0 or later, though its answer says 0.",
-        advice="Ask ApiVersions first on each connection, and use the highest version that both sides have.",
+        sentence="the broker's ApiVersions answer does not list that version",
+        must="A request has an API and version that the broker's ApiVersions answer lists. For Kafka 4.0 and later "
+        "Produce has version 3 or later, although the answer lists 0.",
+        advice="Send ApiVersions first on each connection, and use the highest version that both sides support.",
         wrong="ApiVersions, ShareFetch 1-2; ShareFetch v9, closed",
         right="ApiVersions, ShareFetch 1-2; ShareFetch v2, answered",
         tickets=("KAFKA-18659",),
@@ -63,7 +67,7 @@ ROWS: Final = (
     Rule(
         number=14,
         code="APIVERSIONS_FALLBACK",
-        text="A client asked for a version of ApiVersions that the broker does not have.",
+        text="A client sent a version of ApiVersions that the broker does not support.",
         wrong="ApiVersions v4, answered 35; ApiVersions v3, answered 0",
         right="ApiVersions v3, answered 0",
         source="KIP-511; Kafka: RequestContext",
@@ -73,30 +77,30 @@ ROWS: Final = (
         read="api_versions",
         refused_with=(35,),
         checks=(Check(ByteFault.argument),),
-        sentence="the broker does not have that version",
-        advice="None: the broker is older than the client, which asks once more with a version that the answer names.",
+        sentence="the broker does not support that version",
+        advice="None: the broker is older than the client. The client asks again with a version from the answer.",
     ),
     Rule(
         number=None,
         code="SOFTWARE_NAME_INVALID",
-        text="A client names its software, or the version of it, as no broker takes it: the answer is INVALID_REQUEST.",
+        text="A client sends an invalid software name or version. The broker answers INVALID_REQUEST.",
         source="KIP-511; Kafka: ApiVersionsRequest.isValid",
         at="request",
         weird=("SOFTWARE_NAME_INVALID",),
         refused_with=(42,),
         verdicts=PROVED,
         checks=(Check(ByteFault.argument),),
-        sentence="its software's name or version is none",
+        sentence="its software name or version is invalid",
         must="Name and version have letters, digits, dots and hyphens, and begin and end with a letter or a digit.",
-        advice="Name the library, not the application, and its version, both without spaces; a name that is not known "
-        "is no empty text.",
+        advice="Send the name and version of the library, not of the application, both without spaces. Do not send an "
+        "empty string for an unknown name.",
         wrong='ApiVersions of "my client" 1.0, answered 42',
         right='ApiVersions of "my-client" 1.0, answered 0',
     ),
     Rule(
         number=15,
         code="EARLY_ACCESS_SHARE_API",
-        text="A client uses share groups as Kafka 4.0 had them for early access; later brokers do not take that.",
+        text="A client uses share groups in the early-access protocol of Kafka 4.0. Later brokers do not support it.",
         wrong="ShareFetch v0, answered 0",
         right="ShareFetch v1, answered 0",
         source="KIP-932",
@@ -106,13 +110,13 @@ ROWS: Final = (
         read="share_requests",
         checks=(Check(ByteFault.argument),),
         sentence="early access to share groups",
-        advice="Use brokers and clients from 4.2 on: early access was no promise, and its protocol ended with Kafka "
-        "4.0.",
+        advice="Use brokers and clients of 4.2 or later: early access was no promise, and its protocol ended with "
+        "Kafka 4.0.",
     ),
     Rule(
         number=16,
         code="SHARE_FEATURE_OFF",
-        text="Share groups are switched off in the cluster: the broker refuses a version that it has.",
+        text="Share groups are switched off in the cluster: the broker refuses a version that it supports.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 35",
         right="ShareGroupHeartbeat epoch 0, topics t → 0",
         source="Kafka: KafkaApis.isShareGroupProtocolEnabled",

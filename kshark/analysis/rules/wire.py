@@ -1,4 +1,4 @@
-"""Bytes that are no messages, and messages whose bytes are wrong. Rules 1 to 6."""
+"""Bytes that are no messages, and messages with wrong bytes. Rules 1 to 6."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from kshark.analysis.rules.rule import NOTES, Check, Rule
 
 
 def impossible(odd: ByteFault) -> Argument | None:
-    """Of what a broker sends only the client's requests tell that it is Kafka: TLS, say, has impossible lengths and is
-    nobody's fault."""
+    """Impossible lengths count only in the client's bytes.
+
+    Only the client's requests show that a connection is Kafka. TLS, for example, has impossible lengths, and is no
+    fault.
+    """
     return odd.argument(CONNECTION) if odd.sender == "client" else None
 
 
 def foreign(odd: ByteFault) -> Argument | None:
-    """A listener that speaks TLS answers TLS: only where the broker says nothing and closes, or resets, it was the
-    wrong protocol."""
+    """A client sent a wrong protocol.
+
+    A TLS listener answers TLS. So the protocol is wrong only if the broker closes or resets without an answer.
+    """
     return odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
 
 
 def truncated(odd: ByteFault) -> Argument | None:
-    """When a capture ends, frames are not over: nothing is odd about that."""
+    """A frame is incomplete at the connection's end. At the capture's end that is normal."""
     return odd.at_end() if odd.is_over else None
 
 
 def undecodable(odd: ByteFault) -> Argument | None:
-    """Bytes without a header may be a SASL token, whose beginning was missed."""
+    """Bytes without a header may be a SASL token whose beginning is not in the capture."""
     return odd.argument(CONNECTION if isinstance(odd.call, Sighting) else EXCHANGE)
 
 
@@ -36,22 +41,22 @@ ROWS: Final = (
     Rule(
         number=1,
         code="FRAME_LENGTH_INVALID",
-        text="A length prefix that is negative, or beyond what a broker takes.",
+        text="A length prefix is negative, or larger than a broker accepts.",
         source="Kafka: NetworkReceive; socket.request.max.bytes",
         weird=("FRAME_LENGTH_INVALID",),
         read="frames",
         checks=(Check(impossible),),
         sentence="no message has such a length",
-        must="A request begins with its length, 8 to socket.request.max.bytes (100 MB unless configured).",
-        advice="Write nothing to the socket but requests, each behind its length: brokers close the connection "
-        "without a word.",
+        must="A request begins with its length, 8 to socket.request.max.bytes (100 MB by default).",
+        advice="Write nothing but requests to the socket, each after its length. Brokers close the connection without "
+        "an answer.",
         wrong="length -2, 8 bytes",
         right="length 8, 8 bytes",
     ),
     Rule(
         number=2,
         code="FRAME_TRUNCATED_AT_CLOSE",
-        text="A connection ended inside a message.",
+        text="A connection ended in the middle of a message.",
         wrong="length 120, 40 bytes; A closes",
         right="length 120, 120 bytes; A closes",
         source="Kafka: NetworkReceive",
@@ -61,13 +66,13 @@ ROWS: Final = (
         weird=("FRAME_TRUNCATED_AT_CLOSE",),
         read="connections",
         checks=(Check(truncated),),
-        sentence="a message is not whole",
-        advice="Close a connection between messages.",
+        sentence="the message is incomplete",
+        advice="Close a connection only between messages.",
     ),
     Rule(
         number=3,
         code="STREAM_GAP",
-        text="The capture does not hold all bytes of a connection: what is found there may be unknown.",
+        text="The capture lacks bytes of a connection: findings there may be unknown.",
         wrong="bytes 0-1447; bytes 2896-4343",
         right="bytes 0-1447; bytes 1448-2895; bytes 2896-4343",
         source="RFC 9293",
@@ -76,41 +81,44 @@ ROWS: Final = (
         weird=("STREAM_GAP",),
         read="connections",
         checks=(Check(ByteFault.argument),),
-        advice="Capture nearer to the broker, with a larger buffer (tcpdump -B), or without what nobody asks for.",
+        advice="Capture closer to the broker, with a larger buffer (tcpdump -B), or without traffic that is not "
+        "needed.",
     ),
     Rule(
         number=4,
         code="FOREIGN_PROTOCOL",
-        text="TLS or HTTP was sent to a listener that speaks plain Kafka.",
+        text="A client sent TLS or HTTP to a listener that speaks plain Kafka.",
         source="Kafka: security.protocol, listener.security.protocol.map",
         at="end",
         weird=("FOREIGN_PROTOCOL",),
         read="connections",
         checks=(Check(foreign),),
         must="The client's security.protocol is that of the listener it connects to.",
-        advice="Set security.protocol to that of the listener: brokers read the TLS hello as a length, and close.",
+        advice="Set security.protocol to that of the listener: brokers read the TLS hello as a length and close the "
+        "connection.",
         wrong="16 03 01 (TLS) to a PLAINTEXT listener",
         right="ApiVersions to a PLAINTEXT listener",
     ),
     Rule(
         number=5,
         code="TRAILING_BYTES",
-        text="A message is longer than its body: brokers pass over what is left, other readers may not.",
+        text="A message is longer than its body. Brokers ignore the extra bytes, other readers may not.",
         source="Kafka protocol guide",
         blame=("client", "broker"),
         weird=("TRAILING_BYTES",),
         read="messages",
         checks=(Check(ByteFault.argument),),
-        sentence="bytes are left behind the body",
-        must="A message ends where its body does, by the layout of its version.",
-        advice="Compare the writer with the layout (kshark explain API): a field too many, or one of another version.",
+        sentence="extra bytes follow the body",
+        must="A message ends where its body ends, by the layout of its version.",
+        advice="Compare the writer with the layout (kshark explain API): it writes an extra field, or one of another "
+        "version.",
         wrong="Metadata v0, 4 bytes of body in a frame with 8",
         right="Metadata v0, 4 bytes of body in a frame with 4",
     ),
     Rule(
         number=6,
         code="UNDECODABLE_BODY",
-        text="A message does not fit the layout of its API and version: brokers close the connection of such a "
+        text="A message does not fit the layout of its API and version. Brokers close the connection of such a "
         "request.",
         source="Kafka: RequestContext.parseRequest",
         blame=("client", "broker"),
@@ -126,8 +134,8 @@ ROWS: Final = (
         read="messages",
         checks=(Check(undecodable),),
         sentence="it does not fit the layout of its version",
-        must="A body has the fields of its API and version, each as long as it says.",
-        advice="Compare the writer with the layout (kshark explain API): brokers close the connection of such a "
+        must="A body has the fields of its API and version, each with the length that it announces.",
+        advice="Compare the writer with the layout (kshark explain API). Brokers close the connection of such a "
         "request.",
         wrong="Metadata v0 that announces 2 topics and has 1",
         right="Metadata v0 that announces 1 topic and has 1",

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, ShareStep
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.rules import BOOK, RuleBook
-from kshark.analysis.rules.premises import untold
+from kshark.analysis.rules.premises import never_tested
 from kshark.analysis.rules.rule import Checked, Read, Rule
 from kshark.analysis.rules.triggers import Trigger
 from kshark.analysis.runners.verdict import Part, Verdict
@@ -98,7 +98,7 @@ class Coverage(Struct):
         trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(one, trial) for one in checks))
         said = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}
         counts = rule.apis or any(
-            one.order is None and one.trigger.premise is not untold and not rule.weird for one in rule.checks
+            one.order is None and one.trigger.premise is not never_tested and not rule.weird for one in rule.checks
         )
         remarks = sum(times for (_, part), times in said.items() if part == "remark") if counts else 0
         held = trials + self.asked[rule.code] - remarks

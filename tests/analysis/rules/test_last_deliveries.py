@@ -12,7 +12,7 @@ from kshark.model import Finding
 from tests.analysis.coordinators import ARCHIVED, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE
 from tests.analysis.rules.promises.deliveries import given, goes_on
-from tests.analysis.rules.promises.last_deliveries import passed_over
+from tests.analysis.rules.promises.last_deliveries import released_and_skipped
 from tests.answers import untold
 from tests.conversation import Conversation, Member, Thinned, everything, findings
 from tests.shared import CAPTURES
@@ -59,7 +59,7 @@ def test_records_that_others_still_have_may_come_again() -> None:
 @pytest.mark.parametrize(("pause", "told"), [(29.9, 0), (30.1, 1)])
 def test_somebody_may_have_them_unseen_for_as_long_as_a_lock_lasts(pause: float, told: int) -> None:
     talk = Conversation()
-    passed_over(talk, 4, pause=pause)
+    released_and_skipped(talk, 4, pause=pause)
     assert len(lost(talk)) == told
 
 
@@ -83,7 +83,7 @@ def test_who_was_delivered_less_often_than_others_is_not_at_the_limit() -> None:
 
 def test_a_first_delivery_is_no_last_one() -> None:
     talk = Conversation()
-    passed_over(talk, 4, count=1)
+    released_and_skipped(talk, 4, count=1)
     assert lost(talk) == []
 
 
@@ -111,7 +111,7 @@ def test_a_lock_that_ran_out_ends_the_last_delivery_too() -> None:
     talk.pause(6)
     given(a, 1, (5, 9, 1), lock_ms=2000)
     given(a, 2, (10, 19, 1), lock_ms=2000)
-    assert ["let its lock run out" in it.argument for it in lost(talk)] == [True]
+    assert ["let its lock expire" in it.argument for it in lost(talk)] == [True]
 
 
 @pytest.mark.parametrize(("release", "told"), [("4.1", 0), ("4.2", 1)])
@@ -267,13 +267,13 @@ def test_no_missing_packet_makes_anybody_lose_records() -> None:
 @pytest.mark.parametrize(("release", "told"), [("4.1", 0), ("4.2", 1)])
 def test_brokers_before_4_2_deliver_them_together(release: str, told: int) -> None:
     talk = Conversation(release=release)
-    passed_over(talk, 4)
+    released_and_skipped(talk, 4)
     assert len([it for it in findings(talk) if it.code == "LAST_ATTEMPT_NOT_ALONE"]) == told
 
 
 def test_where_two_deliveries_are_all_the_last_is_shared() -> None:
     talk = Conversation()
-    passed_over(talk, 4, count=2)
+    released_and_skipped(talk, 4, count=2)
     assert [it.code for it in findings(talk)] == ["POISON_RECORD"]
 
 
@@ -286,7 +286,7 @@ def test_one_after_the_other_is_alone() -> None:
     talk.pause(31)
     given(a, 4, (2, 9, 1))
     assert [it.code for it in findings(talk)] == ["POISON_RECORD"]
-    assert "the same goes for offset 1" in findings(talk)[0].argument
+    assert "the same is true for offset 1" in findings(talk)[0].argument
 
 
 # -- many

@@ -38,7 +38,7 @@ def test_who_holds_the_first_offset_is_named() -> None:
     starves(talk, "d")
     (it,) = found(talk, FULL)
     assert (it.first_offset, it.last_offset) == (7, 2009)
-    assert f"the first is 7, which member {a.member_id} has had since" in it.argument
+    assert f"member {a.member_id} has held the first, 7, since" in it.argument
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_brokers_that_differ_are_told_once() -> None:
     given(a, 1, (5, 9, 1))
     b.share_fetch(1).answered(responses=handed((1, 5, 9)), acquisition_lock_timeout_ms=60_000)
     assert [it.packet for it in found(talk, CHANGED)] == [other.packet]
-    assert "it was 30 s by 10.0.0.9:9092" in found(talk, CHANGED)[0].argument
+    assert "the lock was 30 s by 10.0.0.9:9092" in found(talk, CHANGED)[0].argument
 
 
 def test_versions_that_do_not_tell_have_not_changed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kshark import limits
 from tests.analysis.coordinators import NOT_COORDINATOR
-from tests.analysis.rules.promises.partitions import gave_up, gone_on, phantom
+from tests.analysis.rules.promises.partitions import fetched_after_leaving, forgot_partition, phantom
 from tests.analysis.talks import (
     FENCED_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
@@ -49,7 +49,7 @@ def test_the_partition_is_named() -> None:
 def test_a_partition_listed_to_acknowledge_and_forgotten_at_once_is_gone() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gave_up(a, 0)
+    forgot_partition(a, 0)
     a.share_fetch(2, [1], acks=[(0, 4, 1)], forget=[1]).answered()
     a.share_fetch(3).answered(responses=handed((0, 0, 4)))
     assert codes(talk) == [("UNRELEASED_ON_FORGET", "note")]
@@ -59,7 +59,7 @@ def test_a_partition_that_is_listed_or_forgotten_with_the_fetch_is_no_phantom() 
     for asked in ({"partitions": [1]}, {"forget": [1]}):
         talk = Conversation()
         a = talk.member("a")
-        gave_up(a, 0)
+        forgot_partition(a, 0)
         a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
         a.share_fetch(3, **asked).answered(responses=handed((1, 5, 9)))  # type: ignore[arg-type]
         unchanged(a)
@@ -69,7 +69,7 @@ def test_a_partition_that_is_listed_or_forgotten_with_the_fetch_is_no_phantom() 
 def test_records_of_the_other_partition_come_first() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gave_up(a, 0)
+    forgot_partition(a, 0)
     a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
     a.share_fetch(3).answered(responses=handed((0, 0, 4), (1, 5, 9)))
     unchanged(a)
@@ -94,7 +94,7 @@ def test_records_of_a_partition_that_was_not_listed_show_an_opening_that_was_not
 def test_where_the_session_goes_on_elsewhere_it_may_have_been_opened_anew() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gave_up(a, 0)
+    forgot_partition(a, 0)
     a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
     b = a.on(talk.connection())
     for fetch in (b.share_fetch(3), b.share_fetch(4)):
@@ -106,7 +106,7 @@ def test_where_the_session_goes_on_elsewhere_it_may_have_been_opened_anew() -> N
 def test_an_acknowledgement_hands_out_nothing() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gave_up(a, 0)
+    forgot_partition(a, 0)
     a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
     a.share_acknowledge(3).answered()
     unchanged(a)
@@ -432,7 +432,7 @@ def test_whoever_joins_later_was_gone_until_then(pause: float, told: list[str]) 
     """Sooner he may have asked to before: at once, or held up for seconds, as seen at brokers behind a proxy."""
     talk = Conversation()
     a = talk.member("a")
-    gone_on(a)
+    fetched_after_leaving(a)
     talk.pause(pause)
     a.join()
     assert departed(talk) == told
@@ -468,7 +468,7 @@ def test_a_join_that_crosses_with_a_fetch_may_have_been_sent_first() -> None:
 def test_who_has_another_coordinator_connection_may_have_joined_on_a_third() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gone_on(a)
+    fetched_after_leaving(a)
     talk.pause(31)
     a.on(talk.connection()).join()
     assert departed(talk) == ["unknown"]
@@ -477,7 +477,7 @@ def test_who_has_another_coordinator_connection_may_have_joined_on_a_third() -> 
 def test_a_heartbeat_that_is_missing_may_have_been_a_join() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gone_on(a)
+    fetched_after_leaving(a)
     missing = a.heartbeat(5)
     talk.pause(31)
     a.join()
@@ -488,7 +488,7 @@ def test_a_heartbeat_that_is_missing_may_have_been_a_join() -> None:
 def test_whoever_has_an_epoch_later_had_joined() -> None:
     talk = Conversation()
     a = talk.member("a")
-    gone_on(a)
+    fetched_after_leaving(a)
     a.heartbeat(7).given(7)
     assert departed(talk) == ["unknown"]
 
@@ -497,7 +497,7 @@ def test_whoever_is_told_again_that_it_is_out_was_out() -> None:
     for error, verdict in ((UNKNOWN_MEMBER_ID, "violation"), (FENCED_MEMBER_EPOCH, "unknown")):
         talk = Conversation()
         a = talk.member("a")
-        gone_on(a)
+        fetched_after_leaving(a)
         a.heartbeat(1).answered(error)
         assert departed(talk) == [verdict]
 

@@ -8,7 +8,7 @@ import pytest
 from kshark.analysis.rules import redelivery
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE, RENEW, holding, refused
 from tests.analysis.rules.promises.deliveries import given, goes_on
-from tests.analysis.rules.promises.redelivery import acknowledged, both_accept, half_taken, stale
+from tests.analysis.rules.promises.redelivery import acknowledged, both_accept, partly_applied, stale
 from tests.analysis.talks import codes, handed
 from tests.answers import untold
 from tests.conversation import Conversation, Member, Thinned, findings
@@ -106,7 +106,7 @@ def test_a_refusal_may_have_another_reason(why: str) -> None:
 
 def test_no_missing_packet_accuses_the_broker() -> None:
     talk = Conversation()
-    half_taken(talk)
+    partly_applied(talk)
     assert codes(talk) == [("ACK_NOT_OWNER", "violation"), BROKEN]
     first = talk.exchanges[-1].packets[0]
     for number, _ in talk.packets():
@@ -176,7 +176,7 @@ def test_several_ranges_of_one_acquisition_are_told_together() -> None:
     given(b, 0, (0, 1, 2), (3, 4, 2), (10, 14, 2), lock_ms=2000)
     (it,) = findings(talk)
     assert (it.code, it.first_offset, it.last_offset) == (SLOW[0], 0, 14)
-    assert "offsets 0 to 1, 3 to 4, 10 to 14 of partition 0 come again" in it.argument
+    assert "offsets 0 to 1, 3 to 4, 10 to 14 of partition 0 are delivered again" in it.argument
 
 
 # -- at work, and too slow

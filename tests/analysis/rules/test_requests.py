@@ -34,9 +34,9 @@ def test_a_member_id_of_36_characters() -> None:
     ("release", "name", "error", "told"),
     [
         ("4.1", "A" * 22, INVALID_REQUEST, []),
-        ("4.1", "A" * 23, INVALID_REQUEST, ["no uuid in URL-safe base64"]),
-        ("4.0", "A" * 21 + "!", INVALID_REQUEST, ["no uuid in URL-safe base64"]),
-        ("4.1", "0blQGsIARzaZ/dgsqA4/cA", UNKNOWN_SERVER_ERROR, ['no uuid in URL-safe base64, which has no "/"']),
+        ("4.1", "A" * 23, INVALID_REQUEST, ["not a UUID in URL-safe base64"]),
+        ("4.0", "A" * 21 + "!", INVALID_REQUEST, ["not a UUID in URL-safe base64"]),
+        ("4.1", "0blQGsIARzaZ/dgsqA4/cA", UNKNOWN_SERVER_ERROR, ['not a UUID in URL-safe base64, which has no "/"']),
         ("4.2", "0blQGsIARzaZ/dgsqA4/cA", 0, []),
         ("4.2", "A" * 23, INVALID_REQUEST, []),
         (None, "A" * 23, INVALID_REQUEST, []),

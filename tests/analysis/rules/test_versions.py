@@ -53,7 +53,7 @@ def test_names_have_letters_digits_dots_and_hyphens(name: str, version: str, wro
     talk = Conversation()
     talk.connection(introduced=False).api_versions("4.2", name, version, INVALID_REQUEST)
     found = [it.argument for it in everything(talk) if it.code == "SOFTWARE_NAME_INVALID"]
-    assert [it.partition(" is none: ")[2].rpartition(" (")[0] for it in found] == [wrong] * bool(wrong)
+    assert [it.partition(" is invalid: ")[2].rpartition(" (")[0] for it in found] == [wrong] * bool(wrong)
 
 
 def test_a_name_that_is_not_certain_accuses_nobody() -> None:

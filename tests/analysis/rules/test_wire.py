@@ -10,7 +10,7 @@ import pytest
 
 from kshark import limits
 from kshark.model import Finding
-from tests.analysis.rules.promises.wire import CLIENT_HELLO, secret
+from tests.analysis.rules.promises.wire import CLIENT_HELLO, tls_hello
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
 from tests.conversation import Connection, Conversation, Thinned, everything, note, unknown, violation
 
@@ -83,7 +83,7 @@ def answered(connection: Connection) -> None:
 )
 def test_who_answers_tls_speaks_it(then: Callable[[Connection], None]) -> None:
     talk = Conversation()
-    then(secret(talk))
+    then(tls_hello(talk))
     assert told(talk) == []
 
 
@@ -101,7 +101,7 @@ def test_nobody_knows_that_the_listener_speaks_kafka() -> None:
 def test_what_is_missed_of_a_connection_with_tls(missed: str, because: str) -> None:
     """It may have been answered."""
     talk = Conversation()
-    connection = secret(talk)
+    connection = tls_hello(talk)
     hello = len(talk.wire.packets)
     if missed == "answer":
         connection.tcp.broker(SERVER_HELLO)

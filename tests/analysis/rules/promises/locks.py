@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.locks: locks that hold all others up, or last longer than before."""
+"""Promises of kshark.analysis.rules.locks: locks that block a partition or last longer than before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conversation import Conversation, note
 
 
 @promise
-def as_many_records_are_in_flight_as_may_be() -> Said:
+def the_limit_of_records_in_flight_is_reached() -> Said:
     talk = Conversation()
     holding(talk, (0, 499), (500, 1999))
     return talk, [note("WINDOW_SATURATED", talk.member("b").share_fetch(0, [0]).answered())]

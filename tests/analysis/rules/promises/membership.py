@@ -32,21 +32,21 @@ def a_member_may_join_without_a_subscription() -> Said:
 
 
 @promise
-def a_member_epoch_is_below_all() -> Said:
+def a_member_epoch_is_below_minus_one() -> Said:
     talk = Conversation()
     wrong = talk.member("a").heartbeat(-2).answered(INVALID_REQUEST)
     return talk, [violation("MEMBER_EPOCH_INVALID", wrong, blame="client", cause="invalid_epoch")]
 
 
 @promise
-def a_member_epoch_may_be_below_all() -> Said:
+def a_member_epoch_may_be_below_minus_one() -> Said:
     talk = Conversation()
     wrong = stranger(talk).heartbeat(-2).answered(INVALID_REQUEST)
     return talk, [unknown("MEMBER_EPOCH_INVALID", wrong, because="resync", cause="invalid_epoch")]
 
 
 @promise
-def a_heartbeat_names_no_group() -> Said:
+def a_heartbeat_has_no_group_id() -> Said:
     talk = Conversation()
     a = talk.member("a", joined=False)
     wrong = Member(a.connection, "", a.member_id).heartbeat(0, ["t"]).answered(INVALID_REQUEST)
@@ -54,7 +54,7 @@ def a_heartbeat_names_no_group() -> Said:
 
 
 @promise
-def requests_of_a_share_session_name_no_group() -> Said:
+def share_session_requests_have_no_group_id() -> Said:
     talk = Conversation()
     a = talk.member("a")
     nobodys = Member(a.connection, None, a.member_id)
@@ -63,7 +63,7 @@ def requests_of_a_share_session_name_no_group() -> Said:
 
 
 @promise
-def a_heartbeat_may_name_no_member() -> Said:
+def a_heartbeat_may_have_no_member_id() -> Said:
     talk = Conversation()
     wrong = Member(stranger(talk).connection, "g", "").heartbeat(0, ["t"]).answered(INVALID_REQUEST)
     return talk, [unknown("EMPTY_IDS", wrong, because="resync", cause="empty_id")]
@@ -77,7 +77,7 @@ def an_epoch_is_used_that_was_never_given() -> Said:
 
 
 @promise
-def an_old_member_epoch_comes_back() -> Said:
+def an_old_member_epoch_is_sent_again() -> Said:
     talk = Conversation()
     a = talk.member("a")
     for epoch in (1, 2, 3):
@@ -87,7 +87,7 @@ def an_old_member_epoch_comes_back() -> Said:
 
 
 @promise
-def the_newer_epochs_were_in_answers_that_never_came() -> Said:
+def answers_with_newer_epochs_were_lost() -> Said:
     talk = Conversation()
     a = talk.member("a")
     for _ in range(2):
@@ -101,7 +101,7 @@ def the_newer_epochs_were_in_answers_that_never_came() -> Said:
 
 
 @promise
-def an_answer_gives_an_older_epoch_than_the_request_had() -> Said:
+def an_answer_has_an_older_epoch_than_its_request() -> Said:
     talk = Conversation()
     a = talk.member("a")
     a.heartbeat(1).given(2)
@@ -110,7 +110,7 @@ def an_answer_gives_an_older_epoch_than_the_request_had() -> Said:
 
 
 @promise
-def an_answer_gives_an_older_epoch_than_another_did() -> Said:
+def an_answer_has_an_older_epoch_than_the_one_before() -> Said:
     talk = Conversation()
     a = talk.member("a")
     beats = a.on(talk.connection())
@@ -133,7 +133,7 @@ def a_newer_epoch_is_not_adopted() -> Said:
 
 
 @promise
-def a_member_goes_on_after_it_left() -> Said:
+def a_member_sends_heartbeats_after_it_left() -> Said:
     talk = Conversation()
     a = talk.member("a")
     left(a)
@@ -195,7 +195,7 @@ def a_member_is_too_late() -> Said:
 
 
 @promise
-def a_member_is_too_late_and_was_heard_meanwhile() -> Said:
+def a_member_is_too_late_and_fetched_meanwhile() -> Said:
     talk = Conversation()
     a = talk.member("a")
     a.share_fetch(0).answered()
@@ -207,7 +207,7 @@ def a_member_is_too_late_and_was_heard_meanwhile() -> Said:
 
 
 @promise
-def a_member_joins_and_is_told_no_assignment() -> Said:
+def a_member_joins_and_receives_no_assignment() -> Said:
     talk = Conversation()
     wrong = talk.member("a", joined=False).heartbeat(0, ["t"]).given(1)
     return talk, [violation("ASSIGNMENT_MISSING", wrong, blame="broker")]
@@ -255,7 +255,7 @@ def another_broker_coordinates_the_group() -> Said:
 
 
 @promise
-def a_refusal_that_nothing_explains() -> Said:
+def a_heartbeat_refusal_without_an_explanation() -> Said:
     talk = Conversation()
     odd = talk.member("a").heartbeat(1).answered(UNKNOWN_MEMBER_ID)
     return talk, [unknown("MEMBER_REFUSED", odd, because="hidden_traffic", cause="unknown")]

@@ -7,8 +7,8 @@ from tests.analysis.talks import assigned, handed, left, opened, unchanged
 from tests.conversation import Asked, Conversation, Member, note, unknown, violation
 
 
-def gave_up(a: Member, *left: int) -> Asked:
-    """The member has records of partition 1, is left with these, and its session forgets it."""
+def forgot_partition(a: Member, *left: int) -> Asked:
+    """The session forgets partition 1 while the member still holds the records `left`."""
     a.share_fetch(0, [0, 1]).answered(responses=handed((1, 0, 4)))
     if left:
         assigned(a, *left)
@@ -16,8 +16,8 @@ def gave_up(a: Member, *left: int) -> Asked:
 
 
 def phantom(a: Member, *left: int) -> Asked:
-    """A partition that the session forgot is listed to acknowledge, and stays: its records come twice more."""
-    gave_up(a, *left)
+    """List a forgotten partition to acknowledge: it stays in the session, and its records come twice more."""
+    forgot_partition(a, *left)
     brought = a.share_fetch(2, [1], acks=[(0, 4, 1)]).answered()
     a.share_fetch(3).answered(responses=handed((1, 5, 9)))
     a.share_fetch(4).answered(responses=handed((1, 10, 14)))
@@ -48,7 +48,7 @@ def a_partition_listed_to_acknowledge_may_have_been_assigned() -> Said:
 
 
 @promise
-def a_partition_is_forgotten_that_was_none() -> Said:
+def an_unlisted_partition_is_forgotten() -> Said:
     talk = Conversation()
     a = talk.member("a")
     a.share_fetch(0, [0]).answered()
@@ -57,7 +57,7 @@ def a_partition_is_forgotten_that_was_none() -> Said:
 
 
 @promise
-def a_partition_is_forgotten_with_its_records_held() -> Said:
+def a_partition_is_forgotten_with_acquired_records() -> Said:
     talk = Conversation()
     a = talk.member("a")
     a.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)))
@@ -66,8 +66,8 @@ def a_partition_is_forgotten_with_its_records_held() -> Said:
     return talk, [note("UNRELEASED_ON_FORGET", held)]
 
 
-def gone_on(a: Member) -> Asked:
-    """The member leaves, and fetches twice on another connection, where it had its session."""
+def fetched_after_leaving(a: Member) -> Asked:
+    """Let the member leave, and fetch twice on another connection, that of its session."""
     fetching = a.on(a.connection.talk.connection())
     fetching.share_fetch(0, [0]).answered()
     left(a)
@@ -79,7 +79,7 @@ def gone_on(a: Member) -> Asked:
 
 
 @promise
-def a_member_fetches_when_it_has_left() -> Said:
+def a_member_fetches_after_it_left() -> Said:
     talk = Conversation()
     a = opened(talk)
     left(a)
@@ -89,14 +89,14 @@ def a_member_fetches_when_it_has_left() -> Said:
 
 
 @promise
-def a_member_that_left_may_have_joined_again_where_nobody_looks() -> Said:
+def a_member_that_left_may_have_joined_outside_the_capture() -> Said:
     talk = Conversation()
-    again = gone_on(talk.member("a"))
+    again = fetched_after_leaving(talk.member("a"))
     return talk, [unknown("FETCH_BY_DEPARTED_MEMBER", again.sent, because="hidden_traffic")]
 
 
 @promise
-def a_member_asks_for_a_partition_that_is_anothers() -> Said:
+def a_member_asks_for_an_unassigned_partition() -> Said:
     talk = Conversation()
     a = talk.member("a")
     assigned(a, 0)

@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.persisted: what leaders store of acknowledgements, and what they do not."""
+"""Promises of kshark.analysis.rules.persisted: the state that leaders store for acknowledgements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def acknowledges(
     start: int = 0,
     took: float = 0,
 ) -> Asked:
-    """An acknowledgement, and what its leader stores before it answers."""
+    """Send an acknowledgement, and what its leader stores before it answers."""
     asked = a.share_acknowledge(epoch, [acks])
     if stored:
         write = leads.write(start, *stored)
@@ -28,7 +28,7 @@ def acknowledges(
 
 
 def orderly(talk: Conversation, times: int = 3) -> tuple[Member, Sender]:
-    """A member that has records 0 to 99, and acknowledged three of them so far, each stored at once."""
+    """Return a member with records 0 to 99 that acknowledged three of them, each stored at once."""
     leads = leader(talk)
     a = holding(talk, (0, 99))
     for epoch in range(1, times + 1):
@@ -36,8 +36,8 @@ def orderly(talk: Conversation, times: int = 3) -> tuple[Member, Sender]:
     return a, leads
 
 
-def forgotten(talk: Conversation) -> Asked:
-    """One is not stored, and the next one is."""
+def left_out(talk: Conversation) -> Asked:
+    """Send two acknowledgements: the leader stores only the second."""
     a, leads = orderly(talk)
     wrong = acknowledges(a, leads, 4, (10, 19, ACCEPT))
     acknowledges(a, leads, 5, (20, 29, ACCEPT), (20, 29, ACCEPTED, 1))
@@ -47,11 +47,11 @@ def forgotten(talk: Conversation) -> Asked:
 @promise
 def acknowledgements_are_not_stored() -> Said:
     talk = Conversation()
-    return talk, [violation("ACK_NOT_PERSISTED", forgotten(talk), blame="broker")]
+    return talk, [violation("ACK_NOT_PERSISTED", left_out(talk), blame="broker")]
 
 
 @promise
-def acknowledgements_are_stored_otherwise() -> Said:
+def acknowledgements_are_stored_in_another_state() -> Said:
     talk = Conversation()
     a, leads = orderly(talk)
     wrong = acknowledges(a, leads, 4, (10, 19, REJECT), (10, 19, ACCEPTED, 1))

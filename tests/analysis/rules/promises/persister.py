@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.persister: who may store the state of a share partition."""
+"""Promises of kshark.analysis.rules.persister: the right to store the state of a share partition."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ TEN = (100, 109, ACCEPTED, 1)
 
 
 def likely(talk: Conversation) -> Sender:
-    """One of whose connection the capture does not hold the beginning: where its first requests begin is likely, not
-    certain."""
+    """Return a sender whose connection began before the capture: its first boundaries are likely, not certain."""
     return Sender(talk.connection(from_syn=False, introduced=False))
 
 
@@ -56,7 +55,7 @@ def a_leader_stores_with_a_lower_state_epoch_than_before() -> Said:
 
 
 @promise
-def offsets_are_reset_under_a_leader() -> Said:
+def offsets_are_reset_while_a_leader_writes() -> Said:
     talk = Conversation()
     a = leader(talk)
     Sender(talk.connection()).initialize(6, 0).accepted()
@@ -88,7 +87,7 @@ def a_leader_epoch_is_negative() -> Said:
 
 
 @promise
-def a_lower_state_epoch_is_taken_from_one_leader() -> Said:
+def a_lower_state_epoch_of_the_same_leader_is_accepted() -> Said:
     talk = Conversation()
     a = leader(talk)
     a.write(100, TEN, state_epoch=3).accepted()
@@ -97,7 +96,7 @@ def a_lower_state_epoch_is_taken_from_one_leader() -> Said:
 
 
 @promise
-def a_lower_state_epoch_is_taken() -> Said:
+def a_lower_state_epoch_is_accepted() -> Said:
     talk = Conversation()
     coordinator = Sender(talk.connection())
     coordinator.initialize(6).accepted()
@@ -113,7 +112,7 @@ def a_leader_reads_before_there_is_a_state() -> Said:
 
 
 @promise
-def a_group_is_deleted_under_a_leader() -> Said:
+def a_group_is_deleted_while_a_leader_writes() -> Said:
     talk = Conversation()
     a = leader(talk)
     Sender(talk.connection()).delete().accepted()
@@ -122,7 +121,7 @@ def a_group_is_deleted_under_a_leader() -> Said:
 
 
 @promise
-def a_leader_stores_what_it_was_not_given() -> Said:
+def a_leader_stores_state_after_a_refused_read() -> Said:
     talk = Conversation()
     a = Sender(talk.connection())
     early = a.read().refused(INVALID_REQUEST)
@@ -147,14 +146,14 @@ def a_leader_tries_once_more() -> Said:
 
 
 @promise
-def a_leader_stores_where_there_may_have_been_a_state() -> Said:
+def a_leader_stores_and_the_state_may_be_missing() -> Said:
     talk = Conversation()
     late = Sender(talk.connection()).write(100, TEN).refused(INVALID_REQUEST)
     return talk, [unknown("WRITE_UNINITIALIZED", late, because="beginning_not_seen", cause="not_initialized")]
 
 
 @promise
-def a_leader_stores_and_was_not_seen_to_read() -> Said:
+def a_leader_stores_without_a_read_in_the_capture() -> Said:
     talk = Conversation()
     a = leader(talk)
     wrong = a.write(100, TEN, leader_epoch=1).accepted()
@@ -162,7 +161,7 @@ def a_leader_stores_and_was_not_seen_to_read() -> Said:
 
 
 @promise
-def a_share_coordinator_is_looked_for_by_a_bad_key() -> Said:
+def a_share_coordinator_key_is_malformed() -> Said:
     talk = Conversation()
     connection = talk.connection()
     wrong = find_coordinator(connection, f"g:{TOPIC}:0", "badkey").answered(None, coordinators=[refused("badkey")])
@@ -173,7 +172,7 @@ def a_share_coordinator_is_looked_for_by_a_bad_key() -> Said:
 
 
 @promise
-def a_share_coordinator_may_be_looked_for_by_a_bad_key() -> Said:
+def a_share_coordinator_key_may_be_malformed() -> Said:
     talk = Conversation()
     connection = talk.connection(from_syn=False, introduced=False)
     wrong = find_coordinator(connection, "badkey").answered(None, coordinators=[refused("badkey")])
@@ -202,7 +201,7 @@ def offsets_of_a_live_group_may_be_altered() -> Said:
 
 
 @promise
-def more_share_partitions_than_there_is_room_for() -> Said:
+def more_share_partitions_than_kshark_keeps() -> Said:
     talk = Conversation()
     a = leader(talk)
     others = [Sender(a.connection, partition).write(0).accepted() for partition in range(1, ROOM + 2)]

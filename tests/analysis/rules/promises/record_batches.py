@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.record_batches: record batches that lie about themselves."""
+"""Promises of kshark.analysis.rules.record_batches: record batches whose header does not match their content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conversation import Connection, Conversation, unknown, violation
 
 FETCH = 1
 RECORDS: Final = [Record(0, 1_000, b"k", b"v", ()), Record(1, 1_000, None, b"w", ())]
-#: Lies of a batch, by the code that tells them.
+#: Wrong batches, by the code of their finding.
 LIES: Final[dict[str, bytes]] = {
     "BATCH_CRC": write_batch(RECORDS, crc=1),
     "BATCH_COUNT_MISMATCH": write_batch(RECORDS, count=3, last_offset_delta=2),
@@ -23,7 +23,7 @@ LIES: Final[dict[str, bytes]] = {
 
 
 def fetched(connection: Connection, records: bytes) -> int:
-    """An answer to a Fetch with these records; the packet."""
+    """Answer a Fetch with these records, and return the packet of the answer."""
     sent(
         connection,
         FETCH,
@@ -36,7 +36,7 @@ def fetched(connection: Connection, records: bytes) -> int:
 
 
 @promise
-def batches_that_are_produced_lie() -> Said:
+def produced_batches_are_wrong() -> Said:
     talk = Conversation()
     connection, told = talk.connection(), []
     for code, lie in LIES.items():
@@ -46,7 +46,7 @@ def batches_that_are_produced_lie() -> Said:
 
 
 @promise
-def batches_that_are_fetched_lie() -> Said:
+def fetched_batches_are_wrong() -> Said:
     talk = Conversation()
     connection = talk.connection()
     told = [
@@ -59,7 +59,7 @@ def batches_that_are_fetched_lie() -> Said:
 
 
 def first_of_its_connection(lie: bytes) -> tuple[Conversation, int]:
-    """A Produce request near the beginning of a capture: where it begins is likely, not certain."""
+    """Send a Produce request near the beginning of a capture: its boundary is likely, not certain."""
     talk = Conversation()
     connection = talk.connection(from_syn=False, introduced=False)
     sent(connection, METADATA, 0, NO_TOPICS)

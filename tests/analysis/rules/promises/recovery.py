@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.recovery: what comes after a refusal, and how often sessions are opened."""
+"""Promises of kshark.analysis.rules.recovery: behaviour after a refusal, and how often sessions are opened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def a_session_is_reopened() -> Said:
 
 
 @promise
-def a_session_flaps() -> Said:
+def a_session_is_opened_again_and_again() -> Said:
     talk = Conversation()
     a = talk.member("a")
     for _ in range(6):
@@ -26,7 +26,7 @@ def a_session_flaps() -> Said:
 
 
 @promise
-def a_client_goes_on_after_a_refusal() -> Said:
+def a_client_continues_after_a_refusal() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     first = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
@@ -39,7 +39,7 @@ def a_client_goes_on_after_a_refusal() -> Said:
 
 
 @promise
-def a_client_may_have_gone_on_after_a_refusal() -> Said:
+def a_client_may_have_continued_after_a_refusal() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     first = a.share_fetch(5).answered(INVALID_SHARE_SESSION_EPOCH)
@@ -51,7 +51,7 @@ def a_client_may_have_gone_on_after_a_refusal() -> Said:
 
 
 @promise
-def a_client_goes_on_so_late_that_a_session_may_have_come_and_gone() -> Said:
+def a_client_continues_so_late_that_it_may_have_had_a_session() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     first = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)

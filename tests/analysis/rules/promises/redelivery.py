@@ -1,5 +1,4 @@
-"""Promises of kshark.analysis.rules.redelivery: acknowledgements that had another effect than their client can know, or
-none."""
+"""Promises of kshark.analysis.rules.redelivery: acknowledgements with another effect than expected, or none."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.conversation import Asked, Conversation, Member, note, unknown, viola
 
 
 def stale(talk: Conversation, a: Member) -> Asked:
-    """Records whose lock is out are acknowledged behind a fetch that hands them out again."""
+    """Acknowledge records with an expired lock after a fetch that delivers them again."""
     given(a, 0, (0, 9, 1), lock_ms=2000)
     talk.pause(3)
     again = a.share_fetch(1)
@@ -27,8 +26,8 @@ def stale(talk: Conversation, a: Member) -> Asked:
     return late.answered()
 
 
-def half_taken(talk: Conversation) -> Asked:
-    """Records that the member has are refused, behind a refusal of these and of others."""
+def partly_applied(talk: Conversation) -> Asked:
+    """Refuse records that the member holds, after a refusal of these together with others."""
     holding(talk, (10, 19), name="b")
     a = holding(talk, (0, 9))
     refused(a, 1, (5, 14, ACCEPT))
@@ -36,7 +35,7 @@ def half_taken(talk: Conversation) -> Asked:
 
 
 def acknowledged(member: Member, some: list[tuple[int, int, int]], rest: int) -> Asked:
-    """Some records, and behind them seven more with two requests."""
+    """Acknowledge records, and then the next seven with two requests."""
     last = some[-1][1]
     member.share_acknowledge(1, some).answered()
     member.share_acknowledge(2, [(last + 1, last + 4, rest)]).answered()
@@ -44,7 +43,7 @@ def acknowledged(member: Member, some: list[tuple[int, int, int]], rest: int) ->
 
 
 def both_accept(talk: Conversation, *, late: int = INVALID_RECORD_STATE) -> tuple[Asked, Asked]:
-    """Two members accept the same records, the first of them behind its lock."""
+    """Two members accept the same records, the first one after its lock expired."""
     a, b = holding(talk, (0, 9), lock_ms=2000), talk.member("b")
     talk.pause(3)
     given(b, 0, (0, 9, 2), lock_ms=2000)
@@ -53,7 +52,7 @@ def both_accept(talk: Conversation, *, late: int = INVALID_RECORD_STATE) -> tupl
 
 
 @promise
-def an_acknowledgement_is_taken_for_the_next_delivery() -> Said:
+def an_acknowledgement_counts_for_the_next_delivery() -> Said:
     talk = Conversation()
     a = talk.member("a")
     late = stale(talk, a)
@@ -61,15 +60,15 @@ def an_acknowledgement_is_taken_for_the_next_delivery() -> Said:
 
 
 @promise
-def an_acknowledgement_may_be_taken_for_the_next_delivery() -> Said:
+def an_acknowledgement_may_count_for_the_next_delivery() -> Said:
     talk = Conversation()
     return talk, [unknown("STALE_ACK_ACCEPTED", stale(talk, stranger(talk)), because="resync")]
 
 
 @promise
-def a_refusal_leaves_traces() -> Said:
+def a_refused_acknowledgement_is_partly_applied() -> Said:
     talk = Conversation()
-    again = half_taken(talk)
+    again = partly_applied(talk)
     before = talk.exchanges[-2]
     return talk, [
         violation("ACK_NOT_OWNER", before, blame="client", cause="not_owner"),
@@ -96,7 +95,7 @@ def records_are_never_acknowledged() -> Said:
 
 
 @promise
-def records_are_given_back_again_and_again() -> Said:
+def records_are_released_again_and_again() -> Said:
     talk = Conversation()
     return talk, [
         note("RELEASE_STORM", acknowledged(holding(talk, (0, 12)), [(0, 2, ACCEPT), (3, 5, RELEASE)], RELEASE))

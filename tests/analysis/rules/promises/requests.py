@@ -54,7 +54,7 @@ def a_member_id_may_be_too_long() -> Said:
     return talk, [unknown("MEMBER_ID_INVALID", wrong, because="resync")]
 
 
-#: What a fetch asks for that only renews locks.
+#: Limits of a fetch that only renews locks.
 NOTHING = {
     "max_wait_ms": 0,
     "min_bytes": 0,
@@ -83,14 +83,14 @@ def a_renewal_may_renew_nothing() -> Said:
 
 
 @promise
-def a_renewal_is_handed_records() -> Said:
+def a_renewal_receives_records() -> Said:
     talk = Conversation()
     wrong = opened(talk).share_fetch(1, [0], acks=[(0, 4, RENEW)], **NOTHING)  # type: ignore[arg-type]
     return talk, [violation("RECORDS_ON_RENEW", wrong.answered(responses=handed((0, 5, 9))), blame="broker")]
 
 
 @promise
-def a_renewal_may_be_handed_records() -> Said:
+def a_renewal_may_receive_records() -> Said:
     talk = Conversation()
     wrong = stranger(talk).share_fetch(1, [0], acks=[(0, 4, RENEW)], **NOTHING)  # type: ignore[arg-type]
     return talk, [unknown("RECORDS_ON_RENEW", wrong.answered(responses=handed((0, 5, 9))), because="resync")]

@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.sasl: when a connection may be used that asks for authentication."""
+"""Promises of kshark.analysis.rules.sasl: order of requests on connections with authentication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conversation import Conversation, note, unknown, violation
 
 
 @promise
-def a_request_before_authentication_is_done() -> Said:
+def a_request_before_authentication_is_complete() -> Said:
     talk = Conversation()
     connection = talk.connection()
     shook_hands(connection)
@@ -20,7 +20,7 @@ def a_request_before_authentication_is_done() -> Said:
 
 
 @promise
-def a_client_closes_before_authentication_is_done() -> Said:
+def a_client_closes_before_authentication_is_complete() -> Said:
     talk = Conversation()
     connection = talk.connection()
     shook_hands(connection)
@@ -31,7 +31,7 @@ def a_client_closes_before_authentication_is_done() -> Said:
 
 
 @promise
-def authentication_that_nobody_asked_for() -> Said:
+def authentication_that_the_listener_does_not_expect() -> Said:
     talk = Conversation()
     connection = talk.connection()
     shook_hands(connection, ILLEGAL_SASL_STATE)

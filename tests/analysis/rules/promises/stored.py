@@ -1,5 +1,4 @@
-"""Promises of kshark.analysis.rules.stored: what is stored of a share partition, and what a share coordinator loses of
-it."""
+"""Promises of kshark.analysis.rules.stored: stored state of a share partition, and state that a coordinator loses."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ NEXT_TEN = (110, 119, ACCEPTED, 1)
 
 
 @promise
-def a_leader_goes_back_behind_its_start_offset() -> Said:
+def a_leader_lowers_its_start_offset() -> Said:
     talk = Conversation()
     a = leader(talk)
     a.write(100, TEN).accepted()
@@ -23,7 +22,7 @@ def a_leader_goes_back_behind_its_start_offset() -> Said:
 
 
 @promise
-def another_leader_goes_back_behind_the_start_offset() -> Said:
+def another_leader_lowers_the_start_offset() -> Said:
     talk = Conversation()
     leader(talk).write(100, TEN).accepted()
     wrong = Sender(talk.connection()).write(90, TEN).accepted()
@@ -32,7 +31,7 @@ def another_leader_goes_back_behind_the_start_offset() -> Said:
 
 @promise
 def a_coordinator_keeps_the_higher_start_offset() -> Said:
-    """Kafka 4.4."""
+    """Kafka 4.4 keeps it."""
     talk = Conversation(release="4.4")
     a = leader(talk)
     a.write(100, TEN).accepted()
@@ -40,7 +39,7 @@ def a_coordinator_keeps_the_higher_start_offset() -> Said:
 
 
 @promise
-def a_coordinator_tells_an_older_start_offset() -> Said:
+def a_coordinator_reports_an_older_start_offset() -> Said:
     talk = Conversation()
     a = leader(talk)
     a.write(100, TEN).accepted()

@@ -9,12 +9,12 @@ from tests.conversation import Conversation, note, violation
 
 UNKNOWN_TOPIC_ID = 100
 UNKNOWN_TOPIC_OR_PARTITION = 3
-#: The id of no topic.
+#: A topic id of zeros, which no topic has.
 ZERO = "A" * 22
 
 
 @promise
-def a_topic_is_acknowledged_that_there_is_not() -> Said:
+def a_missing_topic_is_acknowledged() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     asked = a.share_acknowledge(1, [(0, 0, ACCEPT)], topic="BAAAAAAAAAAAAAAAAAAABw").answered(
@@ -40,7 +40,7 @@ def a_topic_is_fetched_whose_id_was_never_looked_up() -> Said:
 
 
 @promise
-def a_topic_is_fetched_that_there_is_not() -> Said:
+def a_missing_topic_is_fetched() -> Said:
     talk = Conversation()
     a = talk.member("a")
     fetches = [a.share_fetch(0, [0]).answered(UNKNOWN_SERVER_ERROR), a.share_fetch(1).answered(UNKNOWN_SERVER_ERROR)]
@@ -48,15 +48,15 @@ def a_topic_is_fetched_that_there_is_not() -> Said:
 
 
 @promise
-def a_partition_is_fetched_that_there_is_not() -> Said:
+def a_missing_partition_is_fetched() -> Said:
     talk = Conversation()
     fetch = talk.member("a").share_fetch(0, [0]).answered(**led_elsewhere(error=UNKNOWN_TOPIC_OR_PARTITION))
     return talk, [note("TOPIC_ID_UNKNOWN", fetch, cause="unknown_partition")]
 
 
 @promise
-def a_topic_that_there_is_not_fails_its_partition_alone() -> Said:
-    """Kafka 4.4."""
+def a_missing_topic_fails_only_its_partition() -> Said:
+    """Kafka 4.4 answers so."""
     talk = Conversation()
     a = talk.member("a")
     fetches = [a.share_fetch(epoch, [0][epoch:]).answered(**led_elsewhere(error=UNKNOWN_TOPIC_ID)) for epoch in (0, 1)]

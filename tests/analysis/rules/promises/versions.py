@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.versions: versions that are asked for, and what the broker has of them."""
+"""Promises of kshark.analysis.rules.versions: versions that clients use, and that brokers support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conversation import Conversation, note, unknown, violation
 
 
 @promise
-def a_version_that_is_not_offered() -> Said:
+def a_version_that_is_not_advertised() -> Said:
     talk = Conversation()
     connection = talk.connection()
     asked_unoffered(connection)
@@ -25,7 +25,7 @@ def a_version_that_is_not_offered() -> Said:
 
 
 @promise
-def a_client_closes_behind_a_version_that_is_not_offered() -> Said:
+def a_client_closes_after_a_version_that_is_not_advertised() -> Said:
     talk = Conversation()
     connection = talk.connection()
     asked_unoffered(connection)
@@ -44,14 +44,14 @@ def a_client_is_newer_than_its_broker() -> Said:
 
 
 @promise
-def a_client_calls_itself_as_no_broker_takes_it() -> Said:
+def a_software_name_is_invalid() -> Said:
     talk = Conversation()
     asked = talk.connection(introduced=False).api_versions("4.2", "my client", error=INVALID_REQUEST)
     return talk, [violation("SOFTWARE_NAME_INVALID", asked.sent, blame="client")]
 
 
 @promise
-def share_groups_as_4_0_had_them() -> Said:
+def early_access_share_groups_of_kafka_4_0() -> Said:
     talk = Conversation(release="4.0")
     a = talk.member("a")
     first = a.share_fetch(0, version=0).answered()

@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.wire: bytes that are no messages, messages whose bytes are wrong."""
+"""Promises of kshark.analysis.rules.wire: bytes that are no messages, and messages with wrong bytes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
 from tests.conversation import Connection, Conversation, note, unknown, violation
 
-#: A client that begins to talk TLS.
+#: First bytes of a TLS client.
 CLIENT_HELLO = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"
 
 
 def _over(talk: Conversation) -> int:
-    """The packet with which the last connection is over: the second FIN, before its acknowledgement."""
+    """Return the packet that ends the last connection: the second FIN, before its acknowledgement."""
     return len(talk.wire.packets) - 1
 
 
-def begun_before(talk: Conversation) -> Connection:
-    """A connection that began before the capture; behind its third message boundaries are certain."""
+def began_before(talk: Conversation) -> Connection:
+    """Return a connection that began before the capture: after its third message, boundaries are certain."""
     connection = talk.connection(from_syn=False, introduced=False)
     for _ in range(4):
         sent(connection, METADATA, 0, NO_TOPICS)
@@ -34,12 +34,12 @@ def a_length_is_negative() -> Said:
 @promise
 def a_length_may_be_negative() -> Said:
     talk = Conversation()
-    wrong = begun_before(talk).tcp.client(b"\xff\xff\xff\xfe" + NO_METADATA)[-1]
+    wrong = began_before(talk).tcp.client(b"\xff\xff\xff\xfe" + NO_METADATA)[-1]
     return talk, [unknown("FRAME_LENGTH_INVALID", wrong, because="beginning_not_seen")]
 
 
 @promise
-def a_client_leaves_within_a_message() -> Said:
+def a_client_closes_within_a_message() -> Said:
     talk = Conversation()
     connection = talk.connection()
     connection.tcp.client(b"\0\0\0\x40" + NO_METADATA)
@@ -58,8 +58,8 @@ def bytes_are_missing() -> Said:
     return talk, [note("STREAM_GAP", seen)]
 
 
-def secret(talk: Conversation) -> Connection:
-    """TLS to a listener that is known to speak plain Kafka."""
+def tls_hello(talk: Conversation) -> Connection:
+    """Send TLS to a listener that speaks plain Kafka, as the capture shows."""
     talk.connection()
     connection = talk.connection(introduced=False)
     connection.tcp.client(CLIENT_HELLO)
@@ -69,19 +69,19 @@ def secret(talk: Conversation) -> Connection:
 @promise
 def tls_goes_to_a_plain_listener() -> Said:
     talk = Conversation()
-    broker_closes(secret(talk))
+    broker_closes(tls_hello(talk))
     return talk, [violation("FOREIGN_PROTOCOL", _over(talk), blame="client")]
 
 
 @promise
 def tls_may_go_to_a_plain_listener() -> Said:
     talk = Conversation()
-    secret(talk).close()
+    tls_hello(talk).close()
     return talk, [unknown("FOREIGN_PROTOCOL", _over(talk), because="end_not_seen")]
 
 
 @promise
-def bytes_are_left_behind_a_body() -> Said:
+def extra_bytes_follow_a_body() -> Said:
     talk = Conversation()
     connection = talk.connection()
     asked = sent(connection, METADATA, 0, NO_TOPICS + b"more")
@@ -92,15 +92,15 @@ def bytes_are_left_behind_a_body() -> Said:
     ]
 
 
-def begun_now(talk: Conversation) -> Connection:
-    """A connection that began before the capture: its first messages are likely, not certain."""
+def began_just_before(talk: Conversation) -> Connection:
+    """Return a connection that began before the capture: its first messages are likely, not certain."""
     return talk.connection(from_syn=False, introduced=False)
 
 
 @promise
-def bytes_may_be_left_behind_a_body() -> Said:
+def extra_bytes_may_follow_a_body() -> Said:
     talk = Conversation()
-    connection = begun_now(talk)
+    connection = began_just_before(talk)
     sent(connection, METADATA, 0, NO_TOPICS)
     replied(connection, NO_METADATA)
     asked = sent(connection, METADATA, 0, NO_TOPICS + b"more")
@@ -124,7 +124,7 @@ def a_body_does_not_fit() -> Said:
 @promise
 def a_body_may_not_fit() -> Said:
     talk = Conversation()
-    connection = begun_now(talk)
+    connection = began_just_before(talk)
     sent(connection, METADATA, 0, NO_TOPICS)
     replied(connection, NO_METADATA)
     asked = sent(connection, METADATA, 0, b"")
