@@ -188,7 +188,7 @@ def not_led_here(now: Acknowledging) -> Argument | None:
     return refusal(now, text, "not_leader", now.extent)
 
 
-def not_told(now: Acknowledging) -> Argument:
+def unexplained(now: Acknowledging) -> Argument:
     """What is left."""
     known = now.pieces and not now.missing
     because = (
@@ -324,7 +324,7 @@ ACK_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=IN_FLIGHT,
-    checks=(Check(not_told, about=Acknowledging, trigger=UNTOLD, order=CATCH_ALL),),
+    checks=(Check(unexplained, about=Acknowledging, trigger=UNTOLD, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(
