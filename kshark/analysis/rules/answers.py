@@ -21,7 +21,7 @@ def overtook(odd: ByteFault) -> Argument | None:
     return _taken_amiss(odd, _in_order(odd, odd.disordered or odd.connection.orphans > 0))
 
 
-def asked_by_nobody(odd: ByteFault) -> Argument | None:
+def unrequested(odd: ByteFault) -> Argument | None:
     """What was asked before the capture is answered in it; and behind one such answer others follow: it is told of the
     first alone."""
     connection, follows = odd.connection, odd.end is None and odd.connection.orphans > 0
@@ -73,7 +73,7 @@ ROWS: Final = (
         blame=("broker",),
         weird=("RESPONSE_UNMATCHED",),
         read="matched",
-        checks=(Check(asked_by_nobody),),
+        checks=(Check(unrequested),),
         sentence="no open request has that number",
         must="A response has the correlation id of an open request of its connection.",
         advice="None: no client causes this. Look at what stands between client and broker.",
