@@ -65,7 +65,7 @@ def below_the_start(now: Acquiring) -> Argument | None:
     call = by.call
     needs = EXCHANGE.and_proof(Unbroken(now.session, call.packet, now.step.packet), None)
     text = f"all below {start} is done with, by {call.here} of their leader ({call.packets})"
-    return say(now, low, text, (call,), needs=needs)
+    return acquisition_argument(now, low, text, (call,), needs=needs)
 
 
 # -- the ranges of one answer
@@ -86,7 +86,9 @@ def outside_of_its_records(now: Acquiring) -> Argument | None:
         for lack in handed.lacks or ():
             if lack.kind == OUTSIDE and handed.number <= 1:
                 text = "none of the batches in the answer holds them"
-                return say(now, AcquiredRange(lack.first, lack.last, handed.number, ()), text, because="compaction")
+                return acquisition_argument(
+                    now, AcquiredRange(lack.first, lack.last, handed.number, ()), text, because="compaction"
+                )
     return None
 
 
@@ -104,7 +106,7 @@ def had_records_all_the_time(now: Acquiring) -> Argument | None:
                         f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them "
                         f"({hold.step.packets})"
                     )
-                    return say(now, AcquiredRange(*found, handed.number, ()), text, (hold.step,))
+                    return acquisition_argument(now, AcquiredRange(*found, handed.number, ()), text, (hold.step,))
     return None
 
 
@@ -123,7 +125,7 @@ def ranges_contradict(now: Acquiring) -> Argument | None:
 
 def _malformed(now: Acquiring, handed: AcquiredRange, text: str) -> Argument:
     asked = "; it was asked for batches of less than one record" if now.step.wants_no_batch else ""
-    return say(now, handed, f"{text}{asked}", noted=now.step.wants_no_batch)
+    return acquisition_argument(now, handed, f"{text}{asked}", noted=now.step.wants_no_batch)
 
 
 def more_than_asked(now: Acquiring) -> Argument | None:
@@ -131,7 +133,9 @@ def more_than_asked(now: Acquiring) -> Argument | None:
     most, count = now.step.most_records, sum(one.last - one.first + 1 for one in now.handed)
     if most is None or count <= most:
         return None
-    return say(now, now.handed[0], f"{count} records of the partition, and {most} were asked for at most")
+    return acquisition_argument(
+        now, now.handed[0], f"{count} records of the partition, and {most} were asked for at most"
+    )
 
 
 # -- what is known
@@ -175,7 +179,7 @@ def _lock(hold: Hold) -> str:
     )
 
 
-def say(
+def acquisition_argument(
     now: Acquiring,
     range_: AcquiredRange | Piece,
     text: str,
@@ -209,7 +213,7 @@ def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | N
     proof: Proof = unbroken
     if before.end >= now.step.packet and session is not now.session and not _is_next(now, piece):
         proof = BothUnbroken(unbroken, Unbroken(now.session, now.step.packet, now.answer.packet))
-    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(proof, None))
+    return acquisition_argument(now, piece, text, (before,), needs=EXCHANGE.and_proof(proof, None))
 
 
 ROWS: Final = (

@@ -8,7 +8,7 @@ from typing import Final
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import FAILED_LATER, Step
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.rules.deliveries import again, say
+from kshark.analysis.rules.deliveries import acquisition_argument, again
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
 from kshark.analysis.states.partition.group_records import may_have_acquired
@@ -39,7 +39,9 @@ def counted_wrongly(now: Acquiring) -> Argument | None:
         if handed.number > max(counts) + 1 and _lost(now, piece) is None:
             hold = piece.value[0].hold
             text = _count(handed.number, max(counts))
-            return say(now, piece, text, () if hold is None else (hold.step,), because="hidden_traffic")
+            return acquisition_argument(
+                now, piece, text, () if hold is None else (hold.step,), because="hidden_traffic"
+            )
     return None
 
 
@@ -65,7 +67,7 @@ def counted_anew(now: Acquiring) -> Argument | None:
             one = piece.value[0]
             if len(piece.value) == 1 and one.hold is not None and one.count is not None and one.count >= handed.number:
                 text = f"{_count(handed.number, one.count)}: {_STARTED_ANEW[why]}"
-                return say(now, piece, text, (one.hold.step,), noted=True)
+                return acquisition_argument(now, piece, text, (one.hold.step,), noted=True)
     return None
 
 
@@ -73,7 +75,7 @@ def counted_none(now: Acquiring) -> Argument | None:
     """A count that no delivery can have."""
     for handed in now.handed:
         if handed.number < 1:
-            return say(now, handed, _count(handed.number))
+            return acquisition_argument(now, handed, _count(handed.number))
     return None
 
 
@@ -82,7 +84,7 @@ def counted_too_many(now: Acquiring) -> Argument | None:
     most = max(_HIGHEST_LIMIT[release] for release in now.session.releases)
     for handed in now.handed:
         if handed.number > most:
-            return say(now, handed, f"{_count(handed.number)}, and no limit is above {most}")
+            return acquisition_argument(now, handed, f"{_count(handed.number)}, and no limit is above {most}")
     return None
 
 
@@ -94,7 +96,7 @@ def stranded(now: Acquiring) -> Argument | None:
             lost = None if seen is None or handed.number <= seen + 1 else _lost(now, piece)
             if seen is not None and lost is not None:
                 text = f"{_count(handed.number, seen)}: {lost.here} {_why_lost(lost)} ({lost.packets})"
-                return say(now, piece, text, (lost,), noted=True)
+                return acquisition_argument(now, piece, text, (lost,), noted=True)
     return None
 
 
