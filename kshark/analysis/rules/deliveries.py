@@ -26,7 +26,9 @@ def held_by_another(now: Acquiring) -> Argument | None:
     """Records whose lock another member still has."""
     for piece, hold in _locked(now):
         if hold.step.member_id != now.step.member_id:
-            return again(now, piece, hold.step, f"member {hold.step.member_id} had acquired them with {_lock(hold)}")
+            return redelivery_argument(
+                now, piece, hold.step, f"member {hold.step.member_id} had acquired them with {_lock(hold)}"
+            )
     return None
 
 
@@ -38,7 +40,7 @@ def held_already(now: Acquiring) -> Argument | None:
             and hold.step is not now.step
             and not is_again(hold.step, now.step)
         ):
-            return again(now, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
+            return redelivery_argument(now, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
     return None
 
 
@@ -52,7 +54,9 @@ def done_with(now: Acquiring) -> Argument | None:
                 continue
             if by.member_id == now.step.member_id and by.end >= now.step.packet:
                 continue
-            return again(now, piece, by, f"{by.here} had {_DONE[done.how]} them, and was taken ({by.packets})")
+            return redelivery_argument(
+                now, piece, by, f"{by.here} had {_DONE[done.how]} them, and was taken ({by.packets})"
+            )
     return None
 
 
@@ -202,7 +206,7 @@ def acquisition_argument(
     )
 
 
-def again(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
+def redelivery_argument(now: Acquiring, piece: Piece, before: Step, text: str) -> Argument | None:
     """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of
     its requests is missing, on whatever connection. Of two that were under way together either may have been first, and
     its session have ended then."""

@@ -8,7 +8,7 @@ from typing import Final
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import FAILED_LATER, Step
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.rules.deliveries import acquisition_argument, again
+from kshark.analysis.rules.deliveries import acquisition_argument, redelivery_argument
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
 from kshark.analysis.states.partition.group_records import may_have_acquired
@@ -35,7 +35,7 @@ def counted_wrongly(now: Acquiring) -> Argument | None:
             hold = piece.value[0].hold
             if hold is None or any(one.how == "session_released" for one in piece.value):
                 continue
-            return again(now, piece, hold.step, _count(handed.number, handed.number))
+            return redelivery_argument(now, piece, hold.step, _count(handed.number, handed.number))
         if handed.number > max(counts) + 1 and _lost(now, piece) is None:
             hold = piece.value[0].hold
             text = _count(handed.number, max(counts))
@@ -53,7 +53,7 @@ def counted_back(now: Acquiring) -> Argument | None:
             continue
         text = _count(handed.number, min(counts))
         if handed.number < min(counts) and all(one.how != "session_released" for one in piece.value):
-            return again(now, piece, hold.step, text)
+            return redelivery_argument(now, piece, hold.step, text)
     return None
 
 
