@@ -88,7 +88,7 @@ def counted_too_many(now: Acquiring) -> Argument | None:
     return None
 
 
-def stranded(now: Acquiring) -> Argument | None:
+def acquired_by_lost_fetch(now: Acquiring) -> Argument | None:
     """They were acquired before for a fetch that handed out none of them."""
     for handed in now.handed:
         for piece in handed.pieces or (Piece(handed.first, handed.last, ()),):
@@ -252,6 +252,6 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=IN_FLIGHT,
-        checks=(Check(stranded, trigger=AGAIN, about=Acquiring),),
+        checks=(Check(acquired_by_lost_fetch, trigger=AGAIN, about=Acquiring),),
     ),
 )
