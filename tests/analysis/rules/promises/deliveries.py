@@ -19,7 +19,7 @@ def given(member: Member, epoch: int, *ranges: tuple[int, int, int], lock_ms: in
     return fetch.answered(responses=handed(*((0, *one) for one in ranges)), acquisition_lock_timeout_ms=lock_ms)
 
 
-def goes_on(member: Member, epoch: int) -> None:
+def continue_session(member: Member, epoch: int) -> None:
     """A fetch that shows that nothing of the session is missing."""
     member.share_fetch(epoch).answered()
 
@@ -50,7 +50,7 @@ def records_are_handed_to_two_members() -> Said:
     talk = Conversation()
     a, b = holding(talk, (0, 9)), talk.member("b")
     again = given(b, 0, (0, 9, 2))
-    goes_on(a, 1)
+    continue_session(a, 1)
     return talk, [violation("OVERLAPPING_ACQUISITION", again, blame="broker")]
 
 
@@ -66,7 +66,7 @@ def records_are_handed_to_their_member_again() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     again = given(a, 1, (0, 4, 2))
-    goes_on(a, 2)
+    continue_session(a, 2)
     return talk, [violation("EARLY_REDELIVERY", again, blame="broker")]
 
 
@@ -84,7 +84,7 @@ def accepted_records_are_handed_out_again() -> Said:
     a = holding(talk, (0, 9))
     a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
     again = given(a, 2, (0, 4, 2))
-    goes_on(a, 3)
+    continue_session(a, 3)
     return talk, [violation("REDELIVERY_AFTER_TERMINAL", again, blame="broker")]
 
 
@@ -109,7 +109,7 @@ def a_delivery_is_not_counted() -> Said:
     a = holding(talk, (0, 9))
     a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
     again = given(a, 2, (0, 9, 1))
-    goes_on(a, 3)
+    continue_session(a, 3)
     return talk, [violation("DELIVERY_COUNT_JUMP", again, blame="broker")]
 
 
@@ -128,7 +128,7 @@ def a_count_goes_back() -> Said:
     given(a, 0, (0, 9, 3))
     a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
     again = given(a, 2, (0, 9, 2))
-    goes_on(a, 3)
+    continue_session(a, 3)
     return talk, [violation("DELIVERY_COUNT_REGRESSION", again, blame="broker")]
 
 

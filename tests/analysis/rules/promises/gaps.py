@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, REJECT
-from tests.analysis.rules.promises.deliveries import goes_on
+from tests.analysis.rules.promises.deliveries import continue_session
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import batch_of, handed, stranger
 from tests.conversation import Asked, Conversation, Member, unknown, violation
@@ -29,7 +29,7 @@ def a_record_is_passed_over() -> Said:
     talk = Conversation()
     a = holding(talk.member("a"))
     asked = acknowledged(a, 2, ACCEPT, GAP, GAP, GAP)
-    goes_on(a, 2)
+    continue_session(a, 2)
     return talk, [violation("GAP_ON_REAL_RECORD", asked, blame="client")]
 
 
@@ -45,7 +45,7 @@ def a_marker_is_accepted() -> Said:
     talk = Conversation()
     a = holding(talk.member("a"))
     asked = acknowledged(a, 4, ACCEPT, ACCEPT, GAP, GAP, ACCEPT)
-    goes_on(a, 2)
+    continue_session(a, 2)
     return talk, [violation("NON_GAP_ON_GAP", asked, blame="client")]
 
 
