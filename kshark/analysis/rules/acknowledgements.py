@@ -315,10 +315,9 @@ def _late(now: Acknowledging) -> Piece | None:
 ACK_REFUSED: Final = Rule(
     number=None,
     code="ACK_REFUSED",
-    text="Acknowledgements of a partition were refused, and the capture cannot tell why.",
-    advice="Take the records for not acknowledged: they come again. A capture that holds the member's join and all "
-    "its connections, "
-    "and loses nothing, tells why.",
+    text="Acknowledgements of a partition were refused, and the capture does not show why.",
+    advice="Treat the records as not acknowledged: they will be delivered again. To find the cause, capture the "
+    "member's join and all its connections, without loss.",
     source="KIP-932",
     blame=(),
     verdicts=("unknown",),
@@ -330,10 +329,10 @@ ROWS: Final = (
     Rule(
         number=56,
         code="ACK_NOT_ACQUIRED",
-        text="Records are acknowledged that nobody has acquired, or that were given back.",
-        must="Only records that the member has acquired are acknowledged.",
-        advice="Acknowledge by acquired_records of the answer, not by the batches beside them, and nothing that was "
-        "released.",
+        text="A member acknowledged records that were never acquired, or that it had released.",
+        must="A member acknowledges only records that it has acquired.",
+        advice="Acknowledge the acquired_records of the answer, not the record batches next to them. Do not "
+        "acknowledge released records.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
@@ -350,10 +349,10 @@ ROWS: Final = (
     Rule(
         number=57,
         code="ACK_NOT_OWNER",
-        text="Records are acknowledged that another member has acquired.",
-        must="Records are acknowledged by the member that has acquired them.",
-        advice="Keep what is to be acknowledged with the member and the session it was acquired in; drop it when the "
-        "lock is out.",
+        text="A member acknowledged records that another member had acquired.",
+        must="Only the member that acquired a record acknowledges it.",
+        advice="Keep pending acknowledgements with the member and the session that acquired the records. Drop them "
+        "when the lock expires.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1, accept "
         "0-9 → 0, t[0] 121",
         right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, "
@@ -367,9 +366,10 @@ ROWS: Final = (
     Rule(
         number=58,
         code="DOUBLE_ACK",
-        text="Records are acknowledged that were acknowledged before.",
+        text="A member acknowledged records that were already acknowledged.",
         must="A record is acknowledged once.",
-        advice="Take records off the list when their acknowledgement is sent; what came of it is in the answer.",
+        advice="Remove records from the list when you send their acknowledgement. The answer says whether it "
+        "succeeded.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; "
         "ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch "
@@ -387,9 +387,10 @@ ROWS: Final = (
     Rule(
         number=59,
         code="ACK_AFTER_LOCK_TIMEOUT",
-        text="Records are acknowledged whose lock had run out: the consumer was too slow.",
+        text="Records were acknowledged after their lock had expired: the consumer was too slow.",
         advice="Process faster, fetch fewer records at once (max.poll.records), renew their locks, or raise "
-        "share.record.lock.duration.ms. Another consumer may have got the record too, or this one once more.",
+        "share.record.lock.duration.ms. Another consumer may have received the records too, or this one may have "
+        "received them again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
@@ -405,11 +406,10 @@ ROWS: Final = (
     Rule(
         number=63,
         code="ACK_RESULT_MISSING",
-        text="The answer says nothing of a partition that was acknowledged.",
-        must="An answer says of each partition what became of its acknowledgements.",
-        advice="Take them for lost, as Java clients do (INVALID_RECORD_STATE): the records come again. Report it to "
-        "Kafka with these "
-        "packets.",
+        text="The answer has no result for an acknowledged partition.",
+        must="An answer has a result for each acknowledged partition.",
+        advice="Treat the acknowledgements as failed, as Java clients do (INVALID_RECORD_STATE): the records will be "
+        "delivered again. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, no t[0]",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis.handleShareAcknowledgeRequest",
@@ -420,10 +420,9 @@ ROWS: Final = (
     Rule(
         number=65,
         code="ACK_WRONG_LEADER",
-        text="A partition is acknowledged to a broker that does not lead it.",
-        advice="Ask for the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: it "
-        "hands the records "
-        "out again.",
+        text="A partition was acknowledged to a broker that does not lead it.",
+        advice="Find the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: the leader "
+        "delivers the records again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 6",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartitionManager.acknowledge",
@@ -436,11 +435,10 @@ ROWS: Final = (
     Rule(
         number=70,
         code="RENEW_REFUSED",
-        text="Locks could not be renewed.",
-        must="A lock is renewed while it lasts, by the member that holds it.",
-        advice="Renew well before the lock is out (acquisition_lock_timeout_ms), and only records that are held; the "
-        "group may "
-        "forbid it (share.renew.acknowledge.enable).",
+        text="The broker refused to renew locks.",
+        must="A lock is renewed before it expires, by the member that holds it.",
+        advice="Renew well before the lock expires (acquisition_lock_timeout_ms), and only records that the member "
+        "holds. The group may forbid renewals (share.renew.acknowledge.enable).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-9 → 0",
         source="KIP-1222",

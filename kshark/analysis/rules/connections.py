@@ -137,9 +137,9 @@ def _may_be_copies(other: Step, step: Step) -> bool:
 SEEN_TWICE: Final = Rule(
     number=None,
     code="SEEN_TWICE",
-    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. One of them is "
-    "judged.",
-    advice="Nothing in the client: capture one side of the proxy.",
+    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. Only one of them "
+    "is judged.",
+    advice="Nothing to change in the client. Capture only one side of the proxy.",
     source="",
     blame=(),
     verdicts=NOTES,
@@ -151,7 +151,8 @@ ROWS: Final = (
         number=27,
         code="SESSION_CROSS_CONNECTION",
         text="A session is used on another connection than the one that opened it.",
-        advice="Use a session on the connection that opened it: since Kafka 4.1 it ends when that one is closed.",
+        advice="Use a session only on the connection that opened it. Since Kafka 4.1 the session ends when that "
+        "connection closes.",
         wrong="Kafka 4.0; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0",
         right="Kafka 4.0; ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionCache",
@@ -164,11 +165,10 @@ ROWS: Final = (
     Rule(
         number=32,
         code="DUPLICATE_MEMBER",
-        text="Two connections use one member id, each with its own count.",
-        must="A member id is one consumer's, which uses a session from one place.",
-        advice="Give each consumer a member id of its own, a random uuid made when it starts. Look for a copied id, "
-        "or for one "
-        "consumer used by two threads.",
+        text="Two connections use the same member id, each with its own epoch count.",
+        must="A member id belongs to one consumer, which keeps one epoch count per session.",
+        advice="Give each consumer its own member id: a random UUID made when it starts. Look for a copied id, or for "
+        "one consumer used by two threads.",
         wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932",
@@ -181,10 +181,9 @@ ROWS: Final = (
         number=33,
         code="CONCURRENT_SESSION_REQUESTS",
         text="A request of the session was sent while another was open on another connection.",
-        must="A session has one request open at a time.",
-        advice="Wait for the answer before the next request of the session is sent, also while a ShareFetch waits for "
-        "records: two "
-        "connections have no order among each other.",
+        must="A session has one open request at a time.",
+        advice="Wait for the answer before you send the session's next request, even while a ShareFetch waits for "
+        "records. Requests on two connections have no order.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 0; ShareFetch "
         "epoch 3 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "
@@ -198,11 +197,11 @@ ROWS: Final = (
     Rule(
         number=34,
         code="FETCH_OVERTAKEN",
-        text="A waiting fetch whose session moved on before its answer; what it acquired stays locked.",
-        must="No request of the session is sent while a ShareFetch of it waits.",
-        advice="Wait for the ShareFetch (a shorter max_wait_ms makes that quick), then acknowledge. What the "
-        "overtaken one acquired "
-        "comes again when its lock is out, counted once more.",
+        text="The session moved on while a fetch was waiting for its answer. The records that the fetch acquired stay "
+        "locked.",
+        must="While a ShareFetch waits, its session sends no other request.",
+        advice="Wait for the ShareFetch (a shorter max_wait_ms makes this quick), then acknowledge. The records that "
+        "the overtaken fetch acquired are delivered again after their lock expires, with a higher delivery count.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 123; "
         "ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "

@@ -224,13 +224,11 @@ ROWS: Final = (
     Rule(
         number=72,
         code="OVERLAPPING_ACQUISITION",
-        text="Records are handed to a member while another one still has them.",
+        text="Records were delivered to a member while another member still held them.",
         must="A record is acquired by one member at a time.",
-        advice="Process records so that twice does no harm: until the broker is mended two consumers work on the same "
-        "ones, and one of the "
-        "two acknowledgements is refused with 121. Look for a change of leader or a restart before that; Kafka 4.2 "
-        "mended two such faults. "
-        "Else report it to Kafka with these packets.",
+        advice="Make processing idempotent: until the broker is fixed, two consumers work on the same records, and "
+        "one of their acknowledgements is refused with error 121. Look for a leader change or a restart before this. "
+        "Kafka 4.2 fixed two such bugs. Otherwise report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; ShareFetch "
         "epoch 1 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → "
@@ -244,11 +242,10 @@ ROWS: Final = (
     Rule(
         number=73,
         code="EARLY_REDELIVERY",
-        text="Records are handed to their member again before their lock is out.",
-        must="Records come to their member again only when their lock is out, or when they were given back.",
-        advice="Drop the second copy where the first is still being worked on, and acknowledge the records once. "
-        "Report it to Kafka with "
-        "these packets.",
+        text="Records were delivered to the same member again before their lock expired.",
+        must="Records are delivered to the same member again only after their lock expired or they were released.",
+        advice="Drop the second copy if you still work on the first, and acknowledge the records once. Report it to "
+        "Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2; ShareFetch epoch "
         "2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
@@ -260,12 +257,11 @@ ROWS: Final = (
     Rule(
         number=74,
         code="REDELIVERY_AFTER_TERMINAL",
-        text="Records are handed out again that were accepted or rejected.",
-        must="A record whose accept or reject was taken is not handed out again, unless the offsets of the group are "
-        "reset.",
-        advice="Process records so that twice does no harm. See whether somebody reset the offsets of the group; else "
-        "report it to Kafka "
-        "with these packets.",
+        text="Accepted or rejected records were delivered again.",
+        must="A record that was accepted or rejected successfully is not delivered again, unless the group's offsets "
+        "are reset.",
+        advice="Make processing idempotent. Check whether the group's offsets were reset. Otherwise report it to "
+        "Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, "
@@ -278,15 +274,13 @@ ROWS: Final = (
     Rule(
         number=81,
         code="ACQUIRED_OUTSIDE_RECORDS",
-        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and "
-        "where they are none, "
-        "they are lost.",
-        must="The acquired ranges of an answer lie between the first offset of its records and the last, but for what "
-        "compaction took.",
-        advice="On a compacted topic such offsets are gaps, and nothing is lost. Where they come again with records, "
-        "report it to Kafka "
-        "with these packets; until it is mended release what lies outside of the batches, and do not pass over it as "
-        "gaps.",
+        text="Acquired offsets lie outside the records of the answer. Clients treat them as gaps; if they are not "
+        "gaps, the records are lost.",
+        must="The acquired ranges of an answer lie between the first and the last offset of its records, except where "
+        "compaction removed records.",
+        advice="On a compacted topic these offsets are gaps, and nothing is lost. If they are delivered again with "
+        "records, report it to Kafka with these packets. Until this is fixed, release the offsets outside the "
+        "batches and do not acknowledge them as gaps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -302,13 +296,10 @@ ROWS: Final = (
     Rule(
         number=82,
         code="ACQUIRED_MALFORMED",
-        text="Acquired ranges that end before they begin, overlap, or do not come in the order of their offsets.",
-        must="The acquired ranges of an answer come in the order of their offsets, each ends at its first or behind "
-        "it, and they have none "
-        "in common.",
-        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer so. With any other "
-        "one process each "
-        "record once, and report it to Kafka with these packets.",
+        text="Acquired ranges end before they begin, overlap, or are not sorted by offset.",
+        must="The acquired ranges of an answer are sorted by offset, do not overlap, and do not end before they begin.",
+        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer like this. With any "
+        "other batch_size, process each record once, and report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9 5-14",
         right="ShareFetch epoch 0 → 0, offsets 0-9 10-14",
         source="Kafka: SharePartition.acquire",
@@ -321,11 +312,10 @@ ROWS: Final = (
     Rule(
         number=83,
         code="ACQUIRED_BELOW_SPSO",
-        text="Records below the start offset are handed out: they were done with.",
-        must="All below the start offset is done with, and is not handed out.",
-        advice="Process records so that twice does no harm: acknowledgements below the start offset are taken without "
-        "effect. Report it to "
-        "Kafka with these packets.",
+        text="Completed records were delivered: they lie below the start offset.",
+        must="All records below the start offset are complete and are not delivered.",
+        advice="Make processing idempotent: acknowledgements below the start offset are accepted without effect. "
+        "Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
         "0, offsets 50-59",
         right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
@@ -339,9 +329,9 @@ ROWS: Final = (
     Rule(
         number=84,
         code="MAX_RECORDS_EXCEEDED",
-        text="More records than a member asked for that sets a strict limit.",
-        must="A fetch with a strict limit (record_limit) is handed max_records records at most.",
-        advice="Make room for what comes, or release what is too much: its lock is held until then. Report it to "
+        text="A member with a strict limit received more records than it asked for.",
+        must="A fetch with a strict limit (record_limit) receives at most max_records records.",
+        advice="Make room for the records, or release the surplus: their locks are held until then. Report it to "
         "Kafka with these packets.",
         wrong="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-9",
         right="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-4",

@@ -164,13 +164,11 @@ ROWS: Final = (
     Rule(
         number=75,
         code="DELIVERY_COUNT_JUMP",
-        text="A delivery count that does not follow the one before: unseen deliveries, or one that was not counted.",
-        must="As long as a partition has the same leader, each delivery of a record counts one more than the one "
-        "before.",
-        advice="Do not decide by delivery_count alone that a record is given up: one that is not counted comes for "
-        "ever, and deliveries "
-        "that nobody saw use up the limit. See whether the capture holds all members; then report it to Kafka with "
-        "these packets.",
+        text="A delivery count does not follow the one before: a delivery was not captured, or was not counted.",
+        must="While a partition keeps its leader, each delivery of a record raises its delivery count by one.",
+        advice="Do not give up a record by its delivery_count alone: an uncounted delivery can repeat forever, and "
+        "deliveries outside the capture use up the limit. Check whether the capture holds all members. Then report "
+        "it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 1; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -184,13 +182,12 @@ ROWS: Final = (
     Rule(
         number=76,
         code="DELIVERY_COUNT_REGRESSION",
-        text="A delivery count goes back: a leader that begins anew knows what was stored, and not every delivery is.",
-        must="As long as a partition has the same leader, the delivery count of a record does not go back.",
-        advice="Where a record may be tried only so often, count for yourself: behind a new leader or a restart the "
-        "broker "
-        "knows only what was stored, and Kafka 4.1 takes a delivery back when a session ends. Where there was "
-        "neither, report it to Kafka "
-        "with these packets.",
+        text="A delivery count went down. After a leader change the broker knows only stored counts, and not every "
+        "delivery is stored.",
+        must="While a partition keeps its leader, the delivery count of a record does not go down.",
+        advice="If you may process a record only so many times, count the attempts yourself. After a leader change or "
+        "a restart the broker knows only what was stored, and Kafka 4.1 lowers the count when a session ends. If "
+        "neither happened, report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -208,9 +205,9 @@ ROWS: Final = (
     Rule(
         number=77,
         code="DELIVERY_COUNT_INVALID",
-        text="A delivery count below 1.",
-        must="The first delivery of a record has the count 1.",
-        advice="Take such a record as delivered for the first time. Report it to Kafka with these packets.",
+        text="A delivery count is below 1.",
+        must="The first delivery of a record has delivery count 1.",
+        advice="Treat such a record as delivered for the first time. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1",
         source="Kafka: InFlightState.tryUpdateState",
@@ -221,13 +218,11 @@ ROWS: Final = (
     Rule(
         number=78,
         code="DELIVERY_COUNT_OVER_LIMIT",
-        text="A delivery count above every limit that the broker can have been told.",
-        must="A record is delivered no more often than the limit says: 5 times unless told otherwise, and 25 times at "
-        "most (10 before "
+        text="A delivery count is above every limit that the broker can be configured with.",
+        must="A record is delivered no more often than the limit: 5 times by default, and at most 25 times (10 before "
         "Kafka 4.3).",
-        advice="Reject a record that cannot be processed instead of releasing it, so that it does not depend on the "
-        "limit. Report it to "
-        "Kafka with these packets.",
+        advice="If you cannot process a record, reject it instead of releasing it. Then you do not depend on the "
+        "limit. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 26",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 5",
         source="Kafka: GroupCoordinatorConfig (group.share.delivery.count.limit)",
@@ -238,13 +233,11 @@ ROWS: Final = (
     Rule(
         number=86,
         code="STRANDED_ACQUISITION",
-        text="Records were acquired, and locked, for a fetch that handed out none: it was throttled, overtaken, not "
+        text="Records were acquired and locked for a fetch that delivered none: it was throttled, overtaken, not "
         "answered, or failed.",
-        advice="Nothing is lost: the records come again when their lock is out, but one of their deliveries is used "
-        "up. Let a member have "
-        "one request open at a time, wait longer for its answer than max_wait_ms, and see whether a quota throttles "
-        "the client "
-        "(throttle_time_ms above 0).",
+        advice="No records are lost: they are delivered again after their lock expires, but one delivery attempt is "
+        "used up. Send one request per member at a time, wait longer for its answer than max_wait_ms, and check "
+        "whether a quota throttles the client (throttle_time_ms above 0).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → …; A closes; 31000 ms later; "
         "on B: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → 0, offsets 5-9",

@@ -190,11 +190,10 @@ def listed_twice(now: Situation) -> Argument | None:
 SESSION_UNKNOWN: Final = Rule(
     number=25,
     code="SESSION_UNKNOWN",
-    text="The broker holds no session for this member; the cause says what ended or prevented it.",
-    must="SHARE_SESSION_NOT_FOUND is answered where a session is asked for and there is none.",
-    advice="Open a new session: a ShareFetch with epoch 0 and without acknowledgements. What the member had acquired "
-    "comes again. "
-    "The cause tells what took the old one.",
+    text="The broker has no session for this member. The cause says what ended or prevented it.",
+    must="A broker answers SHARE_SESSION_NOT_FOUND only if a request needs a session and there is none.",
+    advice="Open a new session: send a ShareFetch with epoch 0 and without acknowledgements. The records that the "
+    "member had acquired are delivered again. The cause says why the old session ended.",
     wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 122",
     right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
     source="KIP-932; Kafka: ShareSessionCache",
@@ -225,9 +224,9 @@ def forgotten(step: Step) -> Argument:
 SESSIONS_FORGOTTEN: Final = Rule(
     number=None,
     code="SESSIONS_FORGOTTEN",
-    text="Too many share sessions at once; the longest unused ones were forgotten, and what came before is no "
-    "evidence any more.",
-    advice="Nothing in the client: capture fewer brokers at a time.",
+    text="There are too many share sessions at once. kshark dropped the state of those unused for longest, so earlier "
+    "packets no longer count as evidence for them.",
+    advice="Nothing to change in the client. Capture fewer brokers at a time.",
     source="",
     blame=(),
     verdicts=NOTES,
@@ -239,9 +238,9 @@ ROWS: Final = (
     Rule(
         number=26,
         code="USE_AFTER_FINAL",
-        text="The session was closed by epoch -1 and is used again.",
+        text="A session was used after it was closed with epoch -1.",
         must="After epoch -1 the next request opens a new session.",
-        advice="Drop what still waits to be sent when the session is closed, or open a new one by epoch 0 first.",
+        advice="Drop pending requests when you close the session, or open a new one with epoch 0 first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 2 → 122",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 0 → 0",
         source="KIP-932",
@@ -253,11 +252,10 @@ ROWS: Final = (
     Rule(
         number=28,
         code="SESSION_KILLED_BY_OLD_CONNECTION",
-        text="A session reopened on a new connection died when the old one closed.",
-        must="A session ends with the connection that opened it, and with no older one.",
-        advice="Upgrade the brokers to 4.2; until then open the new session when the old connection is closed. After "
-        "the 122 open it "
-        "again.",
+        text="A session was reopened on a new connection, and ended when the old connection closed.",
+        must="A session ends with the connection that opened it, and not with an older one.",
+        advice="Upgrade the brokers to 4.2. Until then, open the new session after the old connection is closed. "
+        "After error 122, open the session again.",
         wrong="Kafka 4.1; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → "
         "122; "
         "on B: ShareFetch epoch 0 → 0",
@@ -274,9 +272,8 @@ ROWS: Final = (
         number=31,
         code="SESSION_LIMIT",
         text="The broker has no room for another share session.",
-        advice="Try again with epoch 0, later. Raise group.share.max.share.sessions on the brokers (2000), or close "
-        "sessions that "
-        "nobody uses.",
+        advice="Try again later with epoch 0. Raise group.share.max.share.sessions on the brokers (2000 by default), "
+        "or close unused sessions.",
         wrong="ShareFetch epoch 0 → 133",
         right="ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionCache",
@@ -289,10 +286,9 @@ ROWS: Final = (
     Rule(
         number=40,
         code="SESSION_NOT_CLOSED",
-        text="The connection closed, or the member left, with the session open.",
-        advice="Send epoch -1 before the connection is closed or the group is left: others get the records at once, "
-        "not when their locks "
-        "run out.",
+        text="The connection closed, or the member left the group, while the session was open.",
+        advice="Send epoch -1 before you close the connection or leave the group. Then other members get the records "
+        "at once, and not only after their locks expire.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; a leaves; A closes",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; a leaves; A closes",
         source="Kafka: ShareConsumeRequestManager",
@@ -308,8 +304,8 @@ ROWS: Final = (
         code="DUPLICATE_PARTITION_ENTRY",
         text="A request lists the same partition twice.",
         must="A request lists each partition once.",
-        advice="Put all batches of a partition into one entry: of two the first is lost in silence, and at epoch 0 "
-        "the whole session is.",
+        advice="Put all batches of a partition into one entry. The broker silently drops the first of two entries; at "
+        "epoch 0 it drops the whole session.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[0] → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[1] → 0",
         source="Kafka: SharePartitionManager",

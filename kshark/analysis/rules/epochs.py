@@ -163,10 +163,9 @@ def accepted_what_was_not_due(now: Situation) -> Argument | None:
 EPOCH_REFUSED: Final = Rule(
     number=None,
     code="EPOCH_REFUSED",
-    text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.",
-    advice="Open a new session, as after any 123. A capture that begins earlier, holds all connections of the member "
-    "and loses "
-    "nothing tells why.",
+    text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture does not show why.",
+    advice="Open a new session, as after any error 123. To find the cause, start the capture earlier, and capture all "
+    "connections of the member, without loss.",
     source="KIP-932",
     blame=(),
     verdicts=("unknown",),
@@ -178,11 +177,10 @@ ROWS: Final = (
     Rule(
         number=18,
         code="EPOCH_REPLAY",
-        text="The epoch that was just used, again: the same request twice.",
-        must="Each epoch is used once: after an accepted request comes the next one.",
-        advice="Never send a request again under the same epoch. After a lost answer, or on a new connection, open a "
-        "new session: a "
-        "ShareFetch with epoch 0.",
+        text="A request repeats the last used epoch: the same request was sent twice.",
+        must="Each epoch is used once. After an accepted request, the next epoch follows.",
+        advice="Never send a request again with the same epoch. After a lost answer, or on a new connection, open a "
+        "new session: send a ShareFetch with epoch 0.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
@@ -196,11 +194,10 @@ ROWS: Final = (
     Rule(
         number=19,
         code="EPOCH_STALE",
-        text="An epoch from before the one that was just used.",
-        must="Epochs go up: none that was used before comes back.",
-        advice="Keep one count for each broker, group and member, and take the epoch from it when a request is sent, "
-        "not when it is "
-        "queued.",
+        text="A request has an epoch older than the last used one.",
+        must="Epochs only increase. A used epoch does not come back.",
+        advice="Keep one count per broker, group and member. Set the epoch when you send the request, not when you "
+        "queue it.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 3 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
@@ -212,11 +209,11 @@ ROWS: Final = (
     Rule(
         number=20,
         code="EPOCH_SKIP_AHEAD",
-        text="An epoch beyond the one due: a request was counted that the broker never accepted.",
-        must="The next request has the epoch after the last one that the broker accepted.",
-        advice="Count a request when it is answered, not when it is sent. After one without an answer open a new "
-        "session: a "
-        "ShareFetch with epoch 0.",
+        text="A request has an epoch higher than the one due: the client counted a request that the broker never "
+        "accepted.",
+        must="The next request has the epoch after the last accepted one.",
+        advice="Count a request when its answer arrives, not when you send it. After a request without an answer, "
+        "open a new session: send a ShareFetch with epoch 0.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 3 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
@@ -228,9 +225,9 @@ ROWS: Final = (
     Rule(
         number=21,
         code="EPOCH_WRAP_ERROR",
-        text="After 2147483647 the next epoch is 1, and another one came.",
+        text="The epoch after 2147483647 is 1, but the request has another one.",
         must="The epoch after 2147483647 is 1.",
-        advice="Go on from 2147483647 with 1: 0 opens a new session, and numbers below -1 are no epochs.",
+        advice="After 2147483647, continue with 1. Epoch 0 opens a new session, and numbers below -1 are not epochs.",
         wrong="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareRequestMetadata.nextEpoch",
@@ -242,9 +239,9 @@ ROWS: Final = (
     Rule(
         number=22,
         code="EPOCH_NEGATIVE",
-        text="An epoch below -1.",
+        text="A request has an epoch below -1.",
         must="An epoch is -1 (close), 0 (open), or a number from 1 to 2147483647.",
-        advice="Look for a count that overflowed or was never set.",
+        advice="Look for a counter that overflowed or was never set.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch -2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0",
         source="Kafka: SharePartitionManager",
@@ -256,10 +253,10 @@ ROWS: Final = (
     Rule(
         number=23,
         code="ACK_WITH_INITIAL_EPOCH",
-        text="A ShareAcknowledge cannot open a session.",
-        must="A session is opened by a ShareFetch: no ShareAcknowledge has epoch 0.",
-        advice="Open the session by a ShareFetch first. Acknowledgements of a session that is gone cannot be sent: "
-        "the records come again.",
+        text="A ShareAcknowledge has epoch 0, but it cannot open a session.",
+        must="A ShareFetch opens a session. A ShareAcknowledge never has epoch 0.",
+        advice="Open the session with a ShareFetch first. Acknowledgements of an ended session cannot be sent: the "
+        "records are delivered again.",
         wrong="ShareAcknowledge epoch 0, accept 0-4 → 123",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-4 → 0",
         source="Kafka: SharePartitionManager.acknowledgeSessionUpdate",
@@ -272,10 +269,9 @@ ROWS: Final = (
         number=35,
         code="BROKER_ACCEPTED_WRONG_EPOCH",
         text="The broker accepted an epoch that was not due.",
-        must="A broker accepts the epoch that is due, and no other.",
-        advice="Nothing in the client. Look whether the capture holds all connections to that broker; then report it "
-        "to Kafka with "
-        "these packets.",
+        must="A broker accepts only the epoch that is due.",
+        advice="Nothing to change in the client. Check whether the capture holds all connections to this broker. Then "
+        "report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
         source="KIP-932",
@@ -288,7 +284,7 @@ ROWS: Final = (
         code="BROKER_REJECTED_RIGHT_EPOCH",
         text="The broker refused the epoch that was due.",
         must="A broker accepts the epoch that is due.",
-        advice="Open a new session, as after any 123, and report it to Kafka with these packets.",
+        advice="Open a new session, as after any error 123. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0",
         source="KIP-932",
@@ -301,9 +297,10 @@ ROWS: Final = (
     Rule(
         number=37,
         code="ADVANCED_AFTER_ERROR",
-        text="A request refused before it reached the session was counted all the same.",
-        must="A request that is refused before it reaches the session (30, 35, 42) is not counted.",
-        advice="After 30, 35 or 42 use the same epoch again, or open a new session; then mend what was refused first.",
+        text="A request was rejected, so its epoch was not counted. The client counted it.",
+        must="The epoch of a request that is rejected with error 30, 35 or 42 is not counted.",
+        advice="After error 30, 35 or 42, use the same epoch again, or open a new session. Fix the rejected request "
+        "first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
@@ -315,9 +312,9 @@ ROWS: Final = (
     Rule(
         number=42,
         code="TWO_COUNTERS",
-        text="Fetches and acknowledgements are counted apart; they share one epoch.",
+        text="The client counts ShareFetch and ShareAcknowledge separately, but they share one epoch.",
         must="ShareFetch and ShareAcknowledge share one epoch.",
-        advice="Keep one count for both: each request to a broker takes its next value, whatever its kind.",
+        advice="Keep one count for both. Each request to a broker has the next epoch, of either kind.",
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 1 "
         "→ 123",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 "

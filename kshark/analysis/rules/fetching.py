@@ -90,11 +90,10 @@ ROWS: Final = (
     Rule(
         number=66,
         code="LEADER_HINT_IGNORED",
-        text="A partition is fetched from a broker that says at each fetch which other one leads it.",
+        text="A member keeps fetching a partition from a broker whose answers name another leader.",
         must="A partition is fetched from its leader.",
-        advice="Go to current_leader of the answer, by its address in node_endpoints, and forget the partition in the "
-        "old session: "
-        "only its leader hands out its records.",
+        advice="Fetch from the current_leader of the answer, at its address in node_endpoints, and forget the "
+        "partition in the old session. Only the leader delivers its records.",
         wrong="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; 6000 ms later; ShareFetch epoch 1 → 0, t[0] 6, "
         "leader 2",
         right="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; ShareFetch epoch 1, forget t[0] → 0",
@@ -105,10 +104,10 @@ ROWS: Final = (
     Rule(
         number=92,
         code="ASSIGNED_NEVER_FETCHED",
-        text="A member does not fetch a partition that is assigned to it: records of it go to others.",
+        text="A member does not fetch a partition that is assigned to it. Other members get its records.",
         advice="List every assigned partition in the session with its leader. Look for a leader that Metadata does "
-        "not tell, and for an "
-        "application that seldom polls: where nobody else fetches the partition, it stands still.",
+        "not name, and for an application that rarely polls. If no other member fetches the partition, its records "
+        "are not consumed.",
         wrong="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[1] → 0; by b: ShareFetch epoch 0, list t[0] → 0, "
         "offsets 0-9; "
         "10000 ms later; ShareGroupHeartbeat epoch 1 → 0",
@@ -122,10 +121,9 @@ ROWS: Final = (
     Rule(
         number=93,
         code="PARTITION_UNINITIALIZED",
-        text="A partition cannot be fetched from: its leader has no state of it for this share group.",
-        advice="Join the group and subscribe to the topic first: its coordinator then initializes the partitions that "
-        "it assigns. While "
-        "brokers start, or a group is new, it passes by itself: fetch again a little later.",
+        text="A partition cannot be fetched: its leader has no state of it for this share group.",
+        advice="Join the group and subscribe to the topic first: the coordinator then initializes the partitions that "
+        "it assigns. While brokers start, or a group is new, the error is temporary: fetch again a little later.",
         wrong="ShareFetch epoch 0, list t[0] → 0, t[0] -1",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]; ShareFetch epoch 0, list t[0] → 0",
         source="Kafka: SharePartition.fetchPersisterError",

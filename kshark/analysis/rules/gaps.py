@@ -94,13 +94,11 @@ ROWS: Final = (
     Rule(
         number=61,
         code="GAP_ON_REAL_RECORD",
-        text="A record that was handed out is acknowledged as a gap: the group is done with it, and nobody has "
-        "processed it.",
+        text="A delivered record was acknowledged as a gap: the group will not process it.",
         must="Only offsets without a record, or with a control record, are acknowledged with type 0 (GAP).",
-        advice="Accept, release or reject each record that is handed out; send type 0 only for acquired offsets of "
-        "which the same answer "
-        "has no record, and for those of control batches. The records are lost to the group until its offsets are "
-        "reset to before them.",
+        advice="Accept, release or reject each delivered record. Send type 0 only for acquired offsets without a "
+        "record in the same answer, and for those of control batches. The group loses these records until its "
+        "offsets are reset to before them.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 0 1 for 0-2 → 0; "
         "ShareFetch epoch 2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; "
@@ -112,11 +110,10 @@ ROWS: Final = (
     Rule(
         number=62,
         code="NON_GAP_ON_GAP",
-        text="An offset without a record, or with a control record, is accepted, released or rejected.",
+        text="An offset without a record, or with a control record, was accepted, released or rejected.",
         must="Offsets without a record, and those of control records, are acknowledged with type 0 (GAP).",
-        advice="Send type 0 for acquired offsets of which the answer has no record, and for those of control batches. "
-        "Who releases them is "
-        "handed them again until their deliveries are used up.",
+        advice="Send type 0 for acquired offsets without a record in the answer, and for those of control batches. "
+        "Released offsets are delivered again until their deliveries are used up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 2 for "
         "0-2 → 0; "
         "ShareFetch epoch 2 → 0",
