@@ -1,4 +1,4 @@
-"""Which answer belongs to which request. Rules 7 to 12."""
+"""Rules 7 to 12: which response belongs to which request."""
 
 from __future__ import annotations
 
@@ -11,57 +11,76 @@ from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 
 
-def reused(odd: ByteFault) -> Argument | None:
-    """Answers that are missing would explain it, or that stand behind where they came."""
-    return _in_order(odd, odd.disordered or odd.connection.orphans > 0)
+def reused(fault: ByteFault) -> Argument | None:
+    """Report a correlation id that is already in use.
+
+    Missing answers, or answers captured too late, would explain it.
+    """
+    return _in_order(fault, fault.disordered or fault.connection.orphans > 0)
 
 
-def overtook(odd: ByteFault) -> Argument | None:
-    """An answer may stand before its request, which then seems to be open: the first time it was sent was missed."""
-    return _taken_amiss(odd, _in_order(odd, odd.disordered or odd.connection.orphans > 0))
+def overtook(fault: ByteFault) -> Argument | None:
+    """Report a response that was sent before that of an earlier request.
+
+    If the capture holds an answer before its request, the request seems to be open, because its first answer was
+    missed.
+    """
+    return _unaccepted(fault, _in_order(fault, fault.disordered or fault.connection.orphans > 0))
 
 
-def unrequested(odd: ByteFault) -> Argument | None:
-    """What was asked before the capture is answered in it; and behind one such answer others follow: it is told of the
-    first alone."""
-    connection, follows = odd.connection, odd.end is None and odd.connection.orphans > 0
-    return unwanted(odd) if connection.flow.opened_by is not None and not follows else None
+def unrequested(fault: ByteFault) -> Argument | None:
+    """Report a response without a request.
+
+    The request may have been sent before the capture began. Such answers can come in a row: only the first one is
+    reported.
+    """
+    connection = fault.connection
+    is_repeated = fault.end is None and connection.orphans > 0
+    return unwanted(fault) if connection.flow.opened_by is not None and not is_repeated else None
 
 
-def unwanted(odd: ByteFault) -> Argument | None:
-    """A response that its client did not wait for."""
-    return _taken_amiss(odd, _in_order(odd, odd.disordered))
+def unwanted(fault: ByteFault) -> Argument | None:
+    """Report a response that its client does not expect."""
+    return _unaccepted(fault, _in_order(fault, fault.disordered))
 
 
-def _in_order(odd: ByteFault, disordered: bool) -> Argument:
-    argument = odd.argument(CONNECTION)
+def _in_order(fault: ByteFault, disordered: bool) -> Argument:
+    argument = fault.argument(CONNECTION)
     return replace(argument, because=argument.because or "disorder") if disordered else argument
 
 
-def _taken_amiss(odd: ByteFault, argument: Argument) -> Argument:
-    """A client closes the connection then; one that goes on to ask has seen something else."""
-    if odd.connection.gaps or odd.connection.last_request < odd.call.end:
+def _unaccepted(fault: ByteFault, argument: Argument) -> Argument:
+    """Doubt the argument if the client sends further requests: a client closes the connection after such a response."""
+    if fault.connection.gaps or fault.connection.last_request < fault.call.end:
         return argument
     return replace(argument, because=argument.because or "hidden_traffic")
 
 
-def timed_out(odd: ByteFault) -> Argument | None:
-    """What is closed after so long may have been closed for another reason."""
-    if odd.end is None or odd.closed_by != "client":
+def timed_out(fault: ByteFault) -> Argument | None:
+    """Note a request that was open for 30 seconds or longer when the client closed the connection.
+
+    The client may have had another reason to close it.
+    """
+    if fault.end is None or fault.closed_by != "client":
         return None
     text = (
-        f"{odd.detail} had been open for 30 seconds or longer when the client closed the connection{odd.often} (packet "
-        f"{odd.end.packet})"
+        f"{fault.detail} had been open for 30 seconds or longer when the client closed the connection{fault.often} "
+        f"(packet {fault.end.packet})"
     )
-    return replace(odd.at_end(), text=text)
+    return replace(fault.at_end(), text=text)
 
 
-def unanswered(odd: ByteFault) -> Argument | None:
-    """The one who closed may have had his reasons: shutting down, a timeout, a request that came before."""
-    if odd.end is None or not odd.is_over:
+def unanswered(fault: ByteFault) -> Argument | None:
+    """Note a request that was open when the connection closed.
+
+    Possible reasons are a shutdown, a timeout, or an earlier request.
+    """
+    if fault.end is None or not fault.is_over:
         return None
-    closed = "the connection ended" if odd.closed_by == "unknown" else f"the {odd.closed_by} closed the connection"
-    return replace(odd.at_end(), text=f"{odd.detail} was open when {closed}{odd.often} (packet {odd.end.packet})")
+    closed = "the connection ended" if fault.closed_by == "unknown" else f"the {fault.closed_by} closed the connection"
+    return replace(
+        fault.at_end(), text=f"{fault.detail} was open when {closed}{fault.often} (packet {fault.end.packet})"
+    )
 
 
 ROWS: Final = (

@@ -1,5 +1,4 @@
-"""Acknowledgement batches that contradict themselves: brokers refuse the partition before they look at its records.
-Rules 48 to 53."""
+"""Rules 48 to 53: malformed acknowledgement batches. Brokers refuse the partition before they look at its records."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ _SOURCE: Final = "Kafka: KafkaApis.validateAcknowledgementBatches"
 
 
 def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
-    def look(now: Acknowledging) -> Argument | None:
-        if now.error != _INVALID_REQUEST:
+    def look(situation: Acknowledging) -> Argument | None:
+        if situation.error != _INVALID_REQUEST:
             return None
-        fault = now.fault
+        fault = situation.fault
         if fault is None or fault[0] != cause:
             return None
         batch = fault[1]
         return refusal(
-            now,
-            f"the batch {offsets_text(batch.first, batch.last)} is refused: {CAUSES[cause]}",
+            situation,
+            f"the batch with {offsets_text(batch.first, batch.last)} is invalid: {CAUSES[cause]}",
             cause,
             (batch.first, batch.last),
         )
@@ -37,15 +36,16 @@ def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
     return Check(look, trigger=trigger, order=10 + get_args(Fault).index(cause), about=Acknowledging)
 
 
-def touches(now: Acknowledging) -> Argument | None:
-    """Batches that have one offset in common: its second acknowledgement finds it acknowledged."""
-    if now.error != _INVALID_RECORD_STATE:
+def touches(situation: Acknowledging) -> Argument | None:
+    """Report batches that share one offset: the broker finds the offset acknowledged when it reads the second batch."""
+    if situation.error != _INVALID_RECORD_STATE:
         return None
-    ends = [batch.last for batch in now.batches]
-    again = next((batch for batch, end in zip(now.batches[1:], ends, strict=False) if batch.first == end), None)
-    if again is None:
+    ends = [batch.last for batch in situation.batches]
+    pairs = zip(situation.batches[1:], ends, strict=False)
+    second = next((batch for batch, end in pairs if batch.first == end), None)
+    if second is None:
         return None
-    return refusal(now, f"offset {again.first} is in two batches", "overlap", (again.first, again.first))
+    return refusal(situation, f"offset {second.first} is in two batches", "overlap", (second.first, second.first))
 
 
 ROWS: Final = (

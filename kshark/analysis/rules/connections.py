@@ -1,4 +1,4 @@
-"""One session on several connections: who used it, when, and what became of it. Rules 27, 32, 33 and 34."""
+"""Rules 27, 32, 33 and 34: one session that is used on several connections."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from kshark.analysis.states.tables import SESSION
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def overtaken(now: Situation) -> Argument | None:
-    """Right when it arrived; another request moved the session on before it was answered."""
-    step = now.step
-    if now.overtaker is not None:
-        ahead = now.overtaker
+def overtaken(situation: Situation) -> Argument | None:
+    """Report a request whose epoch was due when it arrived; another request was counted before its answer."""
+    step, ahead = situation.step, situation.overtaker
+    if ahead is not None:
         text = (
             f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then "
             f"{step.story}"
         )
-        return Argument(text, (*now.known, ahead, step), cause="overtaken")
-    rival = next((other for other in now.rivals if not now.is_shifted(other)), None)
-    if now.met is None or not any(state.due == step.epoch for state in now.met) or rival is None:
+        return Argument(text, (*situation.known, ahead, step), cause="overtaken")
+    rival = next((other for other in situation.rivals if not situation.is_shifted(other)), None)
+    if situation.met is None or not any(state.due == step.epoch for state in situation.met) or rival is None:
         return None
+    return _raced(situation, rival)
+
+
+def _raced(situation: Situation, rival: Step) -> Argument:
+    """Return the argument about two requests that were open at the same time, one of which was counted first."""
+    step = situation.step
     first, second = (rival, step) if rival.packet < step.packet else (step, rival)
     text = (
         f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; "
@@ -37,79 +42,82 @@ def overtaken(now: Situation) -> Argument | None:
     given_up = next((end for end in first.connection.ends if end.by == "client" and end.packet < second.packet), None)
     if given_up is not None:
         text = (
-            f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on "
-            f"with {second.here}"
+            f"{text}; the client had ended the connection of {first.here} (packet {given_up.packet}) before it sent "
+            f"{second.here}"
         )
-        return Argument(text, (*now.known, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
-    because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
+        witness = (*situation.known, rival, step)
+        return Argument(text, witness, EXCHANGE, "given_up", noted=True, ends=(given_up,))
+    because = (
+        None if len({state.due for state in situation.met or () if state not in situation.agreeing}) == 1 else "race"
+    )
     needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
-    return Argument(text, (*now.known, rival, step), needs, "concurrent_requests", because=because)
+    return Argument(text, (*situation.known, rival, step), needs, "concurrent_requests", because=because)
 
 
-def overtaken_and_served(now: Situation) -> Argument | None:
-    """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later
-    epoch only."""
-    step, ahead = now.step, now.overtaker
+def overtaken_and_served(situation: Situation) -> Argument | None:
+    """Report a waiting fetch that received records although another request of the session was counted meanwhile.
+
+    A fault in these records is reported in a later epoch only.
+    """
+    step, ahead = situation.step, situation.overtaker
     if ahead is None or step.answer is None or not step.answer.acquired:
         return None
     text = (
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
-        f"then {step.here} was answered with records all the same ({step.packets})"
+        f"then {step.here} was still answered with records ({step.packets})"
     )
-    return Argument(text, (*now.known, ahead, step), because="unanswered" if ahead.answer is None else None)
+    because = "unanswered" if ahead.answer is None else None
+    return Argument(text, (*situation.known, ahead, step), because=because)
 
 
-def two_writers(now: Situation) -> Argument | None:
-    """Another connection used the session since this one did last: two writers with one member id."""
-    step, session = now.step, now.session
-    last, here = session.last, now.before_here
+def two_writers(situation: Situation) -> Argument | None:
+    """Report a session that two connections use: another one used it since this connection last did."""
+    step, session = situation.step, situation.session
+    last, here = session.last, situation.before_here
     if last is None or here is None or last.connection is step.connection or last.packet < here.packet:
         return None
     opening = session.opening
     elsewhere = opening is not None and opening.connection is not step.connection and opening.packet > here.packet
-    told = opening if elsewhere and opening is not None else last
+    other = opening if elsewhere and opening is not None else last
     text = (
-        f"{here.story}; {told.story} on {told.connection.client}{_same(told, step)}; {step.story} on "
+        f"{here.story}; {other.story} on {other.connection.client}{_same_client(other, step)}; {step.story} on "
         f"{step.connection.client} again"
     )
-    return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
+    return Argument(text, (here, other, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
-def _same(one: Step, two: Step) -> str:
-    """Whether both connections are one client's, as far as they say."""
-    same = one.connection.host == two.connection.host and one.client_id == two.client_id
-    return ", another connection of that client" if same else ", another client"
+def _same_client(first: Step, second: Step) -> str:
+    """Return words for whether both connections belong to one client, by host and client id."""
+    is_same = first.connection.host == second.connection.host and first.client_id == second.client_id
+    return ", another connection of that client" if is_same else ", another client"
 
 
-def crossed(now: Situation) -> Argument | None:
-    """The session is used on a connection that did not open it, and ends with the one that did (4.1 and later)."""
-    step, opening = now.step, now.session.opening
+def crossed(situation: Situation) -> Argument | None:
+    """Note a session that is used on another connection than its opening.
+
+    Since Kafka 4.1 the session ends with the connection that opened it.
+    """
+    step, opening = situation.step, situation.session.opening
     if opening is None or opening.connection is step.connection:
         return None
-    if step.connection.flow.id in now.session.crossed:
+    if step.connection.flow.id in situation.session.crossed:
         return None
     text = f"{opening.story} on {opening.connection.client}; {step.story} on {step.connection.client}"
     return Argument(text, (opening, step), noted=True)
 
 
-def concurrent(now: Situation) -> Argument | None:
-    """Sent while another request of the session was open on another connection; on one connection they are handled in
-    order."""
-    step, session = now.step, now.session
-    if now.met is not None and not now.agreeing:
+def concurrent(situation: Situation) -> Argument | None:
+    """Report a request that was sent while another one of the session was open on another connection.
+
+    The broker handles requests of one connection in order.
+    """
+    step, session = situation.step, situation.session
+    if situation.met is not None and not situation.agreeing:
         return None
     for other in session.overlapping:
-        if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
+        if not _overlaps(step, other):
             continue
-        clock = step.connection.clock
-        if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
-            continue
-        left = other.connection.client_fin
-        if left is not None and left < step.packet:
-            continue
-        if session.contradicted_at >= other.packet or _may_be_copies(other, step):
-            continue
-        if now.is_shifted(other):
+        if session.contradicted_at >= other.packet or _may_be_copies(other, step) or situation.is_shifted(other):
             continue
         text = (
             f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
@@ -118,14 +126,26 @@ def concurrent(now: Situation) -> Argument | None:
         is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
         proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)
         needs = EXCHANGE.and_proof(proof, "hidden_traffic" if is_doubtful else "end_not_seen")
-        # it may have been under way for long, on a connection that its client has given up since
+        # without an answer, it may be delayed on a connection that its client has given up since
         return Argument(text, (other, step), needs, because="unanswered" if step.answer is None else None)
     return None
 
 
+def _overlaps(step: Step, other: Step) -> bool:
+    """True if the step was sent while the other request was surely open, on another connection."""
+    if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
+        return False
+    clock, fin = step.connection.clock, other.connection.client_fin
+    if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
+        return False
+    return fin is None or fin >= step.packet
+
+
 def _may_be_copies(other: Step, step: Step) -> bool:
-    """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once
-    but by the clock of one of its sides."""
+    """True if a proxy or a NAT explains the two requests.
+
+    Either they are one request that the proxy forwarded, or they overlap only by the clock of one of its sides.
+    """
     if other.epoch == step.epoch:
         is_alike = step.answer is None or step.reply is other.reply
         return is_alike and (
