@@ -110,7 +110,7 @@ def for_each_delivery(situation: Acknowledging) -> Argument | None:
             text = (
                 f"{first.here} had delivered {offsets_text(piece.first, piece.last)} ({first.packets}), and "
                 f"{again.here} delivered them again after their lock expired ({again.packets}); {by.here} had "
-                f"{record.how} them already ({by.packets})"
+                f"already {_did(record, 'them')} ({by.packets})"
             )
             return refusal(situation, text, "after_lock", (piece.first, piece.last), (first, again, by), noted=True)
     return None
@@ -144,7 +144,7 @@ def twice(situation: Acknowledging) -> Argument | None:
         if len(piece.value) != 1 or before is None or not _is_repeated(situation, record, before):
             continue
         offsets = (piece.first, piece.last)
-        text = f"{before.here} had {record.how} {offsets_text(*offsets)} already ({before.packets})"
+        text = f"{before.here} had already {_did(record, offsets_text(*offsets))} ({before.packets})"
         because = None if _is_first(situation, record) else "lock_unknown"  # it may have been delivered twice
         return refusal(situation, text, "twice", offsets, (before,), because=because)
     return None
@@ -171,7 +171,7 @@ def not_acquired(situation: Acknowledging) -> Argument | None:
             continue
         if release.member_id == situation.step.member_id and release.end < situation.step.packet:
             offsets = (piece.first, piece.last)
-            text = f"{release.here} had {record.how} {offsets_text(*offsets)} ({release.packets})"
+            text = f"{release.here} had {_did(record, offsets_text(*offsets))} ({release.packets})"
             is_proved = _is_unbroken_since(situation, release) and _is_first(situation, record)
             because = None if is_proved else "hidden_traffic"
             return refusal(situation, text, "not_acquired", offsets, (release,), because=because)
@@ -246,6 +246,13 @@ def accepted_twice(situation: Acknowledging) -> Argument | None:
 
 
 # -- holds and locks
+
+
+def _did(record: Record, records: str) -> str:
+    """`accepted offsets 0 to 4`: how the records were acknowledged."""
+    if record.how == "gap":
+        return f"acknowledged {records} as gaps"
+    return f"{'released' if record.how in _GIVEN_BACK else record.how} {records}"
 
 
 def _acquisition(piece: Piece) -> tuple[Step, ...]:

@@ -50,7 +50,7 @@ def done_with(situation: Acquiring) -> Argument | None:
                 continue
             if by.member_id == situation.step.member_id and by.end >= situation.step.packet:
                 continue
-            text = f"{by.here} had {_DONE[record.how]} them, and the broker had confirmed it ({by.packets})"
+            text = f"{by.here} had {_DONE[record.how]}, and the broker had confirmed it ({by.packets})"
             return redelivery_argument(situation, piece, by, text)
     return None
 
@@ -163,10 +163,10 @@ def _is_next(situation: Acquiring, piece: Piece) -> bool:
 # -- words
 
 _DONE: Final = {
-    "accepted": "accepted",
-    "rejected": "rejected",
-    "gap": "passed over",
-    "released": "released for the last time",
+    "accepted": "accepted them",
+    "rejected": "rejected them",
+    "gap": "acknowledged them as gaps",
+    "released": "released them for the last time",
 }
 
 

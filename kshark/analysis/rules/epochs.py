@@ -1,11 +1,11 @@
-"""Why an epoch was refused with INVALID_SHARE_SESSION_EPOCH (123), as far as counting goes. Rules 18 to 23, 35 to 37
-and 42.
+"""Rules 18 to 23, 35 to 37 and 42: why counting made an epoch fail with INVALID_SHARE_SESSION_EPOCH (error 123).
 
-What was due is what the capture shows. Nothing tells of a connection that it lacks as a whole: a second writer there
-may have moved the session on, and what is told as skipped ahead or gone back was a replay then, or that writer's
-(DUPLICATE_MEMBER). Whichever it was, the client counted wrongly: that is proved, and so is the blame; the cause is the
-plainest that fits. It is told all the same, for a refusal looks no different where nothing is missing: a cause only
-where the next request follows at once would leave a quarter of the skips in whole captures without any."""
+The due epoch follows from the capture. If the capture lacks a whole connection, a second writer there may have advanced
+the session: what is reported as skipped ahead or gone back may then be a replay, or that writer's fault
+(DUPLICATE_MEMBER). In each case the client counted wrongly: this and the blame are proved, and the cause is the
+simplest one that fits. The cause is reported nevertheless, because a refusal looks the same in a whole capture: if a
+cause required that the next request follows at once, a quarter of the skips in whole captures would have none.
+"""
 
 from __future__ import annotations
 
@@ -35,127 +35,123 @@ from kshark.analysis.states.tables import SESSION
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def _due(now: Situation) -> str:
-    """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due`."""
-    known = now.session.anchor
-    return (
-        f"{known.story}{known.on(now.step)}, so {now.due} was due; {now.step.story}"
-        if known is not None
-        else now.step.story
-    )
+def _due(situation: Situation) -> str:
+    """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due; ...`."""
+    anchor, step = situation.session.anchor, situation.step
+    if anchor is None:
+        return step.story
+    return f"{anchor.story}{anchor.on(step)}, so {situation.due} was due; {step.story}"
 
 
-def negative(now: Situation) -> Argument | None:
-    """Below -1 there is no epoch, whatever the state."""
-    return Argument(f"{now.step.story}; no epoch is below -1", (now.step,), EXCHANGE, "negative")
+def negative(situation: Situation) -> Argument | None:
+    """Report an epoch below -1, which is invalid in every state."""
+    return Argument(f"{situation.step.story}; no epoch is below -1", (situation.step,), EXCHANGE, "negative")
 
 
-def acknowledged_at_zero(now: Situation) -> Argument | None:
-    """Only a ShareFetch opens a session."""
-    step = now.step
+def acknowledged_at_zero(situation: Situation) -> Argument | None:
+    """Report a ShareAcknowledge with epoch 0: only a ShareFetch opens a session."""
+    step = situation.step
     if step.is_fetch:
         return None
     return Argument(f"{step.story}; a ShareAcknowledge cannot open a session", (step,), EXCHANGE, "ack_epoch_zero")
 
 
-def counted_an_error(now: Situation) -> Argument | None:
-    """The request before was refused without advancing the session, and was counted all the same."""
-    step, before = now.step, now.before_here
+def counted_an_error(situation: Situation) -> Argument | None:
+    """Report a client that counts a request which was refused without advancing the session."""
+    step, before = situation.step, situation.before_here
     if before is None or before.kind is not SUBSEQUENT:
         return None
     if before.reply not in (REJECTED_EARLY, UNCLEAR) or next_epoch(before.epoch) != step.epoch:
         return None
-    if any(due != before.epoch for due in now.due_epochs):
+    if any(due != before.epoch for due in situation.due_epochs):
         return None
     error = before.answer.error if before.answer is not None else None
-    text = f"{before.story} (error {error}), so the session still expected {before.epoch}; {step.story}"
-    return Argument(text, (*now.known, before, step), cause="skip_after_error")
+    text = f"{before.story} (error {error}), so {before.epoch} was still due; {step.story}"
+    return Argument(text, (*situation.known, before, step), cause="skip_after_error")
 
 
-def counted_apart(now: Situation) -> Argument | None:
-    """Fetches and acknowledgements each go on from their own last epoch."""
-    step, last, own = now.step, now.session.last, now.session.last_of(now.step.api_key)
-    if last is None or own is None or last.api_key == step.api_key:
+def counted_apart(situation: Situation) -> Argument | None:
+    """Report a client that counts fetches and acknowledgements separately."""
+    step = situation.step
+    last, own = situation.session.last, situation.session.last_of(step.api_key)
+    if last is None or own is None or last.api_key == step.api_key or last.kind is not SUBSEQUENT:
         return None
-    if (
-        last.kind is not SUBSEQUENT
-        or step.epoch != next_epoch(own.epoch)
-        or step.epoch in now.due_epochs
-        or now.was_due
-    ):
+    if step.epoch != next_epoch(own.epoch) or step.epoch in situation.due_epochs or situation.was_due:
         return None
     text = (
-        f"{own.story}; {last.story}; {step.story}: it goes on from {own.epoch}, though both kinds of request share one "
-        f"epoch"
+        f"{own.story}; {last.story}; {step.story}: it continues after {own.epoch}, although both kinds of request "
+        f"share one epoch"
     )
     return Argument(text, (own, last, step), cause="two_counters")
 
 
-def wrapped(now: Situation) -> Argument | None:
-    """After the highest epoch comes 1."""
-    step, last = now.step, now.session.last
-    if last is None or last.epoch != LAST_EPOCH or now.all_agree("replay"):
+def wrapped(situation: Situation) -> Argument | None:
+    """Report an epoch other than 1 after the highest epoch."""
+    step, last = situation.step, situation.session.last
+    if last is None or last.epoch != LAST_EPOCH or situation.all_agree("replay"):
         return None
     return Argument(f"{last.story}; the epoch after it is 1; {step.story}", (last, step), cause="wrap")
 
 
-def replayed(now: Situation) -> Argument | None:
-    """The epoch that was just used, again.
+def replayed(situation: Situation) -> Argument | None:
+    """Report a request that repeats the last used epoch.
 
-    An answer was lost on the way where its connection ended without it, and the client soon asked again on one that is
-    new to the session; otherwise it is the client that counts wrongly."""
-    step = now.step
-    if not now.all_agree("replay"):
+    The network lost an answer if its connection ended without it, and the client soon sent the request again on a
+    connection that is new to the session. Otherwise the client counts wrongly.
+    """
+    step = situation.step
+    if not situation.all_agree("replay"):
         return None
-    lost = now.session.unanswered
-    if lost is not None and lost.epoch == step.epoch and lost is not now.session.last:
+    lost = situation.session.unanswered
+    if lost is not None and lost.epoch == step.epoch and lost is not situation.session.last:
         end = lost.connection.ended_between(lost.packet, step.packet)
-        broke = end is not None and now.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
-        text = f"{lost.story}{lost.on(step)}, and was taken all the same: {step.story}"
-        return Argument(text, (*now.known, lost, step), cause="replay", blame="network" if broke else None)
-    return Argument(_due(now), (*now.known, step), cause="replay")
+        broke = end is not None and situation.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
+        text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"
+        return Argument(text, (*situation.known, lost, step), cause="replay", blame="network" if broke else None)
+    return Argument(_due(situation), (*situation.known, step), cause="replay")
 
 
-def went_back(now: Situation) -> Argument | None:
-    """An epoch from before the one that was just used."""
-    if not now.all_agree("stale"):
+def went_back(situation: Situation) -> Argument | None:
+    """Report an epoch older than the last used one."""
+    if not situation.all_agree("stale"):
         return None
-    return Argument(_due(now), (*now.known, now.step), cause="stale")
+    return Argument(_due(situation), (*situation.known, situation.step), cause="stale")
 
 
-def skipped_ahead(now: Situation) -> Argument | None:
-    """The client counted a request that the broker never accepted."""
-    step = now.step
-    if not now.all_agree("ahead"):
+def skipped_ahead(situation: Situation) -> Argument | None:
+    """Report a client that counts a request which the broker never accepted."""
+    step = situation.step
+    if not situation.all_agree("ahead"):
         return None
-    lost = now.session.unanswered
+    lost = situation.session.unanswered
     if lost is not None and lost.kind is SUBSEQUENT and next_epoch(lost.epoch) == step.epoch:
         text = (
-            f"{_due(now)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}) and was counted all "
-            f"the same"
+            f"{_due(situation)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}), but the "
+            f"client counted it"
         )
-        return Argument(text, (*now.known, lost, step), cause="skip_after_timeout")
-    return Argument(_due(now), (*now.known, step), cause="skip_ahead")
+        return Argument(text, (*situation.known, lost, step), cause="skip_after_timeout")
+    return Argument(_due(situation), (*situation.known, step), cause="skip_ahead")
 
 
-def rejected_what_is_never_compared(now: Situation) -> Argument | None:
-    """An opening or closing epoch has nothing to be compared with: no state of the session makes it wrong."""
-    step = now.step
+def refused_valid_epoch(situation: Situation) -> Argument | None:
+    """Report a broker that refuses an opening or closing epoch, which is valid in every state of the session."""
+    step = situation.step
     if step.kind is INITIAL and not step.is_fetch:
         return None
-    return Argument(f"{step.story}; that epoch fits every state of a session", (step,), EXCHANGE, "broker_anomaly")
+    text = f"{step.story}; that epoch is valid in every state of a session"
+    return Argument(text, (step,), EXCHANGE, "broker_anomaly")
 
 
-def accepted_what_was_not_due(now: Situation) -> Argument | None:
-    """No broker accepts an epoch below -1, nor a ShareAcknowledge with epoch 0.
+def accepted_invalid_epoch(situation: Situation) -> Argument | None:
+    """Report a broker that accepts an epoch below -1, or a ShareAcknowledge with epoch 0.
 
-    One that was not due, on the other hand, may have been: something unseen explains it better than the broker's fault.
+    Any other epoch that seems not due stays unproved: missing packets explain it better than a fault of the broker.
     """
-    step = now.step
+    step = situation.step
     if step.kind is NEGATIVE or (step.kind is INITIAL and not step.is_fetch):
-        return Argument(f"{step.story}; no state of a session allows that", (step,), EXCHANGE)
-    anchor = now.session.anchor
-    if now.met is None or now.agreeing or anchor is None:
+        return Argument(f"{step.story}; that epoch is valid in no state of a session", (step,), EXCHANGE)
+    anchor = situation.session.anchor
+    if situation.met is None or situation.agreeing or anchor is None:
         return None
     return Argument(f"{anchor.story}; {step.story}, which was not due", (anchor, step), ABSENCE)
 
@@ -277,7 +273,7 @@ ROWS: Final = (
         source="KIP-932",
         blame=("broker",),
         machine=SESSION,
-        checks=(Check(accepted_what_was_not_due, replies=(ACCEPTED,), trigger=NOT_DUE),),
+        checks=(Check(accepted_invalid_epoch, replies=(ACCEPTED,), trigger=NOT_DUE),),
     ),
     Rule(
         number=36,
@@ -292,7 +288,7 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         causes=("broker_anomaly",),
         machine=SESSION,
-        checks=(Check(rejected_what_is_never_compared, (INITIAL, FINAL), _REFUSED, order=110),),
+        checks=(Check(refused_valid_epoch, (INITIAL, FINAL), _REFUSED, order=110),),
     ),
     Rule(
         number=37,
