@@ -10,7 +10,7 @@ CAUSES: Final = {
     "replay": "the request repeats the last used epoch",
     "stale": "the epoch is older than the last used one",
     "skip_ahead": "the client counted a request that the broker never accepted",
-    "skip_after_timeout": "the client counted a request without an answer as if it was accepted",
+    "skip_after_timeout": "the client counted a request without an answer as accepted",
     "skip_after_error": "a request was rejected, so its epoch was not counted, but the client counted it",
     "two_counters": "the client counts ShareFetch and ShareAcknowledge separately",
     "wrap": "the highest epoch was not followed by 1",
@@ -35,7 +35,7 @@ CAUSES: Final = {
     "never_opened": "the member opened no session, as far as the capture shows",
     # Why acknowledgements were refused.
     "inverted": "its last offset is below its first",
-    "overlap": "it begins before the end of the batch before it",
+    "overlap": "it begins before the previous batch ends",
     "no_types": "it has no type",
     "types_count": "it has neither one type nor one type per offset",
     "type_unknown": "it has a type that this version does not define",

@@ -173,7 +173,7 @@ ROWS: Final = (
     Rule(
         number=18,
         code="EPOCH_REPLAY",
-        text="A request repeats the last used epoch: the same request was sent twice.",
+        text="The last used epoch came again: the same request was sent twice.",
         must="Each epoch is used once. After an accepted request, the next epoch follows.",
         advice="Never send a request again with the same epoch. After a lost answer, or on a new connection, open a "
         "new session: send a ShareFetch with epoch 0.",
@@ -190,7 +190,7 @@ ROWS: Final = (
     Rule(
         number=19,
         code="EPOCH_STALE",
-        text="A request has an epoch older than the last used one.",
+        text="The epoch is older than the last used one.",
         must="Epochs only increase. A used epoch does not come back.",
         advice="Keep one count per broker, group and member. Set the epoch when you send the request, not when you "
         "queue it.",
@@ -205,8 +205,7 @@ ROWS: Final = (
     Rule(
         number=20,
         code="EPOCH_SKIP_AHEAD",
-        text="A request has an epoch higher than the one due: the client counted a request that the broker never "
-        "accepted.",
+        text="The epoch is too high: the client counted a request that the broker never accepted.",
         must="The next request has the epoch after the last accepted one.",
         advice="Count a request when its answer arrives, not when you send it. After a request without an answer, "
         "open a new session: send a ShareFetch with epoch 0.",
@@ -310,7 +309,7 @@ ROWS: Final = (
         code="TWO_COUNTERS",
         text="The client counts ShareFetch and ShareAcknowledge separately, but they share one epoch.",
         must="ShareFetch and ShareAcknowledge share one epoch.",
-        advice="Keep one count for both. Each request to a broker has the next epoch, of either kind.",
+        advice="Keep one count for both. Each request to a broker uses the next epoch, whatever its kind.",
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 1 "
         "→ 123",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 "
