@@ -104,7 +104,7 @@ def two_requests_at_the_same_time_have_the_same_epoch() -> Said:
 
 
 def given_up(*, at_first: bool) -> Said:
-    """Close the connection of an open fetch, and open a new session on another one, before the broker handles the fetch.
+    """Close the connection of an open fetch, and open a new session elsewhere before the broker handles that fetch.
 
     A broker does so with clients that it throttles. `at_first`: this fetch is refused. Otherwise the broker counts it
     as the first request of the new session, and refuses the real one.
