@@ -26,11 +26,11 @@ def text(lines: object) -> str:
 def test_a_finding_says_who_may_be_blamed() -> None:
     assert text(code_lines(CODES["EPOCH_SKIP_AHEAD"])).splitlines() == [
         "EPOCH_SKIP_AHEAD  rule 20 · session · finding",
-        "An epoch beyond the one due: a request was counted that the broker never accepted.",
+        "The epoch is too high: the client counted a request that the broker never accepted.",
         "",
-        "must be    The next request has the epoch after the last one that the broker accepted.",
-        "advice     Count a request when it is answered, not when it is sent. After one without an answer",
-        "           open a new session: a ShareFetch with epoch 0.",
+        "must be    The next request has the epoch after the last accepted one.",
+        "advice     Count a request when its answer arrives, not when you send it. After a request without an",
+        "           answer, open a new session: send a ShareFetch with epoch 0.",
         "judges     a share session of a member with a broker (KIP-932)",
         "verdict    violation where the capture proves it, else EPOCH_REFUSED",
         "may blame  client",
@@ -38,8 +38,8 @@ def test_a_finding_says_who_may_be_blamed() -> None:
         "reference  KIP-932; Kafka: ShareSessionHandler",
         "",
         "causes",
-        "  skip_ahead          a request was counted that the broker never accepted",
-        "  skip_after_timeout  a request without an answer was counted as if it had been accepted",
+        "  skip_ahead          the client counted a request that the broker never accepted",
+        "  skip_after_timeout  the client counted a request without an answer as accepted",
         "",
         "wrong                               right",
         "  ShareFetch epoch 0 → 0              ShareFetch epoch 0 → 0",
@@ -80,10 +80,10 @@ def test_exchanges_that_are_too_wide_stand_one_below_the_other() -> None:
 def test_a_cause_names_the_rules_that_it_may_break() -> None:
     assert text(cause_lines("overlap")).splitlines() == [
         "overlap  a cause",
-        "it begins before the end of the one before it",
+        "it begins before the previous batch ends",
         "",
-        "ACK_BATCHES_OVERLAP  Batches that overlap, or do not come in the order of their offsets.",
-        "advice     Sort what is acknowledged, and merge it, before batches are made of it.",
+        "ACK_BATCHES_OVERLAP  Acknowledgement batches overlap, or are not sorted by offset.",
+        "advice     Sort and merge the offsets before you build the batches.",
     ]
     told = text(cause_lines("after_lock"))
     assert "\nACK_AFTER_LOCK_TIMEOUT  " in told
@@ -147,8 +147,8 @@ def test_rules_are_a_table() -> None:
         for at, line in enumerate(lines)
         if "  25  SESSION_UNKNOWN                   session     broker          VUN " in line
     )
-    assert lines[found].endswith("      The broker holds no session for this member; the cause says")
-    assert lines[found + 1].split() == ["what", "ended", "or", "prevented", "it."]
+    assert lines[found].endswith("      The broker has no session for this member. The cause says what")
+    assert lines[found + 1].split() == ["ended", "or", "prevented", "it."]
     assert "  24  ACK_IN_INITIAL_FETCH              exchange    client          VU       A ShareFetch" in text(
         rule_lines(None)
     )
@@ -160,7 +160,7 @@ def test_what_rules_say_stands_below_where_there_is_no_room_beside() -> None:
     assert [line for line in lines if line.endswith(" ")] == []
     found = lines.index("  20  EPOCH_SKIP_AHEAD                  session     client          V")
     assert lines[found + 1 : found + 3] == [
-        "      An epoch beyond the one due: a request was counted that the broker never",
+        "      The epoch is too high: the client counted a request that the broker never",
         "      accepted.",
     ]
 

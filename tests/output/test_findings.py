@@ -51,7 +51,7 @@ def test_a_violation_says_who_what_and_the_next_step() -> None:
         "              client billing-3 (10.0.4.17:51234, librdkafka 2.11.0) · group billing · member "
         "JUkzTnp0Qm6-aaaaaaaaaa"
         " · broker 10.0.1.5:9092",
-        "              An epoch beyond the one due: a request was counted that the broker never accepted.",
+        "              The epoch is too high: the client counted a request that the broker never accepted.",
         "              exchange 12 used epoch 6 and was refused; exchange 11 with epoch 5 was never answered",
         "              kshark explain EPOCH_SKIP_AHEAD · packets 88107 90410 90412",
         "",

@@ -35,14 +35,12 @@ def test_a_paragraph_says_what_how_often_since_when_and_what_to_do() -> None:
     ) == [
         "group billing · client billing-3: 3 violations of 2 rules, 12:03:07.412 to 12:04:12.412",
         "  member JUkzTnp0Qm6-aaaaaaaaaa · broker 10.0.1.5:9092 · packets 90412 to 90500",
-        "  2 × EPOCH_SKIP_AHEAD  An epoch beyond the one due: a request was counted that the broker never accepted.",
-        "      → Count a request when it is answered, not when it is sent. After one without an answer open a new "
-        "session: "
-        "a ShareFetch with epoch 0.",
-        "  1 × EPOCH_REPLAY (by the network)  The epoch that was just used, again: the same request twice.",
-        "      → Never send a request again under the same epoch. After a lost answer, or on a new connection, open a "
-        "new session: "
-        "a ShareFetch with epoch 0.",
+        "  2 × EPOCH_SKIP_AHEAD  The epoch is too high: the client counted a request that the broker never accepted.",
+        "      → Count a request when its answer arrives, not when you send it. After a request without an answer, "
+        "open a new session: send a ShareFetch with epoch 0.",
+        "  1 × EPOCH_REPLAY (by the network)  The last used epoch came again: the same request was sent twice.",
+        "      → Never send a request again with the same epoch. After a lost answer, or on a new connection, open a "
+        "new session: send a ShareFetch with epoch 0.",
         "  not proved: NO_RECOVERY",
         "",
     ]

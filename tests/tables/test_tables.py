@@ -25,8 +25,8 @@ from kshark.tables.captures import capture_names
 from kshark.tables.events import events_from_tables
 from kshark.tables.fields import session_key
 from kshark.tables.types import Array, Struct, parse_type
-from tests.analysis.rules.promises.deliveries import records_are_handed_out_that_an_answer_before_did_not_reach
-from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is_passed_over
+from tests.analysis.rules.promises.deliveries import acquired_offsets_lay_outside_the_records_of_an_earlier_answer
+from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is_acknowledged_as_a_gap
 from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
 from tests.parallel.test_shares import heard_for_minutes
@@ -406,9 +406,9 @@ def test_the_tables_alone_give_the_same_findings() -> None:
             capture
         )
     for promise in (
-        a_record_is_passed_over,
+        a_record_is_acknowledged_as_a_gap,
         a_marker_is_accepted,
-        records_are_handed_out_that_an_answer_before_did_not_reach,
+        acquired_offsets_lay_outside_the_records_of_an_earlier_answer,
     ):
         for opened in ("checked", "headers", True):
             happened = events(promise()[0], Options(records=opened))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Why acknowledgements were refused, and what was wrong with some that were taken. Rules 56 to 59, 63, 65 and 70."""
+"""Rules 56 to 59, 63, 65 and 70: why acknowledgements were refused, and faults in accepted ones."""
 
 from __future__ import annotations
 
@@ -20,231 +20,264 @@ from kshark.analysis.states.tables.in_flight import ACQUIRED, AVAILABLE, RENEW, 
 _INVALID_REQUEST: Final = 42
 _INVALID_RECORD_STATE: Final = 121
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-#: Behind these a record is done with by its member's own word.
+#: After these acknowledgements of its member a record is complete.
 _DONE: Final = frozenset({"accepted", "rejected", "gap"})
-#: And behind these it has given it back: to others, or, at its last delivery, for good.
+#: After these the member no longer holds the record: other members can acquire it, or it is archived after its last
+#: delivery.
 _GIVEN_BACK: Final = frozenset({"released", "session_released"})
-#: All that its member may have said of it.
-_SAID: Final = _DONE | {"released"}
+#: All acknowledgements that end the member's lock.
+_ACKNOWLEDGED: Final = _DONE | {"released"}
 _NOT_LEADER: Final = frozenset({3, 6, 74})
-#: Ranges that a sentence names one by one.
-_NAMED: Final = 8
 
 
-# -- records that are not the member's
+# -- records that the member does not hold
 
 
-def renewal_refused(now: Acknowledging) -> Argument | None:
-    """Locks that could not be renewed: they had run out, or never were; or the group may not renew
-    (share.renew.acknowledge.enable)."""
-    if now.error not in (_INVALID_REQUEST, _INVALID_RECORD_STATE):
+def renewal_refused(situation: Acknowledging) -> Argument | None:
+    """Report locks that could not be renewed.
+
+    They had expired, or never existed, or the group does not allow renewals (share.renew.acknowledge.enable).
+    """
+    if situation.error not in (_INVALID_REQUEST, _INVALID_RECORD_STATE):
         return None
-    if all(run.type != RENEW for run in now.runs):
+    if all(run.type != RENEW for run in situation.runs):
         return None
-    held = [piece for piece in now.pieces if all(one.is_held_by(now.step.member_id) for one in piece.value)]
-    if held and len(held) == len(now.pieces) and not now.missing:
-        one = held[0]
-        text = f"the member still held {offsets_text(one.first, one.last)}, so the group does not let its members renew"
-        return refusal(now, text, "renew_disabled", (one.first, one.last), _holds(one), noted=True)
-    if any(run.type != RENEW for run in now.runs):
+    if _holds_all(situation):
+        piece = situation.pieces[0]
+        offsets = (piece.first, piece.last)
+        text = f"the member still held {offsets_text(*offsets)}, so the group does not allow renewals"
+        return refusal(situation, text, "renew_disabled", offsets, _acquisition(piece), noted=True)
+    if any(run.type != RENEW for run in situation.runs):
         return None
-    late = _late(now)
+    late = _late(situation)
     if late is not None:
-        return refusal(now, _out(late), "after_lock", (late.first, late.last), _holds(late), noted=True)
-    if now.error == _INVALID_REQUEST:
-        return _past_the_end(now)
+        return _lock_expired(situation, late)
+    if situation.error == _INVALID_REQUEST:
+        return _past_the_end(situation)
     return None
 
 
-def beyond_the_end(now: Acknowledging) -> Argument | None:
-    """Offsets past the last one that was acquired; the batches themselves are well-formed."""
-    return None if now.error != _INVALID_REQUEST or now.fault is not None else _past_the_end(now)
+def _holds_all(situation: Acknowledging) -> bool:
+    """True if the member still holds every record that it acknowledges."""
+    if not situation.pieces or situation.missing:
+        return False
+    member_id = situation.step.member_id
+    return all(record.is_held_by(member_id) for piece in situation.pieces for record in piece.value)
 
 
-def _past_the_end(now: Acknowledging) -> Argument:
-    """A leader that has begun anew does not know of all that it or another one handed out before; of this nobody was
-    handed any."""
-    if now.extent[1] <= now.share_partition.reached:
+def beyond_the_end(situation: Acknowledging) -> Argument | None:
+    """Report well-formed batches with offsets after the last acquired one."""
+    if situation.error != _INVALID_REQUEST or situation.fault is not None:
+        return None
+    return _past_the_end(situation)
+
+
+def _past_the_end(situation: Acknowledging) -> Argument:
+    """Return the argument about offsets after the last acquired one.
+
+    A leader that started anew does not know all earlier acquisitions, its own or another leader's. Offsets above
+    `reached` were not part of any acquisition.
+    """
+    if situation.extent[1] <= situation.share_partition.reached:
         because: str | None = "leader_moved"
     else:
-        because = None if now.seen_since is not None else now.share_partition.doubt[1]
-    return refusal(now, "nobody has acquired records that far", "beyond_end", now.extent, because=because)
+        because = None if situation.seen_since is not None else situation.share_partition.doubt[1]
+    text = "no member has acquired records that far"
+    return refusal(situation, text, "beyond_end", situation.extent, because=because)
 
 
-def after_the_lock(now: Acknowledging) -> Argument | None:
-    """The lock had run out before the acknowledgement came."""
-    late = _late(now) if now.error == _INVALID_RECORD_STATE else None
-    if late is None:
+def after_the_lock(situation: Acknowledging) -> Argument | None:
+    """Note an acknowledgement that came after the lock expired."""
+    late = _late(situation) if situation.error == _INVALID_RECORD_STATE else None
+    return None if late is None else _lock_expired(situation, late)
+
+
+def for_each_delivery(situation: Acknowledging) -> Argument | None:
+    """Note a second acknowledgement of records that the member received twice because their lock expired.
+
+    The broker applied the first acknowledgement to the second delivery.
+    """
+    if situation.error != _INVALID_RECORD_STATE:
         return None
-    return refusal(now, _out(late), "after_lock", (late.first, late.last), _holds(late), noted=True)
-
-
-def for_each_delivery(now: Acknowledging) -> Argument | None:
-    """The member was handed the records twice, as their lock had run out, and acknowledges each: the first one was
-    taken for both."""
-    if now.error != _INVALID_RECORD_STATE:
-        return None
-    for piece in now.pieces:
-        by = _said_before(now, piece)
+    for piece in situation.pieces:
+        by = _acknowledged_before(situation, piece)
         if by is None:
             continue
-        again, *earlier = [hold.step for hold in _mine(piece.value[0], by)]
+        record = piece.value[0]
+        again, *earlier = [hold.step for hold in _acquisitions(record, by)]
         if earlier:
+            first = earlier[0]
             text = (
-                f"{earlier[0].here} had handed out {offsets_text(piece.first, piece.last)} ({earlier[0].packets}), and "
-                f"{again.here} did again when "
-                f"the lock was out ({again.packets}); {by.here} had {piece.value[0].how} them already ({by.packets})"
+                f"{first.here} had delivered {offsets_text(piece.first, piece.last)} ({first.packets}), and "
+                f"{again.here} delivered them again after their lock expired ({again.packets}); {by.here} had "
+                f"already {_did(record, 'them')} ({by.packets})"
             )
-            return refusal(now, text, "after_lock", (piece.first, piece.last), (earlier[0], again, by), noted=True)
+            return refusal(situation, text, "after_lock", (piece.first, piece.last), (first, again, by), noted=True)
     return None
 
 
-def not_owned(now: Acknowledging) -> Argument | None:
-    """Records that another member has acquired, and that were not this one's until their lock was out: whether that is
-    proved or not."""
-    if now.error != _INVALID_RECORD_STATE or _late(now) is not None:
+def not_owned(situation: Acknowledging) -> Argument | None:
+    """Report records that another member has acquired, and that this member did not hold until their lock expired.
+
+    The argument may be unproved.
+    """
+    if situation.error != _INVALID_RECORD_STATE or _late(situation) is not None:
         return None
-    for piece in now.pieces:
+    for piece in situation.pieces:
         owner = piece.value[0].hold
-        if owner is None or not all(_is_of_another(one, now.step) for one in piece.value):
+        if owner is None or not all(_is_held_by_another(record, situation.step) for record in piece.value):
             continue
-        records, step = offsets_text(piece.first, piece.last), owner.step
-        text = f"member {step.member_id} had acquired {records} with {step.here} ({step.packets})"
-        because = None if now.is_all_seen else now.share_partition.doubt[1]  # they may have been the member's before
-        return refusal(now, text, "not_owner", (piece.first, piece.last), (owner.step,), because=because)
+        offsets, step = (piece.first, piece.last), owner.step
+        text = f"member {step.member_id} had acquired {offsets_text(*offsets)} with {step.here} ({step.packets})"
+        # without all deliveries, the member may have held them before
+        because = None if situation.is_all_seen else situation.share_partition.doubt[1]
+        return refusal(situation, text, "not_owner", offsets, (step,), because=because)
     return None
 
 
-def twice(now: Acknowledging) -> Argument | None:
-    """Records that the member has acknowledged before."""
-    if now.error not in (_INVALID_RECORD_STATE, 0):
+def twice(situation: Acknowledging) -> Argument | None:
+    """Report records that the member has acknowledged before."""
+    if situation.error not in (_INVALID_RECORD_STATE, 0):
         return None
-    for piece in now.pieces:
+    for piece in situation.pieces:
         record, before = piece.value[0], piece.value[0].by
-        if before is None or len(piece.value) != 1 or record.how not in _DONE or before.member_id != now.step.member_id:
+        if len(piece.value) != 1 or before is None or not _is_repeated(situation, record, before):
             continue
-        if record.hold is None:  # nobody was seen to acquire it: the broker may have passed over the first one, too
-            continue
-        if now.error == 0 and record.hold.step.connection is not before.connection:
-            continue  # so it may where the session that had acquired it was over
-        if before.end >= now.step.packet or is_again(before, now.step):
-            continue
-        text = f"{before.here} had {record.how} {offsets_text(piece.first, piece.last)} already ({before.packets})"
-        because = None if _is_first(now, record) else "lock_unknown"  # it may have been handed to the member twice
-        return refusal(now, text, "twice", (piece.first, piece.last), (before,), because=because)
+        offsets = (piece.first, piece.last)
+        text = f"{before.here} had already {_did(record, offsets_text(*offsets))} ({before.packets})"
+        because = None if _is_first(situation, record) else "lock_unknown"  # it may have been delivered twice
+        return refusal(situation, text, "twice", offsets, (before,), because=because)
     return None
 
 
-def not_acquired(now: Acknowledging) -> Argument | None:
-    """Records that the member had given back, or has never acquired."""
-    if now.error != _INVALID_RECORD_STATE:
+def _is_repeated(situation: Acknowledging, record: RecordState, before: ShareStep) -> bool:
+    """True if the member completed this record with the request `before`, and the broker applied that."""
+    if record.how not in _DONE or before.member_id != situation.step.member_id:
+        return False
+    if record.hold is None:  # no acquisition was seen: the broker may have ignored the first acknowledgement, too
+        return False
+    if situation.error == 0 and record.hold.step.connection is not before.connection:
+        return False  # the broker may have ignored it because the session that acquired the record had ended
+    return before.end < situation.step.packet and not is_again(before, situation.step)
+
+
+def not_acquired(situation: Acknowledging) -> Argument | None:
+    """Report records that the member had released, or has never acquired."""
+    if situation.error != _INVALID_RECORD_STATE:
         return None
-    for piece in now.pieces:
-        record, given = piece.value[0], piece.value[0].by
-        if record.how not in _GIVEN_BACK or given is None or any(one.by is not given for one in piece.value):
+    for piece in situation.pieces:
+        record, release = piece.value[0], piece.value[0].by
+        if record.how not in _GIVEN_BACK or release is None or any(other.by is not release for other in piece.value):
             continue
-        if given.member_id == now.step.member_id and given.end < now.step.packet:
-            text = f"{given.here} had {record.how} {offsets_text(piece.first, piece.last)} ({given.packets})"
-            because = None if _goes_on(now, given) and _is_first(now, record) else "hidden_traffic"
-            return refusal(now, text, "not_acquired", (piece.first, piece.last), (given,), because=because)
-    if now.missing and now.is_all_seen:
-        first, last = now.missing[0]
-        because = "disorder" if now.step.connection.clock.disorder_ns else None  # the answer may stand behind it
-        return refusal(
-            now,
-            f"the member was handed {offsets_text(first, last)} by no answer",
-            "not_acquired",
-            (first, last),
-            because=because,
-        )
+        if release.member_id == situation.step.member_id and release.end < situation.step.packet:
+            offsets = (piece.first, piece.last)
+            text = f"{release.here} had {_did(record, offsets_text(*offsets))} ({release.packets})"
+            is_proved = _is_unbroken_since(situation, release) and _is_first(situation, record)
+            because = None if is_proved else "hidden_traffic"
+            return refusal(situation, text, "not_acquired", offsets, (release,), because=because)
+    if situation.missing and situation.is_all_seen:
+        offsets = situation.missing[0]
+        # in a disordered capture the delivery may come after the acknowledgement
+        because = "disorder" if situation.step.connection.clock.disorder_ns else None
+        text = f"no answer delivered {offsets_text(*offsets)} to the member"
+        return refusal(situation, text, "not_acquired", offsets, because=because)
     return None
 
 
 # -- partitions that cannot be acknowledged to this broker
 
 
-def nothing_acquired(now: Acknowledging) -> Argument | None:
-    """The broker knows nothing of the group in this partition; another one may have led it. Kafka:
-    SharePartitionManager.acknowledge."""
-    if now.error != _UNKNOWN_TOPIC_OR_PARTITION or now.share_partition.acquired_here or not now.is_all_seen:
+def nothing_acquired(situation: Acknowledging) -> Argument | None:
+    """Report a partition in which the broker has no state of the group; another broker may have led it.
+
+    Kafka: SharePartitionManager.acknowledge.
+    """
+    if situation.error != _UNKNOWN_TOPIC_OR_PARTITION:
         return None
-    session = now.session
-    if session is None:
+    session = situation.session
+    if situation.share_partition.acquired_here or not situation.is_all_seen or session is None:
         return None
-    join = session.member.join
-    if not session.broker.is_alone and (join is None or not session.member.never_had(now.partition, join.packet)):
+    join, partition = session.member.join, situation.partition
+    if not session.broker.is_alone and (join is None or not session.member.never_had(partition, join.packet)):
         return None
-    return refusal(now, "the member was handed no records of this partition", "nothing_acquired", now.extent)
+    text = "the member received no records of this partition"
+    return refusal(situation, text, "nothing_acquired", situation.extent)
 
 
-def not_led_here(now: Acknowledging) -> Argument | None:
-    """The broker does not lead the partition, or not any more: nobody's fault when a leader moves."""
-    if now.error not in _NOT_LEADER:
+def not_led_here(situation: Acknowledging) -> Argument | None:
+    """Note a partition that the broker does not lead, or no longer leads. After a leader change this is no fault."""
+    if situation.error not in _NOT_LEADER:
         return None
-    unknown = now.error == _UNKNOWN_TOPIC_OR_PARTITION
+    is_unknown = situation.error == _UNKNOWN_TOPIC_OR_PARTITION
     text = "the broker does not lead this partition, or " + (
-        "has handed out none of its records" if unknown else "not any more"
+        "has delivered none of its records" if is_unknown else "no longer leads it"
     )
-    return refusal(now, text, "not_leader", now.extent)
+    return refusal(situation, text, "not_leader", situation.extent)
 
 
-def not_told(now: Acknowledging) -> Argument:
-    """What is left."""
-    known = now.pieces and not now.missing
+def unexplained(situation: Acknowledging) -> Argument:
+    """Return the argument about a refusal that no other check explains."""
+    is_known = situation.pieces and not situation.missing
     because = (
-        "lock_unknown" if known and any(len(one.value) > 1 for one in now.pieces) else now.share_partition.doubt[1]
+        "lock_unknown"
+        if is_known and any(len(piece.value) > 1 for piece in situation.pieces)
+        else situation.share_partition.doubt[1]
     )
-    return refusal(now, "the capture does not tell why", "unknown", now.extent, because=because)
+    return refusal(situation, "the capture does not show why", "unknown", situation.extent, because=because)
 
 
 # -- accepted
 
 
-def no_result(now: Acknowledging) -> Argument | None:
-    """The answer says nothing of a partition that was acknowledged."""
-    if now.error is not None or not now.runs or now.step.answer is None:
+def no_result(situation: Acknowledging) -> Argument | None:
+    """Report an answer without a result for an acknowledged partition."""
+    if situation.error is not None or not situation.runs or situation.step.answer is None:
         return None
     text = (
-        f"{now.step.here} acknowledges {acknowledged(now)}; its answer says nothing of partition {now.partition[1]} "
-        f"({now.step.packets})"
+        f"{situation.step.here} acknowledges {acknowledged(situation)}; its answer has no result for partition "
+        f"{situation.partition[1]} ({situation.step.packets})"
     )
-    return Argument(text, (now.step,), EXCHANGE, partition=now.partition, offsets=now.extent)
+    return Argument(text, (situation.step,), EXCHANGE, partition=situation.partition, offsets=situation.extent)
 
 
-def accepted_twice(now: Acknowledging) -> Argument | None:
-    """Below the start offset an acknowledgement that comes twice is passed over in silence."""
-    return twice(now) if now.error == 0 else None
+def accepted_twice(situation: Acknowledging) -> Argument | None:
+    """Report a second acknowledgement below the start offset, which the broker ignores without an error."""
+    return twice(situation) if situation.error == 0 else None
 
 
-# -- what is known
+# -- holds and locks
 
 
-def _holds(piece: Piece) -> tuple[ShareStep, ...]:
+def _did(record: RecordState, records: str) -> str:
+    """`accepted offsets 0 to 4`: how the records were acknowledged."""
+    if record.how == "gap":
+        return f"acknowledged {records} as gaps"
+    return f"{'released' if record.how in _GIVEN_BACK else record.how} {records}"
+
+
+def _acquisition(piece: Piece) -> tuple[ShareStep, ...]:
     hold = piece.value[0].hold
     return () if hold is None else (hold.step,)
 
 
-def _out(piece: Piece) -> str:
-    hold = piece.value[0].hold
+def _lock_expired(situation: Acknowledging, piece: Piece) -> Argument:
+    hold, offsets = piece.value[0].hold, (piece.first, piece.last)
     assert hold is not None
-    return (
-        f"the lock of {offsets_text(piece.first, piece.last)} began with {hold.since.here} ({hold.since.packets}) and "
-        f"had run "
-        f"out"
-    )
+    text = f"the lock of {offsets_text(*offsets)} began with {hold.since.here} ({hold.since.packets}) and had expired"
+    return refusal(situation, text, "after_lock", offsets, _acquisition(piece), noted=True)
 
 
-def _is_of_another(record: RecordState, step: ShareStep) -> bool:
+def _is_held_by_another(record: RecordState, step: ShareStep) -> bool:
     return record.stage is ACQUIRED and _went_to_another(record, step)
 
 
 def _went_to_another(record: RecordState, step: ShareStep) -> bool:
-    """Whether another member acquired it last, whatever it did with it."""
+    """True if another member acquired the record last, in whatever state it is since."""
     return record.hold is not None and record.hold.step.member_id != step.member_id
 
 
-def _mine(record: RecordState, step: ShareStep) -> Iterator[Hold]:
-    """The member's acquisitions of it, the last one first."""
+def _acquisitions(record: RecordState, step: ShareStep) -> Iterator[Hold]:
+    """Yield the member's acquisitions of the record, the last one first."""
     hold = record.hold
     while hold is not None:
         if hold.is_of(step):
@@ -252,22 +285,24 @@ def _mine(record: RecordState, step: ShareStep) -> Iterator[Hold]:
         hold = hold.before
 
 
-def _said_before(now: Acknowledging, piece: Piece) -> ShareStep | None:
-    """The request with which the member has acknowledged records that it was handed last."""
-    record = piece.value[0]
+def _acknowledged_before(situation: Acknowledging, piece: Piece) -> ShareStep | None:
+    """Return the earlier request with which the member acknowledged its last acquisition of the records."""
+    record, step = piece.value[0], situation.step
     by, hold = record.by, record.hold
-    if by is None or hold is None or record.how not in _SAID:
+    if by is None or hold is None or record.how not in _ACKNOWLEDGED:
         return None
-    if any(one.by is not by or one.hold is not hold for one in piece.value):
+    if any(other.by is not by or other.hold is not hold for other in piece.value):
         return None
-    return by if now.step.member_id == by.member_id and hold.is_of(by) and by.end < now.step.packet else None
+    return by if step.member_id == by.member_id and hold.is_of(by) and by.end < step.packet else None
 
 
-def _is_first(now: Acknowledging, record: RecordState) -> bool:
-    """Whether the member was handed these once, as all that it was handed tells, or their count. 4.1 takes some
-    deliveries back."""
-    hold, session = record.hold, now.session
-    if now.is_all_seen:
+def _is_first(situation: Acknowledging, record: RecordState) -> bool:
+    """True if the member received the record only once.
+
+    All its deliveries, or the delivery count, show it. Kafka 4.1 does not count deliveries that end with their session.
+    """
+    hold, session = record.hold, situation.session
+    if situation.is_all_seen:
         return True
     if record.count == 1:
         return session is not None and agreed(session.releases, "release_uncounts") is False
@@ -275,39 +310,36 @@ def _is_first(now: Acknowledging, record: RecordState) -> bool:
         record.count == 2
         and hold is not None
         and hold.before is not None
-        and hold.before.step.member_id != now.step.member_id
+        and hold.before.step.member_id != situation.step.member_id
     )
 
 
-def _goes_on(now: Acknowledging, before: ShareStep) -> bool:
-    """Whether the member's session went on since an exchange before, and no answer of it that may have handed records
-    out is missing."""
-    session = now.session
-    if (
-        session is None
-        or session.unbroken is None
-        or max(session.last_unread, session.last_unanswered_fetch) > before.packet
-    ):
+def _is_unbroken_since(situation: Acknowledging, before: ShareStep) -> bool:
+    """True if the member's session continued since the exchange `before`, and no answer with records can be missing."""
+    session = situation.session
+    if session is None or session.unbroken is None:
         return False
-    waits = session.last is None or session.last.packet < now.step.packet  # for an answer to what was sent before
+    if max(session.last_unread, session.last_unanswered_fetch) > before.packet:
+        return False
+    # an earlier request of the session waits for its answer: the session has not counted this one yet
+    waits = session.last is None or session.last.packet < situation.step.packet
     return not waits and session.unbroken.packet <= before.packet
 
 
-def _late(now: Acknowledging) -> Piece | None:
-    """Records that were the member's until their lock ran out, the last acquisition of his."""
-    step = now.step
-    for piece in now.pieces:
-        mine = [next(_mine(one, step), None) for one in piece.value]
-        hold = mine[0]
-        if hold is None or any(one is None or one.step is not hold.step for one in mine):
+def _late(situation: Acknowledging) -> Piece | None:
+    """Return records whose lock expired while they were the member's; `hold` is its last acquisition of them."""
+    step = situation.step
+    for piece in situation.pieces:
+        holds = [next(_acquisitions(record, step), None) for record in piece.value]
+        hold = holds[0]
+        if hold is None or any(other is None or other.step is not hold.step for other in holds):
             continue
-        lost = all(
-            one.hold is not hold and _went_to_another(one, step) for one in piece.value
-        )  # not before the lock was out
-        out = hold.late_ns < step.time_ns and all(
-            one.stage not in TERMINAL and one.how != "released" for one in piece.value
+        # another member acquires them only after the lock has expired
+        is_lost = all(record.hold is not hold and _went_to_another(record, step) for record in piece.value)
+        is_expired = hold.late_ns < step.time_ns and all(
+            record.stage not in TERMINAL and record.how != "released" for record in piece.value
         )
-        if lost or out:
+        if is_lost or is_expired:
             return piece._replace(value=(RecordState(AVAILABLE, None, hold),))
     return None
 
@@ -315,25 +347,24 @@ def _late(now: Acknowledging) -> Piece | None:
 ACK_REFUSED: Final = Rule(
     number=None,
     code="ACK_REFUSED",
-    text="Acknowledgements of a partition were refused, and the capture cannot tell why.",
-    advice="Take the records for not acknowledged: they come again. A capture that holds the member's join and all "
-    "its connections, "
-    "and loses nothing, tells why.",
+    text="Acknowledgements of a partition were refused, and the capture does not show why.",
+    advice="Treat the records as not acknowledged: they will be delivered again. To find the cause, capture the "
+    "member's join and all its connections, without loss.",
     source="KIP-932",
     blame=(),
     verdicts=("unknown",),
     causes=("unknown",),
     machine=IN_FLIGHT,
-    checks=(Check(not_told, about=Acknowledging, trigger=UNTESTED, order=CATCH_ALL),),
+    checks=(Check(unexplained, about=Acknowledging, trigger=UNTESTED, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(
         number=56,
         code="ACK_NOT_ACQUIRED",
-        text="Records are acknowledged that nobody has acquired, or that were given back.",
-        must="Only records that the member has acquired are acknowledged.",
-        advice="Acknowledge by acquired_records of the answer, not by the batches beside them, and nothing that was "
-        "released.",
+        text="A member acknowledged records that were never acquired, or that it had released.",
+        must="A member acknowledges only records that it has acquired.",
+        advice="Acknowledge the acquired_records of the answer, not the record batches next to them. Do not "
+        "acknowledge released records.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
@@ -350,10 +381,10 @@ ROWS: Final = (
     Rule(
         number=57,
         code="ACK_NOT_OWNER",
-        text="Records are acknowledged that another member has acquired.",
-        must="Records are acknowledged by the member that has acquired them.",
-        advice="Keep what is to be acknowledged with the member and the session it was acquired in; drop it when the "
-        "lock is out.",
+        text="A member acknowledged records that another member had acquired.",
+        must="Only the member that acquired a record acknowledges it.",
+        advice="Keep pending acknowledgements with the member and the session that acquired the records. Drop them "
+        "when the lock expires.",
         wrong="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1, accept "
         "0-9 → 0, t[0] 121",
         right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, "
@@ -367,9 +398,10 @@ ROWS: Final = (
     Rule(
         number=58,
         code="DOUBLE_ACK",
-        text="Records are acknowledged that were acknowledged before.",
+        text="A member acknowledged records that were already acknowledged.",
         must="A record is acknowledged once.",
-        advice="Take records off the list when their acknowledgement is sent; what came of it is in the answer.",
+        advice="Remove records from the list when you send their acknowledgement. The answer says whether it "
+        "succeeded.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; "
         "ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch "
@@ -387,9 +419,10 @@ ROWS: Final = (
     Rule(
         number=59,
         code="ACK_AFTER_LOCK_TIMEOUT",
-        text="Records are acknowledged whose lock had run out: the consumer was too slow.",
+        text="Records were acknowledged after their lock had expired: the consumer was too slow.",
         advice="Process faster, fetch fewer records at once (max.poll.records), renew their locks, or raise "
-        "share.record.lock.duration.ms. Another consumer may have got the record too, or this one once more.",
+        "share.record.lock.duration.ms. Another consumer may have received the records too, or this one may have "
+        "received them again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
@@ -405,11 +438,10 @@ ROWS: Final = (
     Rule(
         number=63,
         code="ACK_RESULT_MISSING",
-        text="The answer says nothing of a partition that was acknowledged.",
-        must="An answer says of each partition what became of its acknowledgements.",
-        advice="Take them for lost, as Java clients do (INVALID_RECORD_STATE): the records come again. Report it to "
-        "Kafka with these "
-        "packets.",
+        text="The answer has no result for an acknowledged partition.",
+        must="An answer has a result for each acknowledged partition.",
+        advice="Treat the acknowledgements as failed, as Java clients do (INVALID_RECORD_STATE): the records will be "
+        "delivered again. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, no t[0]",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis.handleShareAcknowledgeRequest",
@@ -420,10 +452,9 @@ ROWS: Final = (
     Rule(
         number=65,
         code="ACK_WRONG_LEADER",
-        text="A partition is acknowledged to a broker that does not lead it.",
-        advice="Ask for the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: it "
-        "hands the records "
-        "out again.",
+        text="A partition was acknowledged to a broker that does not lead it.",
+        advice="Find the leader (current_leader of the answer, or Metadata) and drop the acknowledgements: the leader "
+        "delivers the records again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 6",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartitionManager.acknowledge",
@@ -436,11 +467,10 @@ ROWS: Final = (
     Rule(
         number=70,
         code="RENEW_REFUSED",
-        text="Locks could not be renewed.",
-        must="A lock is renewed while it lasts, by the member that holds it.",
-        advice="Renew well before the lock is out (acquisition_lock_timeout_ms), and only records that are held; the "
-        "group may "
-        "forbid it (share.renew.acknowledge.enable).",
+        text="The broker refused to renew locks.",
+        must="A lock is renewed before it expires, by the member that holds it.",
+        advice="Renew well before the lock expires (acquisition_lock_timeout_ms), and only records that the member "
+        "holds. The group may forbid renewals (share.renew.acknowledge.enable).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-9 → 0",
         source="KIP-1222",

@@ -1,5 +1,4 @@
-"""Acknowledgement batches that contradict themselves: brokers refuse the partition before they look at its records.
-Rules 48 to 53."""
+"""Rules 48 to 53: malformed acknowledgement batches. Brokers refuse the partition before they look at its records."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ _SOURCE: Final = "Kafka: KafkaApis.validateAcknowledgementBatches"
 
 
 def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
-    def look(now: Acknowledging) -> Argument | None:
-        if now.error != _INVALID_REQUEST:
+    def look(situation: Acknowledging) -> Argument | None:
+        if situation.error != _INVALID_REQUEST:
             return None
-        fault = now.fault
+        fault = situation.fault
         if fault is None or fault[0] != cause:
             return None
         batch = fault[1]
         return refusal(
-            now,
-            f"the batch {offsets_text(batch.first, batch.last)} is refused: {CAUSES[cause]}",
+            situation,
+            f"the batch with {offsets_text(batch.first, batch.last)} is invalid: {CAUSES[cause]}",
             cause,
             (batch.first, batch.last),
         )
@@ -37,24 +36,25 @@ def _malformed(cause: Fault, trigger: Trigger = ALWAYS) -> Check:
     return Check(look, trigger=trigger, order=10 + get_args(Fault).index(cause), about=Acknowledging)
 
 
-def touches(now: Acknowledging) -> Argument | None:
-    """Batches that have one offset in common: its second acknowledgement finds it acknowledged."""
-    if now.error != _INVALID_RECORD_STATE:
+def touches(situation: Acknowledging) -> Argument | None:
+    """Report batches that share one offset: the broker finds the offset acknowledged when it reads the second batch."""
+    if situation.error != _INVALID_RECORD_STATE:
         return None
-    ends = [batch.last for batch in now.batches]
-    again = next((batch for batch, end in zip(now.batches[1:], ends, strict=False) if batch.first == end), None)
-    if again is None:
+    ends = [batch.last for batch in situation.batches]
+    pairs = zip(situation.batches[1:], ends, strict=False)
+    second = next((batch for batch, end in pairs if batch.first == end), None)
+    if second is None:
         return None
-    return refusal(now, f"offset {again.first} is in two batches", "overlap", (again.first, again.first))
+    return refusal(situation, f"offset {second.first} is in two batches", "overlap", (second.first, second.first))
 
 
 ROWS: Final = (
     Rule(
         number=48,
         code="ACK_RANGE_INVERTED",
-        text="A batch whose last offset is below its first.",
-        must="A batch ends at its first offset or behind it.",
-        advice="Leave out ranges that became empty.",
+        text="The last offset of an acknowledgement batch is below its first.",
+        must="The last offset of a batch is its first offset or higher.",
+        advice="Do not send batches for empty ranges.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 3-1 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 1-3 → 0",
         source=_SOURCE,
@@ -66,9 +66,9 @@ ROWS: Final = (
     Rule(
         number=49,
         code="ACK_BATCHES_OVERLAP",
-        text="Batches that overlap, or do not come in the order of their offsets.",
-        must="Batches of a partition come in the order of their offsets and have none in common.",
-        advice="Sort what is acknowledged, and merge it, before batches are made of it.",
+        text="Acknowledgement batches overlap, or are not sorted by offset.",
+        must="The batches of a partition are sorted by offset and do not overlap.",
+        advice="Sort and merge the offsets before you build the batches.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-3 2-5 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-3 4-5 → 0",
         source=_SOURCE,
@@ -81,8 +81,8 @@ ROWS: Final = (
     Rule(
         number=50,
         code="ACK_TYPES_EMPTY",
-        text="A batch without a type.",
-        must="A batch has a type.",
+        text="An acknowledgement batch has no type.",
+        must="Each batch has a type.",
         advice="Fill acknowledge_types: 1 accept, 2 release, 3 reject, 0 where there is no record.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types none for 0-1 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 1 for 0-1 → 0",
@@ -95,9 +95,9 @@ ROWS: Final = (
     Rule(
         number=51,
         code="ACK_TYPES_COUNT",
-        text="A batch with neither one type nor one for each offset.",
-        must="A batch has one type for all its offsets, or one for each.",
-        advice="Count the offsets of the range, gaps too (type 0).",
+        text="An acknowledgement batch has neither one type nor one type per offset.",
+        must="A batch has one type for all its offsets, or one type per offset.",
+        advice="Count all offsets of the range, gaps (type 0) included.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 1 3 for 0-3 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 1 1 3 3 for 0-3 → 0",
         source=_SOURCE,
@@ -109,9 +109,9 @@ ROWS: Final = (
     Rule(
         number=52,
         code="ACK_TYPE_UNKNOWN",
-        text="A type of acknowledgement that the request's version does not have.",
-        must="Types are 0 to 3, and 4 (renew) from version 2 on.",
-        advice="Use the types of the version that is sent: a broker that offers version 1 cannot renew locks.",
+        text="The request's version does not have this acknowledgement type.",
+        must="The types are 0 to 3, and 4 (renew) since version 2.",
+        advice="Use only the types of the version that you send. A broker that offers version 1 cannot renew locks.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 5 for 0-4 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 3 for 0-4 → 0",
         source=_SOURCE,
@@ -123,9 +123,9 @@ ROWS: Final = (
     Rule(
         number=53,
         code="RENEW_WITHOUT_FLAG",
-        text="Locks are renewed by a request that does not say so.",
-        must="A request that renews locks says so (is_renew_ack).",
-        advice="Set is_renew_ack where a type 4 is sent; a ShareFetch that does has no limits then.",
+        text="A request renews locks without is_renew_ack.",
+        must="A request that renews locks sets is_renew_ack.",
+        advice="Set is_renew_ack in each request with type 4. A ShareFetch with is_renew_ack must set its limits to 0.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 4 for 0-4 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-4 → 0",
         source="KIP-1222",

@@ -1,4 +1,4 @@
-"""What is odd about bytes, as rules see it: a weird of a message, of a connection, or of an exchange that never was."""
+"""A fault in the bytes as rules see it: a weird of a message, of a connection, or of an incomplete exchange."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from kshark.model import Closed
 
 
 class ByteFault(Struct, eq=False):
-    """Something whose code `rule` names.
+    """A fault with a code that `rule` lists.
 
-    `sender`: whose bytes they are. `call`: the exchange up to the message that is odd, or a Sighting. `detail`: what
-    exactly was seen.
-    `codes`: all of a message. `doubt`: why the bytes may be something else. `times`: it stands for so many.
-    `disordered`: the capture's times run backwards. `end`: the connection's, where only that tells."""
+    `sender`: the party that sent the bytes. `call`: the exchange up to the faulty message, or a Sighting. `detail`: the
+    exact fault.
+    `codes`: all codes of the message. `doubt`: the reason why the bytes may be something else. `times`: the number of
+    faults that this one represents.
+    `disordered`: True if the capture's times run backwards. `end`: the end of the connection, if only the end shows the
+    fault.
+    """
 
     rule: Rule
     connection: ConnectionFacts
@@ -37,37 +40,37 @@ class ByteFault(Struct, eq=False):
 
     @property
     def is_over(self) -> bool:
-        """Whether one end closed the connection, not the capture or kshark's memory."""
+        """True if client or broker closed the connection; False if only the capture or kshark's memory ends."""
         return self.end is not None and self.end.how in ("fin", "rst", "reused")
 
     @property
     def closed_by(self) -> By:
-        """Who closed it first."""
+        """The party that closed the connection first."""
         if self.end is None or self.end.side is None or not self.is_over:
             return "unknown"
         return "client" if self.connection.flow.ends[self.end.side] == self.connection.client else "broker"
 
     def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
-        """The same, where the connection ended."""
+        """Return the argument, placed at the end of the connection."""
         argument = self.argument(needs)
         if self.end is None:
             return argument
         packet, time_ns = self.end.packet, self.end.time_ns
-        place, ends = (
-            Position(self.connection, packet, time_ns),
-            (End(packet, time_ns, self.closed_by, self.connection.flow.id),),
-        )
-        return replace(argument, position=place, ends=ends, because=argument.because or because)
+        position = Position(self.connection, packet, time_ns)
+        end = End(packet, time_ns, self.closed_by, self.connection.flow.id)
+        return replace(argument, position=position, ends=(end,), because=argument.because or because)
 
     def argument(self, needs: ProofNeeds = EXCHANGE) -> Argument:
-        """The sender sent what the rule's row tells. Whom the row does not name as a culprit hands on what somebody
-        unseen sent."""
+        """Return the argument that the sender sent faulty bytes.
+
+        If the rule does not blame this party, the party forwards bytes that another, uncaptured one sent.
+        """
         because = None if not self.rule.accuses or self.sender in self.rule.blame else "hidden_traffic"
         return Argument(self.sentence, (self.call,), needs, blame=self.sender, because=self.doubt or because)
 
     @property
     def sentence(self) -> str:
-        """`the answer to exchange 3 (Metadata): bytes are left behind the body: at byte 57 (packets 10, 11)`."""
+        """The text `the answer to exchange 3 (Metadata): bytes follow the body: at byte 57 (packets 10, 11)`."""
         whose = "the answer to " if self.call.answer is not None else ""
         return (
             f"{whose}{self.call.here}: {': '.join(filter(None, (self.rule.sentence, self.detail)))}{self.often} "

@@ -1,4 +1,4 @@
-"""One session on several connections: who used it, when, and what became of it. Rules 27, 32, 33 and 34."""
+"""Rules 27, 32, 33 and 34: one session that is used on several connections."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from kshark.analysis.states.tables import SESSION
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def overtaken(now: SessionSituation) -> Argument | None:
-    """Right when it arrived; another request moved the session on before it was answered."""
-    step = now.step
-    if now.overtaker is not None:
-        ahead = now.overtaker
+def overtaken(situation: SessionSituation) -> Argument | None:
+    """Report a request whose epoch was due when it arrived; another request was counted before its answer."""
+    step, ahead = situation.step, situation.overtaker
+    if ahead is not None:
         text = (
             f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then "
             f"{step.story}"
         )
-        return Argument(text, (*now.epoch_witness, ahead, step), cause="overtaken")
-    rival = next((other for other in now.rivals if not now.is_shifted(other)), None)
-    if now.met is None or not any(state.due == step.epoch for state in now.met) or rival is None:
+        return Argument(text, (*situation.epoch_witness, ahead, step), cause="overtaken")
+    rival = next((other for other in situation.rivals if not situation.is_shifted(other)), None)
+    if situation.met is None or not any(state.due == step.epoch for state in situation.met) or rival is None:
         return None
+    return _raced(situation, rival)
+
+
+def _raced(situation: SessionSituation, rival: ShareStep) -> Argument:
+    """Return the argument about two requests that were open at the same time, one of which was counted first."""
+    step = situation.step
     first, second = (rival, step) if rival.packet < step.packet else (step, rival)
     text = (
         f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; "
@@ -37,79 +42,82 @@ def overtaken(now: SessionSituation) -> Argument | None:
     given_up = next((end for end in first.connection.ends if end.by == "client" and end.packet < second.packet), None)
     if given_up is not None:
         text = (
-            f"{text}; the client had ended the connection with {first.here} (packet {given_up.packet}), and went on "
-            f"with {second.here}"
+            f"{text}; the client had ended the connection of {first.here} (packet {given_up.packet}) before it sent "
+            f"{second.here}"
         )
-        return Argument(text, (*now.epoch_witness, rival, step), EXCHANGE, "given_up", noted=True, ends=(given_up,))
-    because = None if len({state.due for state in now.met if state not in now.agreeing}) == 1 else "race"
+        witness = (*situation.epoch_witness, rival, step)
+        return Argument(text, witness, EXCHANGE, "given_up", noted=True, ends=(given_up,))
+    because = (
+        None if len({state.due for state in situation.met or () if state not in situation.agreeing}) == 1 else "race"
+    )
     needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
-    return Argument(text, (*now.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
+    return Argument(text, (*situation.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
 
 
-def overtaken_and_served(now: SessionSituation) -> Argument | None:
-    """The session had moved on when the waiting fetch got its records: what is wrong with them can be told in a later
-    epoch only."""
-    step, ahead = now.step, now.overtaker
+def overtaken_and_served(situation: SessionSituation) -> Argument | None:
+    """Report a waiting fetch that received records although another request of the session was counted meanwhile.
+
+    A fault in these records is reported in a later epoch only.
+    """
+    step, ahead = situation.step, situation.overtaker
     if ahead is None or step.answer is None or not step.answer.acquired:
         return None
     text = (
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
-        f"then {step.here} was answered with records all the same ({step.packets})"
+        f"then {step.here} was still answered with records ({step.packets})"
     )
-    return Argument(text, (*now.epoch_witness, ahead, step), because="unanswered" if ahead.answer is None else None)
+    because = "unanswered" if ahead.answer is None else None
+    return Argument(text, (*situation.epoch_witness, ahead, step), because=because)
 
 
-def two_writers(now: SessionSituation) -> Argument | None:
-    """Another connection used the session since this one did last: two writers with one member id."""
-    step, session = now.step, now.session
-    last, here = session.last, now.before_here
+def two_writers(situation: SessionSituation) -> Argument | None:
+    """Report a session that two connections use: another one used it since this connection last did."""
+    step, session = situation.step, situation.session
+    last, here = session.last, situation.before_here
     if last is None or here is None or last.connection is step.connection or last.packet < here.packet:
         return None
     opening = session.opening
     elsewhere = opening is not None and opening.connection is not step.connection and opening.packet > here.packet
-    told = opening if elsewhere and opening is not None else last
+    other = opening if elsewhere and opening is not None else last
     text = (
-        f"{here.story}; {told.story} on {told.connection.client}{_same(told, step)}; {step.story} on "
+        f"{here.story}; {other.story} on {other.connection.client}{_same_client(other, step)}; {step.story} on "
         f"{step.connection.client} again"
     )
-    return Argument(text, (here, told, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
+    return Argument(text, (here, other, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
 
-def _same(one: ShareStep, two: ShareStep) -> str:
-    """Whether both connections are one client's, as far as they say."""
-    same = one.connection.host == two.connection.host and one.client_id == two.client_id
-    return ", another connection of that client" if same else ", another client"
+def _same_client(first: ShareStep, second: ShareStep) -> str:
+    """Return words for whether both connections belong to one client, by host and client id."""
+    is_same = first.connection.host == second.connection.host and first.client_id == second.client_id
+    return ", another connection of that client" if is_same else ", another client"
 
 
-def crossed(now: SessionSituation) -> Argument | None:
-    """The session is used on a connection that did not open it, and ends with the one that did (4.1 and later)."""
-    step, opening = now.step, now.session.opening
+def crossed(situation: SessionSituation) -> Argument | None:
+    """Note a session that is used on another connection than its opening.
+
+    Since Kafka 4.1 the session ends with the connection that opened it.
+    """
+    step, opening = situation.step, situation.session.opening
     if opening is None or opening.connection is step.connection:
         return None
-    if step.connection.flow.id in now.session.crossed:
+    if step.connection.flow.id in situation.session.crossed:
         return None
     text = f"{opening.story} on {opening.connection.client}; {step.story} on {step.connection.client}"
     return Argument(text, (opening, step), noted=True)
 
 
-def concurrent(now: SessionSituation) -> Argument | None:
-    """Sent while another request of the session was open on another connection; on one connection they are handled in
-    order."""
-    step, session = now.step, now.session
-    if now.met is not None and not now.agreeing:
+def concurrent(situation: SessionSituation) -> Argument | None:
+    """Report a request that was sent while another one of the session was open on another connection.
+
+    The broker handles requests of one connection in order.
+    """
+    step, session = situation.step, situation.session
+    if situation.met is not None and not situation.agreeing:
         return None
     for other in session.overlapping:
-        if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
+        if not _overlaps(step, other):
             continue
-        clock = step.connection.clock
-        if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
-            continue
-        left = other.connection.client_fin
-        if left is not None and left < step.packet:
-            continue
-        if session.contradicted_at >= other.packet or _may_be_copies(other, step):
-            continue
-        if now.is_shifted(other):
+        if session.contradicted_at >= other.packet or _may_be_copies(other, step) or situation.is_shifted(other):
             continue
         text = (
             f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
@@ -118,14 +126,26 @@ def concurrent(now: SessionSituation) -> Argument | None:
         is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
         proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)
         needs = EXCHANGE.and_proof(proof, "hidden_traffic" if is_doubtful else "end_not_seen")
-        # it may have been under way for long, on a connection that its client has given up since
+        # without an answer, it may be delayed on a connection that its client has given up since
         return Argument(text, (other, step), needs, because="unanswered" if step.answer is None else None)
     return None
 
 
+def _overlaps(step: ShareStep, other: ShareStep) -> bool:
+    """True if the step was sent while the other request was surely open, on another connection."""
+    if other.connection is step.connection or other.answer is None or not other.packet < step.packet < other.end:
+        return False
+    clock, fin = step.connection.clock, other.connection.client_fin
+    if not (clock.is_before(other.time_ns, step.time_ns) and clock.is_before(step.time_ns, other.end_ns)):
+        return False
+    return fin is None or fin >= step.packet
+
+
 def _may_be_copies(other: ShareStep, step: ShareStep) -> bool:
-    """Whether a proxy or a NAT explains the two: as one request that it passed on, or as two that are not open at once
-    but by the clock of one of its sides."""
+    """True if a proxy or a NAT explains the two requests.
+
+    Either they are one request that the proxy forwarded, or they overlap only by the clock of one of its sides.
+    """
     if other.epoch == step.epoch:
         is_alike = step.answer is None or step.reply is other.reply
         return is_alike and (
@@ -137,9 +157,9 @@ def _may_be_copies(other: ShareStep, step: ShareStep) -> bool:
 SEEN_TWICE: Final = Rule(
     number=None,
     code="SEEN_TWICE",
-    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. One of them is "
-    "judged.",
-    advice="Nothing in the client: capture one side of the proxy.",
+    text="Two connections carry the same requests: the capture holds both sides of a proxy or a NAT. Only one of them "
+    "is judged.",
+    advice="Nothing to change in the client. Capture only one side of the proxy.",
     source="",
     blame=(),
     verdicts=NOTES,
@@ -151,7 +171,8 @@ ROWS: Final = (
         number=27,
         code="SESSION_CROSS_CONNECTION",
         text="A session is used on another connection than the one that opened it.",
-        advice="Use a session on the connection that opened it: since Kafka 4.1 it ends when that one is closed.",
+        advice="Use a session only on the connection that opened it. Since Kafka 4.1 the session ends when that "
+        "connection closes.",
         wrong="Kafka 4.0; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0",
         right="Kafka 4.0; ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionCache",
@@ -164,11 +185,10 @@ ROWS: Final = (
     Rule(
         number=32,
         code="DUPLICATE_MEMBER",
-        text="Two connections use one member id, each with its own count.",
-        must="A member id is one consumer's, which uses a session from one place.",
-        advice="Give each consumer a member id of its own, a random uuid made when it starts. Look for a copied id, "
-        "or for one "
-        "consumer used by two threads.",
+        text="Two connections use the same member id, each with its own epoch count.",
+        must="A member id belongs to one consumer, which keeps one epoch count per session.",
+        advice="Give each consumer its own member id: a random UUID made when it starts. Look for a copied id, or for "
+        "one consumer used by two threads.",
         wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932",
@@ -181,10 +201,9 @@ ROWS: Final = (
         number=33,
         code="CONCURRENT_SESSION_REQUESTS",
         text="A request of the session was sent while another was open on another connection.",
-        must="A session has one request open at a time.",
-        advice="Wait for the answer before the next request of the session is sent, also while a ShareFetch waits for "
-        "records: two "
-        "connections have no order among each other.",
+        must="A session has one open request at a time.",
+        advice="Wait for the answer before you send the session's next request, even while a ShareFetch waits for "
+        "records. Requests on two connections have no order.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 0; ShareFetch "
         "epoch 3 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "
@@ -198,11 +217,11 @@ ROWS: Final = (
     Rule(
         number=34,
         code="FETCH_OVERTAKEN",
-        text="A waiting fetch whose session moved on before its answer; what it acquired stays locked.",
-        must="No request of the session is sent while a ShareFetch of it waits.",
-        advice="Wait for the ShareFetch (a shorter max_wait_ms makes that quick), then acknowledge. What the "
-        "overtaken one acquired "
-        "comes again when its lock is out, counted once more.",
+        text="The session moved on while a fetch was waiting for its answer. The records that the fetch acquired stay "
+        "locked.",
+        must="While a ShareFetch waits, its session sends no other request.",
+        advice="Wait for the ShareFetch (a shorter max_wait_ms makes this quick), then acknowledge. The records that "
+        "the overtaken fetch acquired are delivered again after their lock expires, with a higher delivery count.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareAcknowledge epoch 2 → 0; … → 123; "
         "ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "

@@ -1,4 +1,4 @@
-"""Records handed out that should not have been. Rules 72 to 74 and 81 to 84."""
+"""Rules 72 to 74 and 81 to 84: deliveries of records that should not happen."""
 
 from __future__ import annotations
 
@@ -19,210 +19,205 @@ from kshark.analysis.states.session.state import BothUnbroken, Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import ACQUIRED, TERMINAL
 
-# -- records that were not to be had
+# -- records that were not available
 
 
-def held_by_another(now: Acquiring) -> Argument | None:
-    """Records whose lock another member still has."""
-    for piece, hold in _locked(now):
-        if hold.step.member_id != now.step.member_id:
-            return again(now, piece, hold.step, f"member {hold.step.member_id} had acquired them with {_lock(hold)}")
+def held_by_another(situation: Acquiring) -> Argument | None:
+    """Report records that another member still holds."""
+    for piece, hold in _locked(situation):
+        if hold.step.member_id != situation.step.member_id:
+            text = f"member {hold.step.member_id} had acquired them with {_lock(hold)}"
+            return redelivery_argument(situation, piece, hold.step, text)
     return None
 
 
-def held_already(now: Acquiring) -> Argument | None:
-    """Records whose lock the member itself still has, not by this very request as another connection carried it."""
-    for piece, hold in _locked(now):
-        if (
-            hold.step.member_id == now.step.member_id
-            and hold.step is not now.step
-            and not is_again(hold.step, now.step)
-        ):
-            return again(now, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
+def held_already(situation: Acquiring) -> Argument | None:
+    """Report records that the member itself still holds, unless another connection carried the same request."""
+    step = situation.step
+    for piece, hold in _locked(situation):
+        if hold.step.member_id == step.member_id and hold.step is not step and not is_again(hold.step, step):
+            return redelivery_argument(situation, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
     return None
 
 
-def done_with(now: Acquiring) -> Argument | None:
-    """Records that were accepted, rejected or passed over, and the acknowledgement was taken."""
-    for handed in now.ranges:
-        for piece in handed.pieces:
-            done = piece.value[0]
-            by = done.by
-            if by is None or not all(one.stage in TERMINAL and one.by is by for one in piece.value):
+def done_with(situation: Acquiring) -> Argument | None:
+    """Report records that were successfully accepted, rejected or acknowledged as a gap."""
+    for acquired in situation.ranges:
+        for piece in acquired.pieces:
+            record = piece.value[0]
+            by = record.by
+            if by is None or not all(other.stage in TERMINAL and other.by is by for other in piece.value):
                 continue
-            if by.member_id == now.step.member_id and by.end >= now.step.packet:
+            if by.member_id == situation.step.member_id and by.end >= situation.step.packet:
                 continue
-            return again(now, piece, by, f"{by.here} had {_DONE[done.how]} them, and was taken ({by.packets})")
+            text = f"{by.here} had {_DONE[record.how]}, and the broker had confirmed it ({by.packets})"
+            return redelivery_argument(situation, piece, by, text)
     return None
 
 
-def below_the_start(now: Acquiring) -> Argument | None:
-    """Records below the start offset, which the leader itself had stored."""
-    start, by = now.share_partition.stored or (0, None)
-    low = next((handed for handed in now.ranges if handed.first < start), None)
-    if low is None or by is None or by.call.end >= now.step.packet:
+def below_the_start(situation: Acquiring) -> Argument | None:
+    """Report records below the start offset that the leader itself had read or stored."""
+    start, by = situation.share_partition.stored or (0, None)
+    low = next((acquired for acquired in situation.ranges if acquired.first < start), None)
+    if low is None or by is None or by.call.end >= situation.step.packet:
         return None
     call = by.call
-    needs = EXCHANGE.and_proof(Unbroken(now.session, call.packet, now.step.packet), None)
-    text = f"all below {start} is done with, by {call.here} of their leader ({call.packets})"
-    return say(now, low, text, (call,), needs=needs)
+    needs = EXCHANGE.and_proof(Unbroken(situation.session, call.packet, situation.step.packet), None)
+    text = f"{call.here} of their leader has start offset {start} ({call.packets})"
+    return acquisition_argument(situation, low, text, (call,), needs=needs)
 
 
 # -- the ranges of one answer
 
 
-def outside_of_its_records(now: Acquiring) -> Argument | None:
-    """Offsets before the first batch of the answer, or behind the last one; all of its batches were read.
+def outside_of_its_records(situation: Acquiring) -> Argument | None:
+    """Report offsets before the first or after the last batch of an answer whose batches were all read.
 
-    Where compaction has taken records a leader counts their offsets all the same (Kafka: SharePartition.acquire).
-    Nothing is said where that is likely: others of the answer are missing, too, it has counted up to what was asked
-    for, or did so before, for another delivery."""
-    most, (_, acquired) = now.step.max_records, now.session.last_acquisition or (now.step, ())
+    A leader also acquires offsets that compaction removed (Kafka: SharePartition.acquire). Nothing is reported if that
+    is likely: other offsets of the answer are missing too, the leader acquired as many offsets as the fetch asked for,
+    or it did so for an earlier delivery.
+    """
+    most, (_, acquired) = situation.step.max_records, situation.session.last_acquisition or (situation.step, ())
     if most is not None and most <= sum(last - first + 1 for _, first, last, _ in acquired):
         return None
-    if any(are_compacted(handed.lacks) for handed in now.ranges):
+    if any(are_compacted(range_.lacks) for range_ in situation.ranges):
         return None
-    for handed in now.ranges:
-        for lack in handed.lacks or ():
-            if lack.kind == OUTSIDE and handed.number <= 1:
-                text = "none of the batches in the answer holds them"
-                return say(now, AcquiredRange(lack.first, lack.last, handed.number, ()), text, because="compaction")
+    for range_ in situation.ranges:
+        for lack in range_.lacks or ():
+            if lack.kind == OUTSIDE and range_.number <= 1:
+                outside = AcquiredRange(lack.first, lack.last, range_.number, ())
+                text = "no batch of the answer contains them"
+                return acquisition_argument(situation, outside, text, because="compaction")
     return None
 
 
-def had_records_all_the_time(now: Acquiring) -> Argument | None:
-    """Offsets whose records come now were handed out before, and no batch of that answer held them."""
-    for handed in now.ranges:
-        for piece in handed.pieces:
+def had_records_all_the_time(situation: Acquiring) -> Argument | None:
+    """Report offsets that come with records now, but were acquired before in an answer without a batch for them."""
+    for range_ in situation.ranges:
+        for piece in range_.pieces:
             hold = piece.value[0].hold
-            if hold is None or not hold.lacks or handed.lacks is None:
+            if hold is None or not hold.lacks or range_.lacks is None:
                 continue
             for lack in between(hold.lacks, piece.first, piece.last):
-                found = recorded(handed.lacks, lack.first, lack.last) if lack.kind == OUTSIDE else None
-                if found is not None:
-                    text = (
-                        f"{hold.step.here} was handed them, too, and none of the batches in its answer holds them "
-                        f"({hold.step.packets})"
-                    )
-                    return say(now, AcquiredRange(*found, handed.number, ()), text, (hold.step,))
+                offsets = recorded(range_.lacks, lack.first, lack.last) if lack.kind == OUTSIDE else None
+                if offsets is not None:
+                    first = hold.step
+                    text = f"{first.here} acquired them before, without a batch that contains them ({first.packets})"
+                    outside = AcquiredRange(*offsets, range_.number, ())
+                    return acquisition_argument(situation, outside, text, (first,))
     return None
 
 
-def ranges_contradict(now: Acquiring) -> Argument | None:
-    """Ranges that end before they begin, overlap, or do not come in the order of their offsets."""
-    for handed in now.ranges:
-        if handed.last < handed.first:
-            return _malformed(now, handed, f"the range from {handed.first} to {handed.last} ends before it begins")
-    for one, two in pairwise(now.ranges):
-        if two.first <= one.last:
-            return _malformed(
-                now, two, f"behind {offsets_text(one.first, one.last)} comes {offsets_text(two.first, two.last)}"
-            )
+def ranges_contradict(situation: Acquiring) -> Argument | None:
+    """Report ranges that end before they begin, overlap, or are not sorted by offset."""
+    for range_ in situation.ranges:
+        if range_.last < range_.first:
+            text = f"the range from {range_.first} to {range_.last} ends before it begins"
+            return _malformed(situation, range_, text)
+    for before, after in pairwise(situation.ranges):
+        if after.first <= before.last:
+            text = f"{offsets_text(after.first, after.last)} follow {offsets_text(before.first, before.last)}"
+            return _malformed(situation, after, text)
     return None
 
 
-def _malformed(now: Acquiring, handed: AcquiredRange, text: str) -> Argument:
-    asked = "; it was asked for batches of less than one record" if now.step.wants_no_batch else ""
-    return say(now, handed, f"{text}{asked}", noted=now.step.wants_no_batch)
+def _malformed(situation: Acquiring, range_: AcquiredRange, text: str) -> Argument:
+    is_asked = situation.step.wants_no_batch
+    asked = "; the fetch asked for batches of less than one record" if is_asked else ""
+    return acquisition_argument(situation, range_, f"{text}{asked}", noted=is_asked)
 
 
-def more_than_asked(now: Acquiring) -> Argument | None:
-    """More records of one partition than the whole answer may have where that is a strict limit."""
-    most, count = now.step.most_records, sum(one.last - one.first + 1 for one in now.ranges)
+def more_than_asked(situation: Acquiring) -> Argument | None:
+    """Report one partition with more records than the strict limit allows for the whole answer."""
+    most, count = situation.step.most_records, sum(range_.last - range_.first + 1 for range_ in situation.ranges)
     if most is None or count <= most:
         return None
-    return say(now, now.ranges[0], f"{count} records of the partition, and {most} were asked for at most")
+    text = f"these are {count} records of the partition, and the fetch asked for at most {most}"
+    return acquisition_argument(situation, situation.ranges[0], text)
 
 
-# -- what is known
+# -- locks and order of deliveries
 
 
-def _locked(now: Acquiring) -> Iterator[tuple[Piece, Hold]]:
-    """Records that were acquired, with a lock that surely was not out, and whose release nobody had asked for."""
-    lock_ns, asked = now.answer.lock_ns or 0, [*chain(*now.share_partition.open)]
-    for handed in now.ranges:
-        for piece in handed.pieces:
+def _locked(situation: Acquiring) -> Iterator[tuple[Piece, Hold]]:
+    """Yield records that were acquired before, whose lock had surely not expired, and that no open request releases."""
+    lock_ns, asked = situation.answer.lock_ns or 0, [*chain(*situation.share_partition.open)]
+    step = situation.step
+    for range_ in situation.ranges:
+        for piece in range_.pieces:
             hold = piece.value[0].hold
-            if hold is None or not all(one.stage is ACQUIRED and one.hold is hold for one in piece.value):
+            if hold is None or not all(record.stage is ACQUIRED and record.hold is hold for record in piece.value):
                 continue
-            # had these been acquired before those, their lock would have been out in between
-            in_order = hold.step.end < now.step.packet or hold.step.end_ns < now.step.time_ns + lock_ns
+            # for this answer to have acquired them before `hold`, its own lock would have had to expire in between
+            in_order = hold.step.end < step.packet or hold.step.end_ns < step.time_ns + lock_ns
             if in_order and not any(run.first <= piece.last and run.last >= piece.first for run in asked):
                 yield piece, hold
 
 
-def _is_next(now: Acquiring, piece: Piece) -> bool:
-    """Whether the delivery is behind all that the records had, as their numbers tell."""
-    number = next(handed.number for handed in now.ranges if handed.first <= piece.first <= handed.last)
-    return all(one.count is not None and one.count < number for one in piece.value)
+def _is_next(situation: Acquiring, piece: Piece) -> bool:
+    """True if, by its delivery count, this delivery comes after all earlier ones of the records."""
+    number = next(range_.number for range_ in situation.ranges if range_.first <= piece.first <= range_.last)
+    return all(record.count is not None and record.count < number for record in piece.value)
 
 
 # -- words
 
 _DONE: Final = {
-    "accepted": "accepted",
-    "rejected": "rejected",
-    "gap": "passed over",
-    "released": "released for the last time",
+    "accepted": "accepted them",
+    "rejected": "rejected them",
+    "gap": "acknowledged them as gaps",
+    "released": "released them for the last time",
 }
 
 
 def _lock(hold: Hold) -> str:
-    """`exchange 7 (ShareFetch) (packets 40, 44), 30 s before their lock is out`."""
-    return (
-        f"{hold.since.here} ({hold.since.packets}), and their lock was not out before {hold.lock_ns / 1e9:g} s had "
-        f"gone by"
-    )
+    """`exchange 7 (ShareFetch) (packets 40, 44), and their lock lasted at least 30 s`."""
+    return f"{hold.since.here} ({hold.since.packets}), and their lock lasted at least {hold.lock_ns / 1e9:g} s"
 
 
-def say(
-    now: Acquiring,
+def acquisition_argument(
+    situation: Acquiring,
     range_: AcquiredRange | Piece,
-    text: str,
+    reason: str,
     before: tuple[Call, ...] = (),
     *,
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:
-    """An argument about a range that is handed out; `before`: exchanges by which one knows."""
-    step, (first, last) = now.step, range_[:2]
-    said = (
-        f"{step.here} is handed {offsets_text(first, last)} of partition {now.share_partition.partition[1]} "
-        f"({step.packets}): "
-        f"{text}"
-    )
-    partition = now.share_partition.partition
+    """Return an argument about an acquired range; `before`: the earlier exchanges that prove it."""
+    step, partition, (first, last) = situation.step, situation.share_partition.partition, range_[:2]
+    text = f"{step.here} acquired {offsets_text(first, last)} of partition {partition[1]} ({step.packets}): {reason}"
     return Argument(
-        said, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last)
+        text, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last)
     )
 
 
-def again(now: Acquiring, piece: Piece, before: ShareStep, text: str) -> Argument | None:
-    """What holds as long as the session of the exchange before is known to have gone on behind the answer: then none of
-    its requests is missing, on whatever connection. Of two that were under way together either may have been first, and
-    its session have ended then."""
+def redelivery_argument(situation: Acquiring, piece: Piece, before: ShareStep, reason: str) -> Argument | None:
+    """Return an argument that holds if the session of the exchange `before` is proved to continue after the answer.
+
+    Then none of its requests is missing, on any connection. If the two exchanges overlap, either may have been first,
+    and its session may have ended then: so both sessions have to continue.
+    """
     session = before.connection.state_of(before.group_id, before.member_id)
-    if session is None or before.packet <= now.share_partition.unreliable_until:
+    if session is None or before.packet <= situation.share_partition.unreliable_until:
         return None
-    unbroken = Unbroken(session, before.packet, now.answer.packet)
+    unbroken = Unbroken(session, before.packet, situation.answer.packet)
     proof: Proof = unbroken
-    if before.end >= now.step.packet and session is not now.session and not _is_next(now, piece):
-        proof = BothUnbroken(unbroken, Unbroken(now.session, now.step.packet, now.answer.packet))
-    return say(now, piece, text, (before,), needs=EXCHANGE.and_proof(proof, None))
+    if before.end >= situation.step.packet and session is not situation.session and not _is_next(situation, piece):
+        proof = BothUnbroken(unbroken, Unbroken(situation.session, situation.step.packet, situation.answer.packet))
+    return acquisition_argument(situation, piece, reason, (before,), needs=EXCHANGE.and_proof(proof, None))
 
 
 ROWS: Final = (
     Rule(
         number=72,
         code="OVERLAPPING_ACQUISITION",
-        text="Records are handed to a member while another one still has them.",
+        text="Records were delivered to a member while another member still held them.",
         must="A record is acquired by one member at a time.",
-        advice="Process records so that twice does no harm: until the broker is mended two consumers work on the same "
-        "ones, and one of the "
-        "two acknowledgements is refused with 121. Look for a change of leader or a restart before that; Kafka 4.2 "
-        "mended two such faults. "
-        "Else report it to Kafka with these packets.",
+        advice="Make processing idempotent: until the broker is fixed, two consumers work on the same records, and "
+        "one of their acknowledgements is refused with error 121. Look for a leader change or a restart before this. "
+        "Kafka 4.2 fixed two such bugs. Otherwise report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 0-9, delivery 2; ShareFetch "
         "epoch 1 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → "
@@ -236,11 +231,10 @@ ROWS: Final = (
     Rule(
         number=73,
         code="EARLY_REDELIVERY",
-        text="Records are handed to their member again before their lock is out.",
-        must="Records come to their member again only when their lock is out, or when they were given back.",
-        advice="Drop the second copy where the first is still being worked on, and acknowledge the records once. "
-        "Report it to Kafka with "
-        "these packets.",
+        text="Records were delivered to the same member again before their lock expired.",
+        must="Records are delivered to the same member again only after their lock expired or they were released.",
+        advice="Drop the second copy if you still work on the first, and acknowledge the records once. Report it to "
+        "Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 0-4, delivery 2; ShareFetch epoch "
         "2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
@@ -252,12 +246,11 @@ ROWS: Final = (
     Rule(
         number=74,
         code="REDELIVERY_AFTER_TERMINAL",
-        text="Records are handed out again that were accepted or rejected.",
-        must="A record whose accept or reject was taken is not handed out again, unless the offsets of the group are "
-        "reset.",
-        advice="Process records so that twice does no harm. See whether somebody reset the offsets of the group; else "
-        "report it to Kafka "
-        "with these packets.",
+        text="Accepted or rejected records were delivered again.",
+        must="A record that was accepted or rejected successfully is not delivered again, unless the group's offsets "
+        "are reset.",
+        advice="Make processing idempotent. Check whether the group's offsets were reset. Otherwise report it to "
+        "Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, "
@@ -270,15 +263,13 @@ ROWS: Final = (
     Rule(
         number=81,
         code="ACQUIRED_OUTSIDE_RECORDS",
-        text="Offsets are handed out that the records of the answer do not reach: clients take them for gaps, and "
-        "where they are none, "
-        "they are lost.",
-        must="The acquired ranges of an answer lie between the first offset of its records and the last, but for what "
-        "compaction took.",
-        advice="On a compacted topic such offsets are gaps, and nothing is lost. Where they come again with records, "
-        "report it to Kafka "
-        "with these packets; until it is mended release what lies outside of the batches, and do not pass over it as "
-        "gaps.",
+        text="Acquired offsets lie outside the records of the answer. Clients treat them as gaps; if they are not "
+        "gaps, the records are lost.",
+        must="The acquired ranges of an answer lie between the first and the last offset of its records, except where "
+        "compaction removed records.",
+        advice="On a compacted topic these offsets are gaps, and nothing is lost. If they are delivered again with "
+        "records, report it to Kafka with these packets. Until this is fixed, release the offsets outside the "
+        "batches and do not acknowledge them as gaps.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-4; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -294,13 +285,10 @@ ROWS: Final = (
     Rule(
         number=82,
         code="ACQUIRED_MALFORMED",
-        text="Acquired ranges that end before they begin, overlap, or do not come in the order of their offsets.",
-        must="The acquired ranges of an answer come in the order of their offsets, each ends at its first or behind "
-        "it, and they have none "
-        "in common.",
-        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer so. With any other "
-        "one process each "
-        "record once, and report it to Kafka with these packets.",
+        text="Acquired ranges end before they begin, overlap, or are not sorted by offset.",
+        must="The acquired ranges of an answer are sorted by offset, do not overlap, and do not end before they begin.",
+        advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer like this. With any "
+        "other batch_size, process each record once, and report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9 5-14",
         right="ShareFetch epoch 0 → 0, offsets 0-9 10-14",
         source="Kafka: SharePartition.acquire",
@@ -313,11 +301,10 @@ ROWS: Final = (
     Rule(
         number=83,
         code="ACQUIRED_BELOW_SPSO",
-        text="Records below the start offset are handed out: they were done with.",
-        must="All below the start offset is done with, and is not handed out.",
-        advice="Process records so that twice does no harm: acknowledgements below the start offset are taken without "
-        "effect. Report it to "
-        "Kafka with these packets.",
+        text="Completed records were delivered: they lie below the start offset.",
+        must="All records below the start offset are complete and are not delivered.",
+        advice="Make processing idempotent: acknowledgements below the start offset are accepted without effect. "
+        "Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
         "0, offsets 50-59",
         right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
@@ -331,9 +318,9 @@ ROWS: Final = (
     Rule(
         number=84,
         code="MAX_RECORDS_EXCEEDED",
-        text="More records than a member asked for that sets a strict limit.",
-        must="A fetch with a strict limit (record_limit) is handed max_records records at most.",
-        advice="Make room for what comes, or release what is too much: its lock is held until then. Report it to "
+        text="A member with a strict limit received more records than it asked for.",
+        must="A fetch with a strict limit (record_limit) receives at most max_records records.",
+        advice="Make room for the records, or release the surplus: their locks are held until then. Report it to "
         "Kafka with these packets.",
         wrong="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-9",
         right="ShareFetch epoch 0, record_limit 5 → 0, offsets 0-4",

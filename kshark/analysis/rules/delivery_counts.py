@@ -1,4 +1,4 @@
-"""How often records are said to have been delivered. Rules 75 to 78 and 86."""
+"""Rules 75 to 78 and 86: the delivery counts of records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
 from kshark.analysis.facts.releases import Release
-from kshark.analysis.rules.deliveries import again, say
+from kshark.analysis.rules.deliveries import acquisition_argument, redelivery_argument
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
 from kshark.analysis.states.partition.group_records import may_have_acquired
@@ -17,158 +17,162 @@ from kshark.analysis.states.partition.situations import Acquiring
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import AVAILABLE
 
-#: The highest delivery count limit that brokers can be told: until 4.2 for all groups, then for one
-#: (group.share.delivery.count.limit).
+#: The highest delivery count limit that a broker accepts in its configuration: until 4.2 one for all groups, later one
+#: per group (group.share.delivery.count.limit).
 _HIGHEST_LIMIT: Final = {Release.V4_0: 10, Release.V4_1: 10, Release.V4_2: 25, Release.V4_4: 25}
-#: Behind these a leader knows of the records what was stored.
+#: Events after which a leader knows only the stored state of the records, in words.
 _STARTED_ANEW: Final = {
-    "leader_moved": "the partition's leader has moved",
-    "broker_restart": "the broker was started again",
-    "read": "the leader has read what was stored of them",
+    "leader_moved": "the partition's leader has changed",
+    "broker_restart": "the broker was restarted",
+    "read": "the leader has read their stored state",
 }
 
 
-def counted_wrongly(now: Acquiring) -> Argument | None:
-    """The count stays, or leaves some out: deliveries that the capture does not hold."""
-    for handed, piece, counts in _counted(now):
-        if handed.number in counts:
-            hold = piece.value[0].hold
-            if hold is None or any(one.how == "session_released" for one in piece.value):
-                continue
-            return again(now, piece, hold.step, _count(handed.number, handed.number))
-        if handed.number > max(counts) + 1 and _lost(now, piece) is None:
-            hold = piece.value[0].hold
-            text = _count(handed.number, max(counts))
-            return say(now, piece, text, () if hold is None else (hold.step,), because="hidden_traffic")
-    return None
-
-
-def counted_back(now: Acquiring) -> Argument | None:
-    """The count goes back."""
-    for handed, piece, counts in _counted(now):
+def counted_wrongly(situation: Acquiring) -> Argument | None:
+    """Report a count that stays the same, or that skips numbers because deliveries are missing in the capture."""
+    for range_, piece, counts in _counted(situation):
         hold = piece.value[0].hold
-        if hold is None or handed.number > min(counts):
-            continue
-        text = _count(handed.number, min(counts))
-        if handed.number < min(counts) and all(one.how != "session_released" for one in piece.value):
-            return again(now, piece, hold.step, text)
+        if range_.number in counts:
+            if hold is None or any(record.how == "session_released" for record in piece.value):
+                continue
+            return redelivery_argument(situation, piece, hold.step, _count(range_.number, range_.number))
+        if range_.number > max(counts) + 1 and _lost(situation, piece) is None:
+            text, before = _count(range_.number, max(counts)), () if hold is None else (hold.step,)
+            return acquisition_argument(situation, piece, text, before, because="hidden_traffic")
     return None
 
 
-def counted_anew(now: Acquiring) -> Argument | None:
-    """The leader knows them as they were stored, and not every delivery is."""
-    earlier, why = now.share_partition.earlier or (None, "")
+def counted_back(situation: Acquiring) -> Argument | None:
+    """Report a count that goes down."""
+    for range_, piece, counts in _counted(situation):
+        hold = piece.value[0].hold
+        if hold is None or range_.number > min(counts):
+            continue
+        text = _count(range_.number, min(counts))
+        if range_.number < min(counts) and all(record.how != "session_released" for record in piece.value):
+            return redelivery_argument(situation, piece, hold.step, text)
+    return None
+
+
+def counted_anew(situation: Acquiring) -> Argument | None:
+    """Note a count that goes down because the leader knows only stored counts; not every delivery is stored."""
+    earlier, why = situation.share_partition.earlier or (None, "")
     if earlier is None or why not in _STARTED_ANEW:
         return None
-    for handed in now.ranges:
-        for piece in earlier.over(handed.first, handed.last):
-            one = piece.value[0]
-            if len(piece.value) == 1 and one.hold is not None and one.count is not None and one.count >= handed.number:
-                text = f"{_count(handed.number, one.count)}: {_STARTED_ANEW[why]}"
-                return say(now, piece, text, (one.hold.step,), noted=True)
-    return None
-
-
-def counted_none(now: Acquiring) -> Argument | None:
-    """A count that no delivery can have."""
-    for handed in now.ranges:
-        if handed.number < 1:
-            return say(now, handed, _count(handed.number))
-    return None
-
-
-def counted_too_many(now: Acquiring) -> Argument | None:
-    """More deliveries than the highest limit that the broker can have been told."""
-    most = max(_HIGHEST_LIMIT[release] for release in now.session.releases)
-    for handed in now.ranges:
-        if handed.number > most:
-            return say(now, handed, f"{_count(handed.number)}, and no limit is above {most}")
-    return None
-
-
-def stranded(now: Acquiring) -> Argument | None:
-    """They were acquired before for a fetch that handed out none of them."""
-    for handed in now.ranges:
-        for piece in handed.pieces or (Piece(handed.first, handed.last, ()),):
-            seen = _seen(now, handed, piece)
-            lost = None if seen is None or handed.number <= seen + 1 else _lost(now, piece)
-            if seen is not None and lost is not None:
-                text = f"{_count(handed.number, seen)}: {lost.here} {_why_lost(lost)} ({lost.packets})"
-                return say(now, piece, text, (lost,), noted=True)
-    return None
-
-
-# -- what is known
-
-
-def _counted(now: Acquiring) -> Iterator[tuple[AcquiredRange, Piece, list[int]]]:
-    """Records that are available again, and how often they may have been delivered; not those of which somebody may
-    have stored this very delivery, and that it is over, while the answer was under way."""
-    _, by = now.share_partition.stored or (0, None)
-    was_stored = by is not None and by.call.end > now.step.packet
-    for handed in now.ranges:
-        for piece in handed.pieces:
-            if AVAILABLE not in [one.stage for one in piece.value] or (
-                was_stored and any(one.by is None for one in piece.value)
-            ):
+    for range_ in situation.ranges:
+        for piece in earlier.over(range_.first, range_.last):
+            record = piece.value[0]
+            if len(piece.value) != 1 or record.hold is None or record.count is None:
                 continue
-            counts = [one.count for one in piece.value if one.count is not None]
-            if len(counts) == len(piece.value) and handed.number - 1 not in counts:
-                yield handed, piece, counts
+            if record.count >= range_.number:
+                text = f"{_count(range_.number, record.count)}: {_STARTED_ANEW[why]}"
+                return acquisition_argument(situation, piece, text, (record.hold.step,), noted=True)
+    return None
 
 
-def _seen(now: Acquiring, handed: AcquiredRange, piece: Piece) -> int | None:
-    """How many deliveries of the records were seen; None where that is not known."""
-    end = now.share_partition.end
+def counted_none(situation: Acquiring) -> Argument | None:
+    """Report a count below 1."""
+    for range_ in situation.ranges:
+        if range_.number < 1:
+            return acquisition_argument(situation, range_, _count(range_.number))
+    return None
+
+
+def counted_too_many(situation: Acquiring) -> Argument | None:
+    """Report a count above the highest limit that the broker accepts in its configuration."""
+    most = max(_HIGHEST_LIMIT[release] for release in situation.session.releases)
+    for range_ in situation.ranges:
+        if range_.number > most:
+            text = f"{_count(range_.number)}, and the highest possible limit is {most}"
+            return acquisition_argument(situation, range_, text)
+    return None
+
+
+def acquired_by_lost_fetch(situation: Acquiring) -> Argument | None:
+    """Note records that were acquired before for a fetch whose answer delivered none of them."""
+    for range_ in situation.ranges:
+        for piece in range_.pieces or (Piece(range_.first, range_.last, ()),):
+            deliveries = _seen(situation, range_, piece)
+            lost = None if deliveries is None or range_.number <= deliveries + 1 else _lost(situation, piece)
+            if deliveries is not None and lost is not None:
+                text = f"{_count(range_.number, deliveries)}: {lost.here} {_why_lost(lost)} ({lost.packets})"
+                return acquisition_argument(situation, piece, text, (lost,), noted=True)
+    return None
+
+
+# -- deliveries before
+
+
+def _counted(situation: Acquiring) -> Iterator[tuple[AcquiredRange, Piece, list[int]]]:
+    """Yield records that are available again, with their possible delivery counts, if this delivery contradicts these.
+
+    If the leader stored their state while the answer was on its way, the state may include this very delivery and its
+    end: then records whose last acknowledgement is unknown are left out.
+    """
+    _, by = situation.share_partition.stored or (0, None)
+    was_stored = by is not None and by.call.end > situation.step.packet
+    for range_ in situation.ranges:
+        for piece in range_.pieces:
+            if AVAILABLE not in [record.stage for record in piece.value]:
+                continue
+            if was_stored and any(record.by is None for record in piece.value):
+                continue
+            counts = [record.count for record in piece.value if record.count is not None]
+            if len(counts) == len(piece.value) and range_.number - 1 not in counts:
+                yield range_, piece, counts
+
+
+def _seen(situation: Acquiring, range_: AcquiredRange, piece: Piece) -> int | None:
+    """Return the number of deliveries of the records in the capture, or None if it is unknown."""
+    end = situation.share_partition.end
     if not piece.value:
-        return 0 if end is not None and handed.first >= end else None  # behind all that were acquired so far
-    if any(one.count is None for one in piece.value):
+        return 0 if end is not None and range_.first >= end else None  # after all records acquired so far
+    if any(record.count is None for record in piece.value):
         return None
-    return max(
-        0 if one.how == "stored" else one.count or 0 for one in piece.value
-    )  # stored, and handed out by no answer
+    # stored counts are of deliveries that are in no captured answer
+    return max(0 if record.how == "stored" else record.count or 0 for record in piece.value)
 
 
-def _lost(now: Acquiring, piece: Piece) -> ShareStep | None:
-    """A fetch since the last delivery that may have acquired the records and handed out none; rather one whose answer
-    shows that."""
-    holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
-    since = max(holds, default=(now.share_partition.doubt[0], 0))
-    others = (
-        one
-        for one in now.lost_fetches
-        if one.packet < now.answer.packet and one is not now.step and may_have_acquired(one, *since)
+def _lost(situation: Acquiring, piece: Piece) -> ShareStep | None:
+    """Return a fetch since the last delivery that may have acquired the records and delivered none.
+
+    A fetch whose answer shows that comes before one without an answer.
+    """
+    holds = [(record.hold.step.end, record.hold.step.end_ns) for record in piece.value if record.hold is not None]
+    since = max(holds, default=(situation.share_partition.doubt[0], 0))
+    fetches = (
+        fetch
+        for fetch in situation.lost_fetches
+        if fetch.packet < situation.answer.packet and fetch is not situation.step and may_have_acquired(fetch, *since)
     )
-    return min(others, key=lambda one: (one.answer is None, one.packet), default=None)
+    return min(fetches, key=lambda fetch: (fetch.answer is None, fetch.packet), default=None)
 
 
 # -- words
 
 
 def _count(count: int, before: int | None = None) -> str:
-    """What the delivery's number is, and what that of the one before was (0: there was none)."""
-    after = "" if before is None else f", after number {before}" if before else ", and none was seen before"
-    return f"their delivery is number {count}{after}"
+    """`their delivery count is 4, after 2`; `before` 0: no earlier delivery was seen."""
+    after = "" if before is None else f", after {before}" if before else ", and no earlier delivery was seen"
+    return f"their delivery count is {count}{after}"
 
 
 def _why_lost(lost: ShareStep) -> str:
     answer = lost.answer
     if answer is None or answer.throttled:
         return "was not answered" if answer is None else "was throttled"
-    return "failed behind the session" if lost.reply is FAILED_LATER else "was overtaken"
+    return "was counted, then failed" if lost.reply is FAILED_LATER else "was overtaken"
 
 
 ROWS: Final = (
     Rule(
         number=75,
         code="DELIVERY_COUNT_JUMP",
-        text="A delivery count that does not follow the one before: unseen deliveries, or one that was not counted.",
-        must="As long as a partition has the same leader, each delivery of a record counts one more than the one "
-        "before.",
-        advice="Do not decide by delivery_count alone that a record is given up: one that is not counted comes for "
-        "ever, and deliveries "
-        "that nobody saw use up the limit. See whether the capture holds all members; then report it to Kafka with "
-        "these packets.",
+        text="A delivery count does not follow the one before: a delivery was not captured, or was not counted.",
+        must="While a partition keeps its leader, each delivery of a record raises its delivery count by one.",
+        advice="Do not give up a record by its delivery_count alone: an uncounted delivery can repeat forever, and "
+        "deliveries outside the capture use up the limit. Check whether the capture holds all members. Then report "
+        "it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 1; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -182,13 +186,12 @@ ROWS: Final = (
     Rule(
         number=76,
         code="DELIVERY_COUNT_REGRESSION",
-        text="A delivery count goes back: a leader that begins anew knows what was stored, and not every delivery is.",
-        must="As long as a partition has the same leader, the delivery count of a record does not go back.",
-        advice="Where a record may be tried only so often, count for yourself: behind a new leader or a restart the "
-        "broker "
-        "knows only what was stored, and Kafka 4.1 takes a delivery back when a session ends. Where there was "
-        "neither, report it to Kafka "
-        "with these packets.",
+        text="A delivery count went down. After a leader change the broker knows only stored counts, and not every "
+        "delivery is stored.",
+        must="While a partition keeps its leader, the delivery count of a record does not go down.",
+        advice="If you may process a record only so many times, count the attempts yourself. After a leader change or "
+        "a restart the broker knows only what was stored, and Kafka 4.1 lowers the count when a session ends. If "
+        "neither happened, report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2; ShareFetch epoch 3 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
@@ -206,9 +209,9 @@ ROWS: Final = (
     Rule(
         number=77,
         code="DELIVERY_COUNT_INVALID",
-        text="A delivery count below 1.",
-        must="The first delivery of a record has the count 1.",
-        advice="Take such a record as delivered for the first time. Report it to Kafka with these packets.",
+        text="A delivery count is below 1.",
+        must="The first delivery of a record has delivery count 1.",
+        advice="Treat such a record as delivered for the first time. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1",
         source="Kafka: InFlightState.tryUpdateState",
@@ -219,13 +222,11 @@ ROWS: Final = (
     Rule(
         number=78,
         code="DELIVERY_COUNT_OVER_LIMIT",
-        text="A delivery count above every limit that the broker can have been told.",
-        must="A record is delivered no more often than the limit says: 5 times unless told otherwise, and 25 times at "
-        "most (10 before "
+        text="A delivery count is above every limit that the broker can be configured with.",
+        must="A record is delivered no more often than the limit: 5 times by default, and at most 25 times (10 before "
         "Kafka 4.3).",
-        advice="Reject a record that cannot be processed instead of releasing it, so that it does not depend on the "
-        "limit. Report it to "
-        "Kafka with these packets.",
+        advice="If you cannot process a record, reject it instead of releasing it. Then you do not depend on the "
+        "limit. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 26",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 5",
         source="Kafka: GroupCoordinatorConfig (group.share.delivery.count.limit)",
@@ -236,13 +237,11 @@ ROWS: Final = (
     Rule(
         number=86,
         code="STRANDED_ACQUISITION",
-        text="Records were acquired, and locked, for a fetch that handed out none: it was throttled, overtaken, not "
+        text="Records were acquired and locked for a fetch that delivered none: it was throttled, overtaken, not "
         "answered, or failed.",
-        advice="Nothing is lost: the records come again when their lock is out, but one of their deliveries is used "
-        "up. Let a member have "
-        "one request open at a time, wait longer for its answer than max_wait_ms, and see whether a quota throttles "
-        "the client "
-        "(throttle_time_ms above 0).",
+        advice="No records are lost: they are delivered again after their lock expires, but one delivery attempt is "
+        "used up. Send one request per member at a time, wait longer for its answer than max_wait_ms, and check "
+        "whether a quota throttles the client (throttle_time_ms above 0).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → …; A closes; 31000 ms later; "
         "on B: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → 0, offsets 5-9",
@@ -250,6 +249,6 @@ ROWS: Final = (
         blame=(),
         verdicts=NOTES,
         machine=IN_FLIGHT,
-        checks=(Check(stranded, trigger=AGAIN, about=Acquiring),),
+        checks=(Check(acquired_by_lost_fetch, trigger=AGAIN, about=Acquiring),),
     ),
 )

@@ -1,12 +1,11 @@
-"""Why there is no session (122): what ended or prevented it, and sessions that are left open. Rules 25, 26, 28, 31, 40
-and 45."""
+"""Rules 25, 26, 28, 31, 40 and 45: why there is no session (error 122), and sessions that were not closed."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, ProofNeeds, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, StillOpen
 from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
@@ -26,175 +25,178 @@ from kshark.analysis.states.session.state import EndCause
 from kshark.analysis.states.tables import SESSION
 from kshark.analysis.states.tables.session import ABSENT
 
-#: Epochs that need a session.
+#: Kinds of epoch that need a session.
 _IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)
 _NOT_FOUND: Final = (SESSION_NOT_FOUND,)
-#: Whether one of a member's brokers may be this one at another address is asked of no more than that.
+#: Number of a member's brokers up to which they are compared with this broker, which may have several addresses.
 _BROKERS: Final = 256
-_UNSEEN: Final = "; an opening that the capture does not hold would explain it as well"
+_UNSEEN: Final = "; an opening that is missing in the capture would also explain it"
 
 
-def _ended_by(now: SessionSituation, *causes: str) -> EndCause | None:
-    """What ended the session that the broker did not find, when it is one of these."""
-    found = now.end_cause
-    return found if found is not None and found.cause in causes else None
+def _ended_by(situation: SessionSituation, *causes: str) -> EndCause | None:
+    """Return the end of the session that the broker did not find, if it has one of these causes."""
+    end_cause = situation.end_cause
+    return end_cause if end_cause is not None and end_cause.cause in causes else None
 
 
-def _argument(
-    now: SessionSituation, ended: EndCause, needs: ProofNeeds = STATE, *, noted: bool = False, more: str = ""
-) -> Argument:
-    alive = now.session.alive
+def _argument(situation: SessionSituation, ended: EndCause, *, noted: bool = False, suffix: str = "") -> Argument:
+    alive = situation.session.alive
     witness: list[Call] = [step for step in (ended.step or alive,) if step is not None]
     before = "" if ended.step is not None or alive is None else f"{alive.story}; "
-    text = f"{before}{ended.description}; {now.step.story}{more}"
+    text = f"{before}{ended.description}; {situation.step.story}{suffix}"
     ends = () if ended.end is None else (ended.end,)
-    return Argument(text, (*witness, now.step), needs, ended.cause, noted=noted, because=ended.because, ends=ends)
+    return Argument(text, (*witness, situation.step), STATE, ended.cause, noted=noted, because=ended.because, ends=ends)
 
 
-def used_after_final(now: SessionSituation) -> Argument | None:
-    """Epoch -1 was accepted, and the session is used again."""
-    return _used_on(now, "final_epoch")
+def used_after_final(situation: SessionSituation) -> Argument | None:
+    """Report a session that is used after epoch -1 was accepted."""
+    return _used_on(situation, "final_epoch")
 
 
-def lost_in_a_failed_reopen(now: SessionSituation) -> Argument | None:
-    """An epoch 0 that listed a partition twice took the old session away and opened no new one."""
-    return _used_on(now, "failed_reopen")
+def lost_in_a_failed_reopen(situation: SessionSituation) -> Argument | None:
+    """Report the use of a session after an epoch 0 that listed a partition twice.
+
+    This epoch 0 ends the old session and opens no new one.
+    """
+    return _used_on(situation, "failed_reopen")
 
 
-def _used_on(now: SessionSituation, cause: str) -> Argument | None:
-    ended = _ended_by(now, cause)
+def _used_on(situation: SessionSituation, cause: str) -> Argument | None:
+    ended = _ended_by(situation, cause)
     if ended is None:
         return None
-    if ended.step is not None and now.step.packet < ended.step.packet:
-        return _argument(now, ended, noted=True, more=", but had been sent before that")
-    return _argument(now, ended, noted=not now.continues, more="" if now.continues else _UNSEEN)
+    if ended.step is not None and situation.step.packet < ended.step.packet:
+        return _argument(situation, ended, noted=True, suffix=", but had been sent before that")
+    return _argument(situation, ended, noted=not situation.continues, suffix="" if situation.continues else _UNSEEN)
 
 
-def killed_by_an_old_connection(now: SessionSituation) -> Argument | None:
-    """Reopened on another connection, the session died when an older one closed (4.1), though its own was open and its
-    epoch was due."""
-    ended = _ended_by(now, "old_connection_closed")
+def killed_by_an_old_connection(situation: SessionSituation) -> Argument | None:
+    """Report a session that ended when an older connection closed, although its own was open and its epoch was due.
+
+    Kafka 4.1 does so with a session that was reopened on another connection.
+    """
+    ended, step = _ended_by(situation, "old_connection_closed"), situation.step
     if ended is None:
         return None
-    met = [state for state in now.met or () if state.due != ABSENT]
-    opening = met[0].opening if met and all(state.due == now.step.epoch for state in met) else None
-    if opening is None or opening.connection.ended_between(opening.packet, now.step.end) is not None:
-        return _argument(now, ended, noted=True)
-    needs = STATE.and_proof(StillOpen(opening.connection, now.step.end))
-    text = f"{opening.story} on {opening.connection.client}; {ended.description}; {now.step.story}"
+    met = [state for state in situation.met or () if state.due != ABSENT]
+    opening = met[0].opening if met and all(state.due == step.epoch for state in met) else None
+    if opening is None or opening.connection.ended_between(opening.packet, step.end) is not None:
+        return _argument(situation, ended, noted=True)
+    needs = STATE.and_proof(StillOpen(opening.connection, step.end))
+    text = f"{opening.story} on {opening.connection.client}; {ended.description}; {step.story}"
     ends = () if ended.end is None else (ended.end,)
-    return Argument(text, (opening, now.step), needs, ended.cause, because=ended.because, ends=ends)
+    return Argument(text, (opening, step), needs, ended.cause, because=ended.because, ends=ends)
 
 
-def ended_unasked(now: SessionSituation) -> Argument | None:
-    """The connection closed, the broker restarted, the session gave way or found no room: nobody broke a rule."""
-    ended = _ended_by(now, *ORDINARY)
-    return _argument(now, ended, noted=True) if ended else None
+def ended_unasked(situation: SessionSituation) -> Argument | None:
+    """Note a session that ended, or was not opened, without a fault.
+
+    The connection closed, the broker restarted, the session was evicted, or the broker had no room for it.
+    """
+    ended = _ended_by(situation, *ORDINARY)
+    return _argument(situation, ended, noted=True) if ended else None
 
 
-def found_no_room(now: SessionSituation) -> Argument | None:
-    """Until 4.0 a full cache refuses epoch 0 with this error; later releases never do."""
-    step = now.step
+def found_no_room(situation: SessionSituation) -> Argument | None:
+    """Note an epoch 0 that a full session cache refuses with this error until Kafka 4.0; later releases never do."""
+    step = situation.step
     if not step.is_fetch:
         return None
-    full = agreed(now.session.releases, "full_is_not_found")
+    full = agreed(situation.session.releases, "full_is_not_found")
     if full is False:
-        text = f"{step.story}, though it opens one"
+        text = f"{step.story}, although it opens a session"
         return Argument(text, (step,), EXCHANGE, "broker_anomaly", blame="broker")
-    text = f"{step.story}: the broker had no room for another"
+    text = f"{step.story}: the broker had no room for another session"
     return Argument(text, (step,), EXCHANGE, "session_limit", noted=True, because=None if full else "release_unknown")
 
 
-def looked_for_none(now: SessionSituation) -> Argument | None:
-    """A ShareAcknowledge with epoch 0 is refused before any session is looked for, with another error."""
-    step = now.step
+def looked_for_none(situation: SessionSituation) -> Argument | None:
+    """Report a ShareAcknowledge with epoch 0 that got this error.
+
+    The broker refuses it with another error, before it looks for a session.
+    """
+    step = situation.step
     if step.is_fetch:
         return None
-    return Argument(
-        f"{step.story}; that epoch asks for no session", (step,), EXCHANGE, "broker_anomaly", blame="broker"
-    )
+    text = f"{step.story}; the broker looks for no session with that epoch"
+    return Argument(text, (step,), EXCHANGE, "broker_anomaly", blame="broker")
 
 
-def never_opened(now: SessionSituation) -> Argument | None:
-    """The member joined in sight of the capture and was not seen to ask this broker for a session.
+def never_opened(situation: SessionSituation) -> Argument | None:
+    """Note a member that joined within the capture and was not seen to open a session with this broker.
 
-    Only a connection that was there when it joined shows that much: one opened later may have had another before it.
+    Only a connection that existed when the member joined proves this: before a later one the member may have used
+    another connection.
     """
-    step, session = now.step, now.session
-    if session.ever_opened or (now.end_cause is not None and now.end_cause.because is None):
+    step, session = situation.step, situation.session
+    if session.ever_opened or (situation.end_cause is not None and situation.end_cause.because is None):
         return None
-    join = session.member.join
-    because = _why_not_never(now)
-    joined = (
-        f"the member joined (packet {join.packet}) and was not seen to open a session here; "
-        if join is not None
-        else ""
-    )
-    witness = (join, step) if join is not None else (step,)
-    return Argument(f"{joined}{step.story}{_UNSEEN}", witness, EXCHANGE, "never_opened", noted=True, because=because)
+    join, because = session.member.join, _why_not_never(situation)
+    if join is None:
+        return Argument(f"{step.story}{_UNSEEN}", (step,), EXCHANGE, "never_opened", noted=True, because=because)
+    joined = f"the member joined (packet {join.packet}) and was not seen to open a session here"
+    text = f"{joined}; {step.story}{_UNSEEN}"
+    return Argument(text, (join, step), EXCHANGE, "never_opened", noted=True, because=because)
 
 
-def _why_not_never(now: SessionSituation) -> str | None:
-    """Why an opening may have gone unseen."""
-    step, session, join = now.step, now.session, now.session.member.join
-    first = step if now.here is None else now.here.first
+def _why_not_never(situation: SessionSituation) -> str | None:
+    """Return why an opening may be missing in the capture."""
+    step, session, join = situation.step, situation.session, situation.session.member.join
+    first = step if situation.here is None else situation.here.first
     if join is None or join.packet > first.packet or first.epoch > 1:
         return "beginning_not_seen"
     if step.connection.flow.first_packet > join.packet:
         return "hidden_traffic"
     brokers = session.member.brokers
-    elsewhere = (other for other in brokers if other is not session.broker)
-    if len(brokers) > _BROKERS or any(not session.broker.is_not(other) for other in elsewhere):
+    others = (broker for broker in brokers if broker is not session.broker)
+    if len(brokers) > _BROKERS or any(not session.broker.is_not(other) for other in others):
         return "hidden_traffic"
     return session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
 
 
-def limited(now: SessionSituation) -> Argument | None:
-    """The broker holds as many sessions as it may."""
-    return Argument(now.step.story, (now.step,), EXCHANGE, noted=True)
+def limited(situation: SessionSituation) -> Argument | None:
+    """Note a broker that holds as many sessions as it allows."""
+    return Argument(situation.step.story, (situation.step,), EXCHANGE, noted=True)
 
 
-def left_open(now: SessionEnd) -> Argument | None:
-    """The client closes the connection that opened the session, or had left the group before, without epoch -1."""
-    session, connection, end = now
+def left_open(session_end: SessionEnd) -> Argument | None:
+    """Note a session without epoch -1 whose client closes the connection that opened it, or had left the group."""
+    session, connection, end = session_end
     opening, last, leave = session.opening, session.last, session.left_before(end.packet)
-    if (
-        end.by != "client"
-        or not session.is_open
-        or opening is None
-        or last is None
-        or opening.connection is not connection
-    ):
+    if end.by != "client" or not session.is_open or last is None:
+        return None
+    if opening is None or opening.connection is not connection:
         return None
     if leave is None:
         text = (
-            f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session by "
+            f"{last.story}; the client closed the connection (packet {end.packet}) without closing the session with "
             f"epoch -1"
         )
         return Argument(text, (last,), EXCHANGE, position=Position(connection, end.packet, end.time_ns), ends=(end,))
-    text = f"{last.story}; the member left the group ({leave.packets}) and never closed the session by epoch -1"
+    text = f"{last.story}; the member left the group ({leave.packets}) without closing the session with epoch -1"
     return Argument(text, (last, leave), EXCHANGE, position=Position(leave.connection, leave.packet, leave.time_ns))
 
 
-def listed_twice(now: SessionSituation) -> Argument | None:
-    """At epoch 0 the session is lost; of two acknowledgements the first one is."""
-    step = now.step
-    again = step.duplicates
-    if not again:
+def listed_twice(situation: SessionSituation) -> Argument | None:
+    """Report a partition that is listed twice.
+
+    At epoch 0 the session is lost; in later requests the first of the two acknowledgements is lost.
+    """
+    step = situation.step
+    repeated = step.duplicates
+    if not repeated:
         return None
-    return Argument(
-        f"{step.here} lists partition {again[0][1]} twice ({step.packets})", (step,), EXCHANGE, partition=again[0]
-    )
+    text = f"{step.here} lists partition {repeated[0][1]} twice ({step.packets})"
+    return Argument(text, (step,), EXCHANGE, partition=repeated[0])
 
 
 SESSION_UNKNOWN: Final = Rule(
     number=25,
     code="SESSION_UNKNOWN",
-    text="The broker holds no session for this member; the cause says what ended or prevented it.",
-    must="SHARE_SESSION_NOT_FOUND is answered where a session is asked for and there is none.",
-    advice="Open a new session: a ShareFetch with epoch 0 and without acknowledgements. What the member had acquired "
-    "comes again. "
-    "The cause tells what took the old one.",
+    text="The broker has no session for this member. The cause says what ended or prevented it.",
+    must="A broker answers SHARE_SESSION_NOT_FOUND only if a request needs a session and there is none.",
+    advice="Open a new session: send a ShareFetch with epoch 0 and without acknowledgements. The records that the "
+    "member had acquired are delivered again. The cause says why the old session ended.",
     wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 122",
     right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
     source="KIP-932; Kafka: ShareSessionCache",
@@ -214,10 +216,10 @@ SESSION_UNKNOWN: Final = Rule(
 
 
 def forgotten(step: ShareStep) -> Argument:
-    """Said once: from here on sessions are missing."""
+    """Return the argument that sessions are missing from this step on; it is reported once."""
     text = (
-        f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) the longest unused "
-        f"are forgotten"
+        f"more than {limits.SESSIONS} share sessions at once: from {step.here} on ({step.packets}) kshark drops those "
+        f"unused for longest"
     )
     return Argument(text, (step,), EXCHANGE)
 
@@ -225,9 +227,9 @@ def forgotten(step: ShareStep) -> Argument:
 SESSIONS_FORGOTTEN: Final = Rule(
     number=None,
     code="SESSIONS_FORGOTTEN",
-    text="Too many share sessions at once; the longest unused ones were forgotten, and what came before is no "
-    "evidence any more.",
-    advice="Nothing in the client: capture fewer brokers at a time.",
+    text="There are too many share sessions at once. kshark dropped the state of those unused for longest, so earlier "
+    "packets no longer count as evidence for them.",
+    advice="Nothing to change in the client. Capture fewer brokers at a time.",
     source="",
     blame=(),
     verdicts=NOTES,
@@ -239,9 +241,9 @@ ROWS: Final = (
     Rule(
         number=26,
         code="USE_AFTER_FINAL",
-        text="The session was closed by epoch -1 and is used again.",
+        text="A session was used after it was closed with epoch -1.",
         must="After epoch -1 the next request opens a new session.",
-        advice="Drop what still waits to be sent when the session is closed, or open a new one by epoch 0 first.",
+        advice="Drop pending requests when you close the session, or open a new one with epoch 0 first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 2 → 122",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 0 → 0",
         source="KIP-932",
@@ -253,11 +255,10 @@ ROWS: Final = (
     Rule(
         number=28,
         code="SESSION_KILLED_BY_OLD_CONNECTION",
-        text="A session reopened on a new connection died when the old one closed.",
-        must="A session ends with the connection that opened it, and with no older one.",
-        advice="Upgrade the brokers to 4.2; until then open the new session when the old connection is closed. After "
-        "the 122 open it "
-        "again.",
+        text="A session was reopened on a new connection, and ended when the old connection closed.",
+        must="A session ends with the connection that opened it, and not with an older one.",
+        advice="Upgrade the brokers to 4.2. Until then, open the new session after the old connection is closed. "
+        "After error 122, open the session again.",
         wrong="Kafka 4.1; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → "
         "122; "
         "on B: ShareFetch epoch 0 → 0",
@@ -274,9 +275,8 @@ ROWS: Final = (
         number=31,
         code="SESSION_LIMIT",
         text="The broker has no room for another share session.",
-        advice="Try again with epoch 0, later. Raise group.share.max.share.sessions on the brokers (2000), or close "
-        "sessions that "
-        "nobody uses.",
+        advice="Try again later with epoch 0. Raise group.share.max.share.sessions on the brokers (2000 by default), "
+        "or close unused sessions.",
         wrong="ShareFetch epoch 0 → 133",
         right="ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionCache",
@@ -289,10 +289,9 @@ ROWS: Final = (
     Rule(
         number=40,
         code="SESSION_NOT_CLOSED",
-        text="The connection closed, or the member left, with the session open.",
-        advice="Send epoch -1 before the connection is closed or the group is left: others get the records at once, "
-        "not when their locks "
-        "run out.",
+        text="The connection closed, or the member left the group, while the session was open.",
+        advice="Send epoch -1 before you close the connection or leave the group. Then other members get the records "
+        "at once, and not only after their locks expire.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; a leaves; A closes",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; a leaves; A closes",
         source="Kafka: ShareConsumeRequestManager",
@@ -308,8 +307,8 @@ ROWS: Final = (
         code="DUPLICATE_PARTITION_ENTRY",
         text="A request lists the same partition twice.",
         must="A request lists each partition once.",
-        advice="Put all batches of a partition into one entry: of two the first is lost in silence, and at epoch 0 "
-        "the whole session is.",
+        advice="Put all batches of a partition into one entry. The broker silently drops the first of two entries; at "
+        "epoch 0 it drops the whole session.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[0] → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[1] → 0",
         source="Kafka: SharePartitionManager",

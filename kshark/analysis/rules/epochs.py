@@ -1,11 +1,11 @@
-"""Why an epoch was refused with INVALID_SHARE_SESSION_EPOCH (123), as far as counting goes. Rules 18 to 23, 35 to 37
-and 42.
+"""Rules 18 to 23, 35 to 37 and 42: why counting made an epoch fail with INVALID_SHARE_SESSION_EPOCH (error 123).
 
-What was due is what the capture shows. Nothing tells of a connection that it lacks as a whole: a second writer there
-may have moved the session on, and what is told as skipped ahead or gone back was a replay then, or that writer's
-(DUPLICATE_MEMBER). Whichever it was, the client counted wrongly: that is proved, and so is the blame; the cause is the
-plainest that fits. It is told all the same, for a refusal looks no different where nothing is missing: a cause only
-where the next request follows at once would leave a quarter of the skips in whole captures without any."""
+The due epoch follows from the capture. If the capture lacks a whole connection, a second writer there may have advanced
+the session: what is reported as skipped ahead or gone back may then be a replay, or that writer's fault
+(DUPLICATE_MEMBER). In each case the client counted wrongly: this and the blame are proved, and the cause is the
+simplest one that fits. The cause is reported nevertheless, because a refusal looks the same in a whole capture: if a
+cause required that the next request follows at once, a quarter of the skips in whole captures would have none.
+"""
 
 from __future__ import annotations
 
@@ -35,127 +35,125 @@ from kshark.analysis.states.tables import SESSION
 _REFUSED: Final = (INVALID_EPOCH,)
 
 
-def _due(now: SessionSituation) -> str:
-    """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due`."""
-    known = now.session.anchor
-    return (
-        f"{known.story}{known.on(now.step)}, so {now.due} was due; {now.step.story}"
-        if known is not None
-        else now.step.story
-    )
+def _due(situation: SessionSituation) -> str:
+    """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due; ...`."""
+    anchor, step = situation.session.anchor, situation.step
+    if anchor is None:
+        return step.story
+    return f"{anchor.story}{anchor.on(step)}, so {situation.due} was due; {step.story}"
 
 
-def negative(now: SessionSituation) -> Argument | None:
-    """Below -1 there is no epoch, whatever the state."""
-    return Argument(f"{now.step.story}; no epoch is below -1", (now.step,), EXCHANGE, "negative")
+def negative(situation: SessionSituation) -> Argument | None:
+    """Report an epoch below -1, which is invalid in every state."""
+    return Argument(f"{situation.step.story}; no epoch is below -1", (situation.step,), EXCHANGE, "negative")
 
 
-def acknowledged_at_zero(now: SessionSituation) -> Argument | None:
-    """Only a ShareFetch opens a session."""
-    step = now.step
+def acknowledged_at_zero(situation: SessionSituation) -> Argument | None:
+    """Report a ShareAcknowledge with epoch 0: only a ShareFetch opens a session."""
+    step = situation.step
     if step.is_fetch:
         return None
     return Argument(f"{step.story}; a ShareAcknowledge cannot open a session", (step,), EXCHANGE, "ack_epoch_zero")
 
 
-def counted_an_error(now: SessionSituation) -> Argument | None:
-    """The request before was refused without advancing the session, and was counted all the same."""
-    step, before = now.step, now.before_here
+def counted_an_error(situation: SessionSituation) -> Argument | None:
+    """Report a client that counts a request which was refused without advancing the session."""
+    step, before = situation.step, situation.before_here
     if before is None or before.kind is not SUBSEQUENT:
         return None
     if before.reply not in (REJECTED_EARLY, UNCLEAR) or next_epoch(before.epoch) != step.epoch:
         return None
-    if any(due != before.epoch for due in now.due_epochs):
+    if any(due != before.epoch for due in situation.due_epochs):
         return None
     error = before.answer.error if before.answer is not None else None
-    text = f"{before.story} (error {error}), so the session still expected {before.epoch}; {step.story}"
-    return Argument(text, (*now.epoch_witness, before, step), cause="skip_after_error")
+    text = f"{before.story} (error {error}), so {before.epoch} was still due; {step.story}"
+    return Argument(text, (*situation.epoch_witness, before, step), cause="skip_after_error")
 
 
-def counted_apart(now: SessionSituation) -> Argument | None:
-    """Fetches and acknowledgements each go on from their own last epoch."""
-    step, last, own = now.step, now.session.last, now.session.last_of(now.step.api_key)
-    if last is None or own is None or last.api_key == step.api_key:
+def counted_apart(situation: SessionSituation) -> Argument | None:
+    """Report a client that counts fetches and acknowledgements separately."""
+    step = situation.step
+    last, own = situation.session.last, situation.session.last_of(step.api_key)
+    if last is None or own is None or last.api_key == step.api_key or last.kind is not SUBSEQUENT:
         return None
-    if (
-        last.kind is not SUBSEQUENT
-        or step.epoch != next_epoch(own.epoch)
-        or step.epoch in now.due_epochs
-        or now.was_due
-    ):
+    if step.epoch != next_epoch(own.epoch) or step.epoch in situation.due_epochs or situation.was_due:
         return None
     text = (
-        f"{own.story}; {last.story}; {step.story}: it goes on from {own.epoch}, though both kinds of request share one "
-        f"epoch"
+        f"{own.story}; {last.story}; {step.story}: it continues after {own.epoch}, although both kinds of request "
+        f"share one epoch"
     )
     return Argument(text, (own, last, step), cause="two_counters")
 
 
-def wrapped(now: SessionSituation) -> Argument | None:
-    """After the highest epoch comes 1."""
-    step, last = now.step, now.session.last
-    if last is None or last.epoch != LAST_EPOCH or now.all_agree("replay"):
+def wrapped(situation: SessionSituation) -> Argument | None:
+    """Report an epoch other than 1 after the highest epoch."""
+    step, last = situation.step, situation.session.last
+    if last is None or last.epoch != LAST_EPOCH or situation.all_agree("replay"):
         return None
     return Argument(f"{last.story}; the epoch after it is 1; {step.story}", (last, step), cause="wrap")
 
 
-def replayed(now: SessionSituation) -> Argument | None:
-    """The epoch that was just used, again.
+def replayed(situation: SessionSituation) -> Argument | None:
+    """Report a request that repeats the last used epoch.
 
-    An answer was lost on the way where its connection ended without it, and the client soon asked again on one that is
-    new to the session; otherwise it is the client that counts wrongly."""
-    step = now.step
-    if not now.all_agree("replay"):
+    The network lost an answer if its connection ended without it, and the client soon sent the request again on a
+    connection that is new to the session. Otherwise the client counts wrongly.
+    """
+    step = situation.step
+    if not situation.all_agree("replay"):
         return None
-    lost = now.session.unanswered
-    if lost is not None and lost.epoch == step.epoch and lost is not now.session.last:
+    lost = situation.session.unanswered
+    if lost is not None and lost.epoch == step.epoch and lost is not situation.session.last:
         end = lost.connection.ended_between(lost.packet, step.packet)
-        broke = end is not None and now.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
-        text = f"{lost.story}{lost.on(step)}, and was taken all the same: {step.story}"
-        return Argument(text, (*now.epoch_witness, lost, step), cause="replay", blame="network" if broke else None)
-    return Argument(_due(now), (*now.epoch_witness, step), cause="replay")
+        broke = end is not None and situation.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
+        text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"
+        return Argument(
+            text, (*situation.epoch_witness, lost, step), cause="replay", blame="network" if broke else None
+        )
+    return Argument(_due(situation), (*situation.epoch_witness, step), cause="replay")
 
 
-def went_back(now: SessionSituation) -> Argument | None:
-    """An epoch from before the one that was just used."""
-    if not now.all_agree("stale"):
+def went_back(situation: SessionSituation) -> Argument | None:
+    """Report an epoch older than the last used one."""
+    if not situation.all_agree("stale"):
         return None
-    return Argument(_due(now), (*now.epoch_witness, now.step), cause="stale")
+    return Argument(_due(situation), (*situation.epoch_witness, situation.step), cause="stale")
 
 
-def skipped_ahead(now: SessionSituation) -> Argument | None:
-    """The client counted a request that the broker never accepted."""
-    step = now.step
-    if not now.all_agree("ahead"):
+def skipped_ahead(situation: SessionSituation) -> Argument | None:
+    """Report a client that counts a request which the broker never accepted."""
+    step = situation.step
+    if not situation.all_agree("ahead"):
         return None
-    lost = now.session.unanswered
+    lost = situation.session.unanswered
     if lost is not None and lost.kind is SUBSEQUENT and next_epoch(lost.epoch) == step.epoch:
         text = (
-            f"{_due(now)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}) and was counted all "
-            f"the same"
+            f"{_due(situation)}; {lost.here} with epoch {lost.epoch} was never answered ({lost.packets}), but the "
+            f"client counted it"
         )
-        return Argument(text, (*now.epoch_witness, lost, step), cause="skip_after_timeout")
-    return Argument(_due(now), (*now.epoch_witness, step), cause="skip_ahead")
+        return Argument(text, (*situation.epoch_witness, lost, step), cause="skip_after_timeout")
+    return Argument(_due(situation), (*situation.epoch_witness, step), cause="skip_ahead")
 
 
-def rejected_what_is_never_compared(now: SessionSituation) -> Argument | None:
-    """An opening or closing epoch has nothing to be compared with: no state of the session makes it wrong."""
-    step = now.step
+def refused_valid_epoch(situation: SessionSituation) -> Argument | None:
+    """Report a broker that refuses an opening or closing epoch, which is valid in every state of the session."""
+    step = situation.step
     if step.kind is INITIAL and not step.is_fetch:
         return None
-    return Argument(f"{step.story}; that epoch fits every state of a session", (step,), EXCHANGE, "broker_anomaly")
+    text = f"{step.story}; that epoch is valid in every state of a session"
+    return Argument(text, (step,), EXCHANGE, "broker_anomaly")
 
 
-def accepted_what_was_not_due(now: SessionSituation) -> Argument | None:
-    """No broker accepts an epoch below -1, nor a ShareAcknowledge with epoch 0.
+def accepted_invalid_epoch(situation: SessionSituation) -> Argument | None:
+    """Report a broker that accepts an epoch below -1, or a ShareAcknowledge with epoch 0.
 
-    One that was not due, on the other hand, may have been: something unseen explains it better than the broker's fault.
+    Any other epoch that seems not due stays unproved: missing packets explain it better than a fault of the broker.
     """
-    step = now.step
+    step = situation.step
     if step.kind is NEGATIVE or (step.kind is INITIAL and not step.is_fetch):
-        return Argument(f"{step.story}; no state of a session allows that", (step,), EXCHANGE)
-    anchor = now.session.anchor
-    if now.met is None or now.agreeing or anchor is None:
+        return Argument(f"{step.story}; that epoch is valid in no state of a session", (step,), EXCHANGE)
+    anchor = situation.session.anchor
+    if situation.met is None or situation.agreeing or anchor is None:
         return None
     return Argument(f"{anchor.story}; {step.story}, which was not due", (anchor, step), ABSENCE)
 
@@ -163,10 +161,9 @@ def accepted_what_was_not_due(now: SessionSituation) -> Argument | None:
 EPOCH_REFUSED: Final = Rule(
     number=None,
     code="EPOCH_REFUSED",
-    text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture cannot tell why.",
-    advice="Open a new session, as after any 123. A capture that begins earlier, holds all connections of the member "
-    "and loses "
-    "nothing tells why.",
+    text="The broker answered INVALID_SHARE_SESSION_EPOCH, and the capture does not show why.",
+    advice="Open a new session, as after any error 123. To find the cause, start the capture earlier, and capture all "
+    "connections of the member, without loss.",
     source="KIP-932",
     blame=(),
     verdicts=("unknown",),
@@ -178,11 +175,10 @@ ROWS: Final = (
     Rule(
         number=18,
         code="EPOCH_REPLAY",
-        text="The epoch that was just used, again: the same request twice.",
-        must="Each epoch is used once: after an accepted request comes the next one.",
-        advice="Never send a request again under the same epoch. After a lost answer, or on a new connection, open a "
-        "new session: a "
-        "ShareFetch with epoch 0.",
+        text="The last used epoch came again: the same request was sent twice.",
+        must="Each epoch is used once. After an accepted request, the next epoch follows.",
+        advice="Never send a request again with the same epoch. After a lost answer, or on a new connection, open a "
+        "new session: send a ShareFetch with epoch 0.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
@@ -196,11 +192,10 @@ ROWS: Final = (
     Rule(
         number=19,
         code="EPOCH_STALE",
-        text="An epoch from before the one that was just used.",
-        must="Epochs go up: none that was used before comes back.",
-        advice="Keep one count for each broker, group and member, and take the epoch from it when a request is sent, "
-        "not when it is "
-        "queued.",
+        text="The epoch is older than the last used one.",
+        must="Epochs only increase. A used epoch does not come back.",
+        advice="Keep one count per broker, group and member. Set the epoch when you send the request, not when you "
+        "queue it.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 3 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
@@ -212,11 +207,10 @@ ROWS: Final = (
     Rule(
         number=20,
         code="EPOCH_SKIP_AHEAD",
-        text="An epoch beyond the one due: a request was counted that the broker never accepted.",
-        must="The next request has the epoch after the last one that the broker accepted.",
-        advice="Count a request when it is answered, not when it is sent. After one without an answer open a new "
-        "session: a "
-        "ShareFetch with epoch 0.",
+        text="The epoch is too high: the client counted a request that the broker never accepted.",
+        must="The next request has the epoch after the last accepted one.",
+        advice="Count a request when its answer arrives, not when you send it. After a request without an answer, "
+        "open a new session: send a ShareFetch with epoch 0.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 3 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
@@ -228,9 +222,9 @@ ROWS: Final = (
     Rule(
         number=21,
         code="EPOCH_WRAP_ERROR",
-        text="After 2147483647 the next epoch is 1, and another one came.",
+        text="The epoch after 2147483647 is 1, but the request has another one.",
         must="The epoch after 2147483647 is 1.",
-        advice="Go on from 2147483647 with 1: 0 opens a new session, and numbers below -1 are no epochs.",
+        advice="After 2147483647, continue with 1. Epoch 0 opens a new session, and numbers below -1 are not epochs.",
         wrong="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareRequestMetadata.nextEpoch",
@@ -242,9 +236,9 @@ ROWS: Final = (
     Rule(
         number=22,
         code="EPOCH_NEGATIVE",
-        text="An epoch below -1.",
+        text="A request has an epoch below -1.",
         must="An epoch is -1 (close), 0 (open), or a number from 1 to 2147483647.",
-        advice="Look for a count that overflowed or was never set.",
+        advice="Look for a counter that overflowed or was never set.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch -2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0",
         source="Kafka: SharePartitionManager",
@@ -256,10 +250,10 @@ ROWS: Final = (
     Rule(
         number=23,
         code="ACK_WITH_INITIAL_EPOCH",
-        text="A ShareAcknowledge cannot open a session.",
-        must="A session is opened by a ShareFetch: no ShareAcknowledge has epoch 0.",
-        advice="Open the session by a ShareFetch first. Acknowledgements of a session that is gone cannot be sent: "
-        "the records come again.",
+        text="A ShareAcknowledge has epoch 0, but it cannot open a session.",
+        must="A ShareFetch opens a session. A ShareAcknowledge never has epoch 0.",
+        advice="Open the session with a ShareFetch first. Acknowledgements of an ended session cannot be sent: the "
+        "records are delivered again.",
         wrong="ShareAcknowledge epoch 0, accept 0-4 → 123",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-4 → 0",
         source="Kafka: SharePartitionManager.acknowledgeSessionUpdate",
@@ -272,23 +266,22 @@ ROWS: Final = (
         number=35,
         code="BROKER_ACCEPTED_WRONG_EPOCH",
         text="The broker accepted an epoch that was not due.",
-        must="A broker accepts the epoch that is due, and no other.",
-        advice="Nothing in the client. Look whether the capture holds all connections to that broker; then report it "
-        "to Kafka with "
-        "these packets.",
+        must="A broker accepts only the epoch that is due.",
+        advice="Nothing to change in the client. Check whether the capture holds all connections to this broker. Then "
+        "report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
         source="KIP-932",
         blame=("broker",),
         machine=SESSION,
-        checks=(Check(accepted_what_was_not_due, replies=(ACCEPTED,), trigger=NOT_DUE),),
+        checks=(Check(accepted_invalid_epoch, replies=(ACCEPTED,), trigger=NOT_DUE),),
     ),
     Rule(
         number=36,
         code="BROKER_REJECTED_RIGHT_EPOCH",
         text="The broker refused the epoch that was due.",
         must="A broker accepts the epoch that is due.",
-        advice="Open a new session, as after any 123, and report it to Kafka with these packets.",
+        advice="Open a new session, as after any error 123. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0",
         source="KIP-932",
@@ -296,14 +289,15 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         causes=("broker_anomaly",),
         machine=SESSION,
-        checks=(Check(rejected_what_is_never_compared, (INITIAL, FINAL), _REFUSED, order=110),),
+        checks=(Check(refused_valid_epoch, (INITIAL, FINAL), _REFUSED, order=110),),
     ),
     Rule(
         number=37,
         code="ADVANCED_AFTER_ERROR",
-        text="A request refused before it reached the session was counted all the same.",
-        must="A request that is refused before it reaches the session (30, 35, 42) is not counted.",
-        advice="After 30, 35 or 42 use the same epoch again, or open a new session; then mend what was refused first.",
+        text="A request was rejected, so its epoch was not counted. The client counted it.",
+        must="The epoch of a request that is rejected with error 30, 35 or 42 is not counted.",
+        advice="After error 30, 35 or 42, use the same epoch again, or open a new session. Fix the rejected request "
+        "first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
@@ -315,9 +309,9 @@ ROWS: Final = (
     Rule(
         number=42,
         code="TWO_COUNTERS",
-        text="Fetches and acknowledgements are counted apart; they share one epoch.",
+        text="The client counts ShareFetch and ShareAcknowledge separately, but they share one epoch.",
         must="ShareFetch and ShareAcknowledge share one epoch.",
-        advice="Keep one count for both: each request to a broker takes its next value, whatever its kind.",
+        advice="Keep one count for both. Each request to a broker uses the next epoch, whatever its kind.",
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 1 "
         "→ 123",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 "

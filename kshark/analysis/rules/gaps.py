@@ -1,4 +1,4 @@
-"""Offsets with a record that are acknowledged as if they had none, and the other way round. Rules 61 and 62."""
+"""Rules 61 and 62: records that are acknowledged as gaps, and gaps that are acknowledged as records."""
 
 from __future__ import annotations
 
@@ -17,92 +17,87 @@ from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import ACCEPT, GAP, REJECT, RELEASE
 from kshark.records.spans import CONTROL
 
-_DOES: Final[dict[int, str]] = {GAP: "passes over", ACCEPT: "accepts", RELEASE: "releases", REJECT: "rejects"}
-_THERE: Final = {CONTROL: "a control record there, which no consumer is handed", MISSING: "no record there"}
+_DOES: Final[dict[int, str]] = {GAP: "acknowledges", ACCEPT: "accepts", RELEASE: "releases", REJECT: "rejects"}
+_THERE: Final = {CONTROL: "a control record there, which no consumer receives", MISSING: "no record there"}
 
 
-def passed_over(now: Acknowledging) -> Argument | None:
-    """A record is acknowledged as a gap, and the member has it from an answer of this capture."""
-    for run in now.runs:
+def passed_over(situation: Acknowledging) -> Argument | None:
+    """Report a record that is acknowledged as a gap, although an answer of this capture delivered it to the member."""
+    for run in situation.runs:
         if run.type == GAP:
             break
     else:
-        return None  # the usual
-    for run, hold in _held(now, [run for run in now.runs if run.type == GAP]) if now.error == 0 else ():
-        found = None if hold.lacks is None else recorded(hold.lacks, run.first, run.last)
-        if found is not None:
-            return _argument(
-                now, hold, AcknowledgedRange(*found, GAP), "a record there" if found[0] == found[1] else "records there"
-            )
+        return None  # the usual case
+    gaps = [run for run in situation.runs if run.type == GAP] if situation.error == 0 else []
+    for run, hold in _held(situation, gaps):
+        offsets = None if hold.lacks is None else recorded(hold.lacks, run.first, run.last)
+        if offsets is not None:
+            there = "a record there" if offsets[0] == offsets[1] else "records there"
+            return _argument(situation, hold, AcknowledgedRange(*offsets, GAP), there)
     return None
 
 
-def not_passed_over(now: Acknowledging) -> Argument | None:
-    """An offset without a record has a type of its own, and not 0; of one type for a whole batch nobody knows what it
-    means there."""
-    for piece in now.pieces:
+def not_passed_over(situation: Acknowledging) -> Argument | None:
+    """Report an offset without a record that has its own acknowledgement type, and this type is not 0.
+
+    One type for a whole batch does not show what it means for a single offset.
+    """
+    for piece in situation.pieces:
         hold = piece.value[0].hold
         if hold is not None and hold.lacks:
             break
     else:
-        return None  # the usual
-    for run, hold in _held(now, _one_by_one(now)) if now.error == 0 else ():
+        return None  # the usual case
+    runs = _single_types(situation) if situation.error == 0 else []
+    for run, hold in _held(situation, runs):
         for lack in between(hold.lacks or (), run.first, run.last):
             if lack.kind in _THERE:
-                return _argument(now, hold, AcknowledgedRange(lack.first, lack.last, run.type), _THERE[lack.kind])
+                return _argument(situation, hold, AcknowledgedRange(lack.first, lack.last, run.type), _THERE[lack.kind])
     return None
 
 
-def _one_by_one(now: Acknowledging) -> list[AcknowledgedRange]:
-    """What is acknowledged as if there were a record, each offset with a type of its own."""
-    single = [batch for batch in now.batches if len(batch.types) == batch.last - batch.first + 1]
+def _single_types(situation: Acknowledging) -> list[AcknowledgedRange]:
+    """Return the offsets that are acknowledged as records, each with its own type."""
+    single = [batch for batch in situation.batches if len(batch.types) == batch.last - batch.first + 1]
     return [run for run in runs_of(single) if run.type in _DOES and run.type != GAP]
 
 
-def _held(now: Acknowledging, runs: Iterable[AcknowledgedRange]) -> Iterator[tuple[AcknowledgedRange, Hold]]:
-    """The parts of these runs that the member had when it sent the request, each with the answer that it has them
-    from."""
+def _held(situation: Acknowledging, runs: Iterable[AcknowledgedRange]) -> Iterator[tuple[AcknowledgedRange, Hold]]:
+    """Yield the parts of these runs that the member held when it sent the request, each with its acquisition."""
+    step = situation.step
     for run in runs:
-        for piece in now.pieces:
+        for piece in situation.pieces:
             first, last, hold = max(run.first, piece.first), min(run.last, piece.last), piece.value[0].hold
-            if (
-                first > last
-                or hold is None
-                or not all(one.is_held_by(now.step.member_id) and one.hold is hold for one in piece.value)
-            ):
+            if first > last or hold is None or hold.step.end >= step.packet:
                 continue
-            if hold.step.end < now.step.packet:
+            if all(record.is_held_by(step.member_id) and record.hold is hold for record in piece.value):
                 yield AcknowledgedRange(first, last, run.type), hold
 
 
-def _argument(now: Acknowledging, hold: Hold, run: AcknowledgedRange, there: str) -> Argument | None:
-    """What holds as long as the session is known to have gone on: then no later answer has handed the same offsets
-    out."""
-    step, by, (first, last, kind) = now.step, hold.step, run
+def _argument(situation: Acknowledging, hold: Hold, run: AcknowledgedRange, there: str) -> Argument | None:
+    """Return an argument that holds if the session is proved to continue: then no later answer has the same offsets."""
+    step, by, (first, last, type_) = situation.step, hold.step, run
     session = by.connection.state_of(by.group_id, by.member_id)
     if session is None:
         return None
+    as_gap = "" if type_ != GAP else " as a gap" if first == last else " as gaps"
     text = (
-        f"{step.here} {_DOES[kind]} {offsets_text(first, last)} of partition {now.partition[1]} ({step.packets}); "
-        f"{by.here}, "
-        f"which hands "
-        f"{'it' if first == last else 'them'} out, has {there} ({by.packets})"
+        f"{step.here} {_DOES[type_]} {offsets_text(first, last)} of partition {situation.partition[1]}{as_gap} "
+        f"({step.packets}); {by.here}, which acquired {'it' if first == last else 'them'}, has {there} ({by.packets})"
     )
     needs = EXCHANGE.and_proof(Unbroken(session, by.packet, step.packet), None)
-    return Argument(text, (by, step), needs, partition=now.partition, offsets=(first, last))
+    return Argument(text, (by, step), needs, partition=situation.partition, offsets=(first, last))
 
 
 ROWS: Final = (
     Rule(
         number=61,
         code="GAP_ON_REAL_RECORD",
-        text="A record that was handed out is acknowledged as a gap: the group is done with it, and nobody has "
-        "processed it.",
+        text="A delivered record was acknowledged as a gap: the group will not process it.",
         must="Only offsets without a record, or with a control record, are acknowledged with type 0 (GAP).",
-        advice="Accept, release or reject each record that is handed out; send type 0 only for acquired offsets of "
-        "which the same answer "
-        "has no record, and for those of control batches. The records are lost to the group until its offsets are "
-        "reset to before them.",
+        advice="Accept, release or reject each delivered record. Send type 0 only for acquired offsets without a "
+        "record in the same answer, and for those of control batches. The group loses these records until its "
+        "offsets are reset to before them.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 0 1 for 0-2 → 0; "
         "ShareFetch epoch 2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; "
@@ -114,11 +109,10 @@ ROWS: Final = (
     Rule(
         number=62,
         code="NON_GAP_ON_GAP",
-        text="An offset without a record, or with a control record, is accepted, released or rejected.",
+        text="An offset without a record, or with a control record, was accepted, released or rejected.",
         must="Offsets without a record, and those of control records, are acknowledged with type 0 (GAP).",
-        advice="Send type 0 for acquired offsets of which the answer has no record, and for those of control batches. "
-        "Who releases them is "
-        "handed them again until their deliveries are used up.",
+        advice="Send type 0 for acquired offsets without a record in the answer, and for those of control batches. "
+        "Released offsets are delivered again until their deliveries are used up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 2 for "
         "0-2 → 0; "
         "ShareFetch epoch 2 → 0",

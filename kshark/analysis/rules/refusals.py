@@ -1,4 +1,4 @@
-"""Arguments about refusals, in words."""
+"""Arguments about refused requests, and the words for offsets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.situation import SessionSituation
 
-#: Ranges that a sentence names one by one.
-_NAMED: Final = 8
+#: Number of ranges that a sentence lists individually.
+_LISTED_RANGES: Final = 8
 
 
 def refusal(
-    now: Acknowledging,
-    text: str,
+    situation: Acknowledging,
+    reason: str,
     cause: str,
     offsets: tuple[int, int],
     before: tuple[ShareStep, ...] = (),
@@ -26,34 +26,48 @@ def refusal(
     noted: bool = False,
     because: str | None = None,
 ) -> Argument:
-    """An argument about acknowledgements of a partition; `before`: exchanges by which one knows, `offsets`: the first
-    and the last."""
-    step = now.step
-    answered = f" and {refused_with(now.error)}" if now.error else ""
-    said = f"{step.here} acknowledges {acknowledged(now)}{answered} ({step.packets}): {text}"
+    """Return an argument about the acknowledgements of one partition.
+
+    `before`: the exchanges that prove it. `offsets`: the first and the last.
+    """
+    step = situation.step
+    answered = f" and {refused_with(situation.error)}" if situation.error else ""
+    text = f"{step.here} acknowledges {acknowledged(situation)}{answered} ({step.packets}): {reason}"
     return Argument(
-        said, (*before, step), needs, cause, noted=noted, because=because, partition=now.partition, offsets=offsets
+        text,
+        (*before, step),
+        needs,
+        cause,
+        noted=noted,
+        because=because,
+        partition=situation.partition,
+        offsets=offsets,
     )
 
 
-def not_explained(now: SessionSituation) -> Argument:
-    """A share-session request was refused, and nothing explains it."""
-    text = "; ".join(step.story for step in (*now.epoch_witness, now.step))
-    return Argument(text, (*now.epoch_witness, now.step), EXCHANGE, "unknown", because=now.why_unknown)
+def not_explained(situation: SessionSituation) -> Argument:
+    """Return the argument about a refused share-session request that no other check explains."""
+    text = "; ".join(step.story for step in (*situation.epoch_witness, situation.step))
+    return Argument(
+        text, (*situation.epoch_witness, situation.step), EXCHANGE, "unknown", because=situation.why_unknown
+    )
 
 
-def acknowledged(now: Acknowledging) -> str:
-    first, last = now.extent
-    return f"{offsets_text(first, last)} of partition {now.partition[1]}"
+def acknowledged(situation: Acknowledging) -> str:
+    first, last = situation.extent
+    return f"{offsets_text(first, last)} of partition {situation.partition[1]}"
 
 
 def offsets_text(first: int, last: int) -> str:
-    """Offsets in words."""
+    """Return `offset 7` or `offsets 7 to 9`."""
     return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
 def named_ranges(pieces: Iterable[Piece]) -> str:
-    """`offsets 2 to 5, 7`: neighbours together, and not too many of them one by one."""
+    """Return `offsets 2 to 5, 7`: adjacent ranges are joined.
+
+    After eight ranges only the number of remaining offsets follows: `offsets 1, 3, 5, 7, 9, 11, 13, 15 and 2 more`.
+    """
     ranges: list[tuple[int, int]] = []
     for first, last, _ in pieces:
         if ranges and ranges[-1][1] == first - 1:
@@ -61,6 +75,6 @@ def named_ranges(pieces: Iterable[Piece]) -> str:
         ranges.append((first, last))
     if len(ranges) == 1:
         return offsets_text(*ranges[0])
-    named = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_NAMED])
-    rest = sum(last - first + 1 for first, last in ranges[_NAMED:])
+    named = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_LISTED_RANGES])
+    rest = sum(last - first + 1 for first, last in ranges[_LISTED_RANGES:])
     return f"offsets {named} and {rest} more" if rest else f"offsets {named}"

@@ -8,7 +8,7 @@ from kshark.analysis.rules import deliveries, delivery_counts
 from kshark.model import Finding
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, RENEW, holding, refused
-from tests.analysis.rules.promises.deliveries import STRICT, given, goes_on
+from tests.analysis.rules.promises.deliveries import STRICT, continue_session, given
 from tests.analysis.talks import broker_closes, codes, handed, left_in_flight
 from tests.answers import untold
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, Thinned, findings
@@ -37,7 +37,7 @@ def twice(talk: Conversation, *, lock_ms: int = 30_000, pause: float = 0) -> tup
 def test_a_lock_that_may_be_out_is_nobodys(pause: float, told: list[tuple[str, str]]) -> None:
     talk = Conversation()
     a, _ = twice(talk, lock_ms=2000, pause=pause)
-    goes_on(a, 1)  # type: ignore[arg-type]
+    continue_session(a, 1)  # type: ignore[arg-type]
     assert codes(talk) == told
 
 
@@ -45,7 +45,7 @@ def test_a_lock_of_unknown_length_lasts_as_long_as_the_shortest() -> None:
     for pause, told in ((0.9, [BOTH]), (1.0, [OUT])):
         talk = Conversation()
         a, _ = twice(talk, lock_ms=0, pause=pause)
-        goes_on(a, 1)  # type: ignore[arg-type]
+        continue_session(a, 1)  # type: ignore[arg-type]
         assert codes(talk) == told
 
 
@@ -56,7 +56,7 @@ def test_a_lock_that_was_renewed_is_not_out() -> None:
     a.share_acknowledge(1, [(0, 9, RENEW)], version=2, renew=True).answered(acquisition_lock_timeout_ms=2000)
     talk.pause(1.5)
     given(b, 0, (0, 9, 2), lock_ms=2000)
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == [BOTH]
 
 
@@ -67,7 +67,7 @@ def test_a_fetch_that_waited_longer_than_the_lock_may_have_acquired_first() -> N
     talk.pause(2.5)
     given(a, 0, (0, 9, 2), lock_ms=2000)
     waiting.answered(responses=handed((0, 0, 9)), acquisition_lock_timeout_ms=2000)
-    goes_on(a, 1)
+    continue_session(a, 1)
     assert codes(talk) == []
 
 
@@ -80,7 +80,7 @@ def test_records_that_are_being_released_may_be_handed_out() -> None:
     release = a.share_acknowledge(1, [(0, 9, RELEASE)])
     given(b, 0, (0, 9, 2))
     release.answered()
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == []
 
 
@@ -152,13 +152,13 @@ def test_a_fetch_that_fails_for_one_topic_may_have_acquired_records_of_another()
     a.share_fetch(1, [0], topic="zMzMzMzMzMzMzMzMzMzMzA").answered(-1)
     given(b, 1, (10, 19, 2))
     (it,) = found(talk, "STRANDED_ACQUISITION")
-    assert "failed behind the session" in it.argument
+    assert "was counted, then failed" in it.argument
 
 
 def test_an_epoch_left_out_may_have_released_them() -> None:
     talk = Conversation()
     a, _ = twice(talk)
-    goes_on(a, 2)  # type: ignore[arg-type]
+    continue_session(a, 2)  # type: ignore[arg-type]
     assert [code for code, _ in codes(talk)] == ["BROKER_ACCEPTED_WRONG_EPOCH"]
 
 
@@ -169,7 +169,7 @@ def test_a_session_that_goes_on_elsewhere_may_have_been_closed_and_have_counted_
     third = a.on(talk.connection())
     missing = [packet for epoch in (-1, 0) for packet in third.share_fetch(epoch).answered().all_packets]
     given(talk.member("b"), 0, (0, 9, 2))
-    goes_on(a.on(talk.connection()), 1)
+    continue_session(a.on(talk.connection()), 1)
     for capture in (talk, talk.without_packets(missing)):
         assert found(capture, "OVERLAPPING_ACQUISITION") == []
 
@@ -186,7 +186,7 @@ def test_a_partition_that_its_leader_is_not_sure_of_may_begin_anew() -> None:
         ]
     )
     given(b, 0, (0, 9, 2))
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == []
 
 
@@ -196,10 +196,10 @@ def test_no_missing_packet_accuses_anybody() -> None:
     a, b = holding(talk, (0, 9)), talk.member("b")
     a.share_acknowledge(1, [(0, 4, RELEASE), (5, 9, ACCEPT)]).answered()
     given(b, 0, (0, 4, 2))
-    goes_on(a, 2)
+    continue_session(a, 2)
     b.share_acknowledge(-1).answered()
     given(a, 3, (0, 4, 3))
-    goes_on(a, 4)
+    continue_session(a, 4)
     assert codes(talk) == []
     numbers = [number for number, _ in talk.packets()]
     for first in numbers:
@@ -216,7 +216,7 @@ def test_released_records_are_handed_out_again() -> None:
     a = holding(talk, (0, 9))
     a.share_acknowledge(1, [(0, 9, RELEASE)]).answered()
     given(a, 2, (0, 9, 2))
-    goes_on(a, 3)
+    continue_session(a, 3)
     assert codes(talk) == []
 
 
@@ -277,7 +277,7 @@ def test_records_that_nobody_saw_before_may_come_with_any_count() -> None:
 def test_a_fetch_that_handed_out_nothing_explains_a_delivery_that_nobody_saw(why: str) -> None:
     talk = Conversation()
     a, b = holding(talk, (0, 9)), talk.member("b")
-    goes_on(b, 0)
+    continue_session(b, 0)
     lost = b.share_fetch(1)
     if why == "throttled":
         lost.answered(throttle_time_ms=100)

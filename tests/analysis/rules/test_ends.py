@@ -265,7 +265,7 @@ def test_only_the_connection_that_opened_it_and_only_its_client_leave_it_open() 
         a.connection.reset()
         (text,) = left_open(talk)
         assert text.endswith(
-            f"the client closed the connection (packet {len(talk.packets())}) without closing the session by epoch -1"
+            f"the client closed the connection (packet {len(talk.packets())}) without closing the session with epoch -1"
         )
 
 

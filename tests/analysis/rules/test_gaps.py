@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, GAP, REJECT, RELEASE, RENEW
-from tests.analysis.rules.promises.deliveries import come_again, goes_on
+from tests.analysis.rules.promises.deliveries import come_again, continue_session
 from tests.analysis.rules.promises.gaps import RECORDS, acknowledged, holding
 from tests.analysis.talks import batch_of, codes, handed
 from tests.conversation import Conversation, Member
@@ -33,7 +33,7 @@ def test_markers_and_what_compaction_took_are_gaps() -> None:
     talk = Conversation()
     a = holding(talk.member("a"))
     acknowledged(a, 0, *[ACCEPT] * 5, GAP, GAP, GAP, RELEASE, REJECT)
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == []
 
 
@@ -41,7 +41,7 @@ def test_one_type_for_all_of_them_passes_over_records_too() -> None:
     talk = Conversation()
     a = holding(talk.member("a"))
     a.share_acknowledge(1, [(4, 9, GAP)]).answered()
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == [PASSED_OVER]
 
 
@@ -49,7 +49,7 @@ def test_what_was_refused_is_not_lost() -> None:
     talk = Conversation()
     a = holding(talk.member("a"))
     a.share_acknowledge(1, [(0, 4, GAP)]).answered(acks={0: 42})
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert PASSED_OVER not in codes(talk)
 
 
@@ -58,7 +58,7 @@ def test_whether_there_was_a_record_has_to_be_known(records: bytes) -> None:
     talk = Conversation()
     a = given(talk, (0, 9), records=records)
     acknowledged(a, 3, GAP)
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert PASSED_OVER not in codes(talk)
 
 
@@ -70,7 +70,7 @@ def test_a_record_may_be_gone_when_it_comes_again() -> None:
         responses=handed((0, 0, 9, 2), records=batch_of(0, 9, without=[3])), acquisition_lock_timeout_ms=30_000
     )
     a.share_acknowledge(3, [(3, 3, GAP)]).answered()
-    goes_on(a, 4)
+    continue_session(a, 4)
     assert PASSED_OVER not in codes(talk)
 
 
@@ -82,7 +82,7 @@ def test_it_is_meant_only_by_who_knows_the_answer() -> None:
     late = a.share_acknowledge(2, [(3, 3, GAP)])
     waiting.answered(responses=handed((0, 0, 9), records=batch_of(0, 9)), acquisition_lock_timeout_ms=30_000)
     late.answered()
-    goes_on(a, 3)
+    continue_session(a, 3)
     assert PASSED_OVER not in codes(talk)
 
 
@@ -91,7 +91,7 @@ def test_a_renewed_lock_is_of_the_same_delivery() -> None:
     a = holding(talk.member("a"))
     a.share_acknowledge(1, [(0, 4, RENEW)], version=2, renew=True).answered()
     a.share_acknowledge(2, [(3, 3, GAP)]).answered()
-    goes_on(a, 3)
+    continue_session(a, 3)
     assert codes(talk) == [PASSED_OVER]
 
 
@@ -100,7 +100,7 @@ def test_behind_a_hole_it_may_have_been_handed_out_anew() -> None:
     a = given(talk, (0, 9), records=batch_of(0, 9))
     lost = a.share_fetch(1).answered()
     a.share_acknowledge(2, [(3, 3, GAP)]).answered()
-    goes_on(a, 3)
+    continue_session(a, 3)
     assert codes(talk) == [PASSED_OVER]
     assert PASSED_OVER not in codes(talk.without_packets(lost.all_packets))
 
@@ -112,7 +112,7 @@ def test_one_type_for_a_whole_batch_says_nothing_of_the_marker_in_it() -> None:
     talk = Conversation()
     a = holding(talk.member("a"))
     a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == []
 
 
@@ -120,7 +120,7 @@ def test_alone_it_has_a_type_of_its_own() -> None:
     talk = Conversation()
     a = holding(talk.member("a"))
     a.share_acknowledge(1, [(6, 6, RELEASE)]).answered()
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == [TAKEN_FOR_A_RECORD]
 
 
@@ -133,7 +133,7 @@ def test_whether_there_was_none_has_to_be_known(records: bytes) -> None:
     talk = Conversation()
     a = given(talk, (0, 9), records=records)
     acknowledged(a, 6, REJECT)
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert TAKEN_FOR_A_RECORD not in codes(talk)
 
 
@@ -223,5 +223,5 @@ def test_who_passes_over_what_the_answer_does_not_reach_is_not_to_blame() -> Non
     talk = Conversation()
     a = given(talk, (0, 9), records=batch_of(0, 4))
     acknowledged(a, 4, ACCEPT, GAP, GAP)
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert codes(talk) == [OUTSIDE]

@@ -11,7 +11,7 @@ from kshark.analysis.states.partition import given_up
 from kshark.model import Finding
 from tests.analysis.coordinators import ARCHIVED, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE
-from tests.analysis.rules.promises.deliveries import given, goes_on
+from tests.analysis.rules.promises.deliveries import continue_session, given
 from tests.analysis.rules.promises.last_deliveries import released_and_skipped
 from tests.answers import untold
 from tests.conversation import Conversation, Member, Thinned, everything, findings
@@ -252,7 +252,7 @@ def test_no_missing_packet_makes_anybody_lose_records() -> None:
     a = released(talk, (0, 4, 5))
     talk.pause(31)
     given(a, 2, (0, 4, 6))
-    goes_on(a, 3)
+    continue_session(a, 3)
     given(a, 4, (5, 9, 1))
     assert lost(talk) == []
     numbers = [number for number, _ in talk.packets()]

@@ -7,7 +7,7 @@ import pytest
 
 from kshark.analysis.rules import redelivery
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE, RENEW, holding, refused
-from tests.analysis.rules.promises.deliveries import given, goes_on
+from tests.analysis.rules.promises.deliveries import continue_session, given
 from tests.analysis.rules.promises.redelivery import acknowledged, both_accept, partly_applied, stale
 from tests.analysis.talks import codes, handed
 from tests.answers import untold
@@ -132,7 +132,7 @@ def test_an_answer_that_the_capture_lacks_is_none_that_never_came() -> None:
     talk = Conversation()
     a, b = holding(talk, (0, 9), lock_ms=2000), talk.member("b")
     answer = a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered(acks={0: 121})
-    goes_on(a, 2)
+    continue_session(a, 2)
     talk.pause(3)
     given(b, 0, (0, 9, 2))
     assert LOST not in codes(talk.without_packets(answer.answer_packets))

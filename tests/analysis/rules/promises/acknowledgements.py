@@ -14,10 +14,10 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 def holding(
     talk: Conversation, *ranges: tuple[int, ...], name: str = "a", lock_ms: int = 30_000, joined: bool = True
 ) -> Member:
-    """A member that was handed these records of partition 0: first, last, and the delivery count where it is not 1."""
+    """Return a member that holds these records of partition 0: first, last, and the delivery count unless it is 1."""
     member = talk.member(name, joined=joined)
     member.share_fetch(0, [0]).answered(
-        responses=handed(*((0, *one) for one in ranges)), acquisition_lock_timeout_ms=lock_ms
+        responses=handed(*((0, *range_) for range_ in ranges)), acquisition_lock_timeout_ms=lock_ms
     )
     return member
 
@@ -25,18 +25,18 @@ def holding(
 def refused(
     member: Member, epoch: int, *acks: tuple[int, int, int], error: int = INVALID_RECORD_STATE, partition: int = 0
 ) -> Asked:
-    """A ShareAcknowledge whose partition is refused."""
+    """Send a ShareAcknowledge whose partition is refused."""
     return member.share_acknowledge(epoch, acks, partition=partition).answered(acks={partition: error})
 
 
 def malformed(
     code: str, cause: str, *batches: tuple[int, int, list[int]], error: int = INVALID_REQUEST, version: int = 2
 ) -> Said:
-    """Batches that no broker takes."""
+    """Send batches that brokers refuse."""
     talk = Conversation()
     a = holding(talk, (0, 9))
-    told = [{"first_offset": first, "last_offset": last, "acknowledge_types": types} for first, last, types in batches]
-    asked = a.share_acknowledge(1, [(0, 0, ACCEPT)], version=version, batches=told).answered(acks={0: error})
+    acks = [{"first_offset": first, "last_offset": last, "acknowledge_types": types} for first, last, types in batches]
+    asked = a.share_acknowledge(1, [(0, 0, ACCEPT)], version=version, batches=acks).answered(acks={0: error})
     return talk, [violation(code, asked, blame="client", cause=cause)]
 
 
@@ -66,17 +66,17 @@ def a_batch_has_two_types_for_four_offsets() -> Said:
 
 
 @promise
-def a_type_is_newer_than_the_version() -> Said:
+def a_type_is_not_in_the_version() -> Said:
     return malformed("ACK_TYPE_UNKNOWN", "type_unknown", (0, 0, [RENEW]), version=1)
 
 
 @promise
-def a_lock_is_renewed_without_saying_so() -> Said:
+def a_lock_is_renewed_without_the_flag() -> Said:
     return malformed("RENEW_WITHOUT_FLAG", "renew_without_flag", (0, 0, [RENEW]))
 
 
 @promise
-def records_are_acknowledged_past_the_last_one_acquired() -> Said:
+def offsets_after_the_last_acquired_are_acknowledged() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     return talk, [
@@ -90,7 +90,7 @@ def records_are_acknowledged_past_the_last_one_acquired() -> Said:
 
 
 @promise
-def records_are_acknowledged_that_were_given_back() -> Said:
+def released_records_are_acknowledged() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     a.share_acknowledge(1, [(0, 4, RELEASE)]).answered()
@@ -98,14 +98,14 @@ def records_are_acknowledged_that_were_given_back() -> Said:
 
 
 @promise
-def records_are_acknowledged_that_were_never_handed_out() -> Said:
+def records_that_were_never_delivered_are_acknowledged() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 4), (10, 14))
     return talk, [violation("ACK_NOT_ACQUIRED", refused(a, 1, (0, 14, ACCEPT)), blame="client", cause="not_acquired")]
 
 
 @promise
-def records_are_acknowledged_of_a_partition_that_handed_none_out() -> Said:
+def records_of_a_partition_without_deliveries_are_acknowledged() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     asked = refused(a, 1, (0, 0, ACCEPT), error=3, partition=7)
@@ -113,14 +113,14 @@ def records_are_acknowledged_of_a_partition_that_handed_none_out() -> Said:
 
 
 @promise
-def who_joined_before_the_capture_may_have_acquired_anything() -> Said:
+def a_member_that_joined_before_the_capture_may_have_acquired_records() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 4), (10, 14), joined=False)
     return talk, [unknown("ACK_REFUSED", refused(a, 1, (0, 14, ACCEPT)), because="beginning_not_seen", cause="unknown")]
 
 
 @promise
-def records_are_acknowledged_that_another_member_holds() -> Said:
+def records_of_another_member_are_acknowledged() -> Said:
     talk = Conversation()
     holding(talk, (0, 9), name="b")
     a = holding(talk, (10, 19))
@@ -136,7 +136,7 @@ def records_are_acknowledged_twice() -> Said:
 
 
 @promise
-def records_below_the_start_offset_are_acknowledged_twice_in_silence() -> Said:
+def records_below_the_start_offset_are_acknowledged_twice_without_an_error() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     a.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
@@ -145,7 +145,7 @@ def records_below_the_start_offset_are_acknowledged_twice_in_silence() -> Said:
 
 
 @promise
-def records_are_acknowledged_when_their_lock_is_out() -> Said:
+def records_are_acknowledged_after_their_lock_expired() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9), lock_ms=2000)
     talk.pause(3)
@@ -153,7 +153,7 @@ def records_are_acknowledged_when_their_lock_is_out() -> Said:
 
 
 @promise
-def a_lock_that_may_be_out_explains_nothing() -> Said:
+def a_lock_that_may_have_expired_explains_nothing() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9), lock_ms=2000)
     talk.pause(2)
@@ -161,7 +161,7 @@ def a_lock_that_may_be_out_explains_nothing() -> Said:
 
 
 @promise
-def records_that_somebody_else_got_meanwhile_had_lost_their_lock() -> Said:
+def records_that_another_member_acquired_meanwhile_had_an_expired_lock() -> Said:
     talk = Conversation(release="4.0")
     a = holding(talk, (0, 9), lock_ms=0)
     talk.pause(3)
@@ -174,7 +174,7 @@ def records_that_somebody_else_got_meanwhile_had_lost_their_lock() -> Said:
 
 
 @promise
-def an_answer_passes_over_what_was_acknowledged() -> Said:
+def an_answer_has_no_result_for_an_acknowledged_partition() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     asked = a.share_acknowledge(1, [(0, 9, ACCEPT)])
@@ -183,7 +183,7 @@ def an_answer_passes_over_what_was_acknowledged() -> Said:
 
 
 @promise
-def an_answer_may_pass_over_what_was_acknowledged() -> Said:
+def an_answer_may_have_no_result_for_an_acknowledged_partition() -> Said:
     talk = Conversation()
     asked = stranger(talk).share_acknowledge(1, [(0, 9, ACCEPT)])
     asked.acknowledged.clear()
@@ -191,14 +191,14 @@ def an_answer_may_pass_over_what_was_acknowledged() -> Said:
 
 
 @promise
-def a_partition_is_led_by_another_broker_now() -> Said:
+def another_broker_leads_the_partition() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     return talk, [note("ACK_WRONG_LEADER", refused(a, 1, (0, 9, ACCEPT), error=6), cause="not_leader")]
 
 
 @promise
-def a_lock_that_is_out_cannot_be_renewed() -> Said:
+def an_expired_lock_cannot_be_renewed() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9), lock_ms=2000)
     talk.pause(3)
@@ -207,7 +207,7 @@ def a_lock_that_is_out_cannot_be_renewed() -> Said:
 
 
 @promise
-def a_group_may_forbid_to_renew() -> Said:
+def a_group_may_forbid_renewals() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     asked = a.share_acknowledge(1, [(0, 9, RENEW)], version=2, renew=True).answered(acks={0: INVALID_RECORD_STATE})
@@ -215,7 +215,7 @@ def a_group_may_forbid_to_renew() -> Said:
 
 
 @promise
-def what_was_never_acquired_cannot_be_renewed() -> Said:
+def locks_of_records_that_were_never_acquired_cannot_be_renewed() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     asked = a.share_acknowledge(1, [(500, 509, RENEW)], version=2, renew=True).answered(acks={0: INVALID_REQUEST})

@@ -12,8 +12,10 @@ def asked(connection: Connection) -> int:
 
 
 def lossy(talk: Conversation) -> tuple[Connection, int]:
-    """A connection of which bytes are missing, and the packet that shows it; behind its third message boundaries are
-    certain again."""
+    """Return a connection with missing bytes, and the packet that shows the gap.
+
+    After its third message the message boundaries are certain again.
+    """
     connection = talk.connection()
     connection.tcp.seq[0] += 100
     first = asked(connection)
@@ -25,7 +27,7 @@ def lossy(talk: Conversation) -> tuple[Connection, int]:
 
 
 @promise
-def an_answer_to_nothing() -> Said:
+def an_answer_without_a_request() -> Said:
     talk = Conversation()
     connection = talk.connection()
     wrong = replied(connection, NO_METADATA, correlation_id=7)
@@ -34,7 +36,7 @@ def an_answer_to_nothing() -> Said:
 
 
 @promise
-def an_answer_to_what_may_be_missing() -> Said:
+def an_answer_whose_request_may_be_missing() -> Said:
     talk = Conversation()
     connection, gap = lossy(talk)
     wrong = replied(connection, NO_METADATA, correlation_id=77)
@@ -82,7 +84,7 @@ def a_client_gives_up_a_request() -> Said:
 
 
 @promise
-def what_has_no_answer_is_answered() -> Said:
+def a_request_without_a_response_is_answered() -> Said:
     talk = Conversation()
     connection = talk.connection()
     produced(connection, b"", acks=0)
@@ -91,7 +93,7 @@ def what_has_no_answer_is_answered() -> Said:
 
 
 @promise
-def what_has_no_answer_may_be_answered() -> Said:
+def a_request_without_a_response_may_be_answered() -> Said:
     talk = Conversation()
     connection, gap = lossy(talk)
     produced(connection, b"", acks=0)
@@ -100,7 +102,7 @@ def what_has_no_answer_may_be_answered() -> Said:
 
 
 @promise
-def a_number_is_used_twice() -> Said:
+def a_correlation_id_is_used_twice() -> Said:
     talk = Conversation()
     connection = talk.connection()
     asked(connection)
@@ -109,7 +111,7 @@ def a_number_is_used_twice() -> Said:
 
 
 @promise
-def a_number_may_be_used_twice() -> Said:
+def a_correlation_id_may_be_used_twice() -> Said:
     talk = Conversation()
     connection, gap = lossy(talk)
     asked(connection)

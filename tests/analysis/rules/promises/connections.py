@@ -15,7 +15,7 @@ def a_session_is_used_on_another_connection() -> Said:
 
 
 @promise
-def two_connections_count() -> Said:
+def two_connections_count_epochs() -> Said:
     talk = Conversation()
     a = opened(talk)
     crossed = a.on(talk.connection(host="10.0.0.2")).share_fetch(1).answered()
@@ -55,7 +55,7 @@ def a_waiting_fetch_is_overtaken() -> Said:
 
 @promise
 def a_waiting_fetch_may_have_been_overtaken() -> Said:
-    """Its connection is never heard of again, and where its session began was not seen."""
+    """Its connection sends nothing more, and the session began before the capture."""
     talk = Conversation()
     a = talk.member("a", joined=False)
     waiting = a.share_fetch(1)
@@ -68,7 +68,7 @@ def a_waiting_fetch_may_have_been_overtaken() -> Said:
 
 
 def overtaken_and_served() -> tuple[Conversation, Asked, Asked]:
-    """A fetch waits, another request moves the session on, and the fetch gets records all the same: both, as asked."""
+    """Return a waiting fetch that gets records, and the other request that advanced the session meanwhile."""
     talk = Conversation()
     a = opened(talk)
     waiting = a.share_fetch(1)
@@ -104,11 +104,11 @@ def two_requests_at_the_same_time_have_the_same_epoch() -> Said:
 
 
 def given_up(*, at_first: bool) -> Said:
-    """A client waits no longer for a fetch, ends that connection, and opens its session anew on another one; the broker
-    takes the fetch only then, as it does with clients that it throttles.
+    """Close the connection of an open fetch, and open a new session elsewhere before the broker handles that fetch.
 
-    `at_first`: that fetch is refused; else the broker takes it for the first one of the new session, and refuses the
-    new session's own."""
+    A broker does so with clients that it throttles. `at_first`: this fetch is refused. Otherwise the broker counts it
+    as the first request of the new session, and refuses the real one.
+    """
     talk = Conversation()
     a = opened(talk, 1 if at_first else 0)
     held_up = a.share_fetch(2 if at_first else 1)
@@ -128,23 +128,23 @@ def given_up(*, at_first: bool) -> Said:
 
 
 @promise
-def a_fetch_that_was_given_up_is_taken_late() -> Said:
+def an_abandoned_fetch_is_handled_late() -> Said:
     return given_up(at_first=True)
 
 
 @promise
-def a_fetch_that_was_given_up_is_taken_instead_of_the_next_one() -> Said:
+def an_abandoned_fetch_is_counted_instead_of_the_next_request() -> Said:
     return given_up(at_first=False)
 
 
 @promise
-def both_sides_of_a_proxy_are_seen() -> Said:
+def both_sides_of_a_proxy_are_captured() -> Said:
     talk = Conversation()
     a = talk.member("a")
     b = a.on(talk.connection(host="10.0.0.2"))
     outer, inner = a.share_fetch(0, [0]), b.share_fetch(0, [0])
-    for one in (inner, outer):
-        one.answered(responses=handed((0, 0, 9)))
-    for one in (a.share_acknowledge(1, [(0, 9, 1)]), b.share_acknowledge(1, [(0, 9, 1)])):
-        one.answered()
+    for fetch in (inner, outer):
+        fetch.answered(responses=handed((0, 0, 9)))
+    for acknowledgement in (a.share_acknowledge(1, [(0, 9, 1)]), b.share_acknowledge(1, [(0, 9, 1)])):
+        acknowledgement.answered()
     return talk, [note("SEEN_TWICE", outer)]

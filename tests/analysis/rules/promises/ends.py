@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.ends: sessions that are not there, and those that are left open."""
+"""Promises of kshark.analysis.rules.ends: missing sessions, and sessions that were not closed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def a_broker_restarts() -> Said:
 
 
 @promise
-def a_session_gives_way() -> Said:
+def a_session_is_evicted() -> Said:
     talk = Conversation(release="4.0")
     a = opened(talk, 1)
     talk.pause(121)
@@ -61,16 +61,18 @@ def a_member_never_opened_a_session() -> Said:
 
 
 @promise
-def a_broker_looks_for_a_session_that_is_to_be_opened() -> Said:
+def a_broker_looks_for_a_session_at_epoch_zero() -> Said:
     talk = Conversation()
     a = talk.member("a")
     opening = a.share_fetch(0).answered(SHARE_SESSION_NOT_FOUND)
     odd = a.share_acknowledge(0).answered(SHARE_SESSION_NOT_FOUND)
-    return talk, [violation("SESSION_UNKNOWN", each, blame="broker", cause="broker_anomaly") for each in (opening, odd)]
+    return talk, [
+        violation("SESSION_UNKNOWN", wrong, blame="broker", cause="broker_anomaly") for wrong in (opening, odd)
+    ]
 
 
 @promise
-def a_session_is_gone_and_nothing_tells_why() -> Said:
+def a_session_is_gone_without_a_visible_cause() -> Said:
     talk = Conversation()
     gone = opened(talk, 1).share_fetch(2).answered(SHARE_SESSION_NOT_FOUND)
     return talk, [unknown("SESSION_UNKNOWN", gone, because="hidden_traffic", cause="unknown")]
@@ -95,7 +97,7 @@ def a_closed_session_is_closed_again() -> Said:
 
 
 def reopened(talk: Conversation) -> tuple[Member, Asked]:
-    """A member on the connection that opened its session anew, and that opening; the connection before it is gone."""
+    """Return a member on the connection that reopened its session, and this opening; its old connection is closed."""
     a = opened(talk, 1)
     b = a.on(talk.connection())
     opening = b.share_fetch(0).answered()
@@ -105,7 +107,7 @@ def reopened(talk: Conversation) -> tuple[Member, Asked]:
 
 @promise
 def an_old_connection_kills_a_session() -> Said:
-    """Its own was open: the client goes on there."""
+    """Its own connection is open: the client continues there."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     killed = b.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
@@ -118,7 +120,7 @@ def an_old_connection_kills_a_session() -> Said:
 
 @promise
 def an_old_connection_may_have_killed_a_session() -> Said:
-    """The new one is never heard of again: a FIN that was not captured would explain it as well."""
+    """The new connection sends nothing more: a FIN that was not captured would also explain it."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     killed = b.on(talk.connection()).share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
@@ -130,7 +132,7 @@ def an_old_connection_may_have_killed_a_session() -> Said:
 
 @promise
 def an_old_connection_kills_a_session_whose_epoch_may_have_been_used() -> Said:
-    """The request before it had no answer: whether it was counted cannot be told, so the epoch may be an old one."""
+    """The request before it had no answer and may have been counted, so the epoch may be an old one."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     lost = b.on(talk.connection())
@@ -145,8 +147,8 @@ def an_old_connection_kills_a_session_whose_epoch_may_have_been_used() -> Said:
 
 
 @promise
-def an_old_connection_kills_a_session_that_is_to_be_closed() -> Said:
-    """Of a closing epoch nobody can tell for which session it was meant."""
+def an_old_connection_kills_a_session_before_it_is_closed() -> Said:
+    """A closing epoch does not show for which session it was meant."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     killed = b.share_fetch(-1).answered(SHARE_SESSION_NOT_FOUND)
@@ -205,7 +207,7 @@ def a_session_is_lost_in_a_failed_reopen() -> Said:
 
 
 @promise
-def more_sessions_than_there_is_room_for() -> Said:
+def more_sessions_than_kshark_keeps() -> Said:
     talk = Conversation()
     connection = talk.connection()
     fetches = [talk.member(name, connection=connection).share_fetch(0).answered() for name in "abcdefgh"[: ROOM + 2]]

@@ -39,7 +39,7 @@ def a_request_is_repeated_whose_answer_was_lost() -> Said:
 
 
 @promise
-def an_old_epoch_comes_back() -> Said:
+def an_old_epoch_is_used_again() -> Said:
     talk = Conversation()
     old = opened(talk, 4).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
     return talk, [violation("EPOCH_STALE", old, blame="client", cause="stale")]
@@ -88,7 +88,7 @@ def a_share_acknowledge_has_epoch_zero() -> Said:
 
 
 @promise
-def a_broker_accepts_what_no_state_allows() -> Said:
+def a_broker_accepts_epochs_that_are_always_invalid() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     first, second = a.share_acknowledge(0).answered(), a.share_fetch(-2).answered()
@@ -96,14 +96,14 @@ def a_broker_accepts_what_no_state_allows() -> Said:
 
 
 @promise
-def a_broker_accepts_what_was_not_due() -> Said:
+def a_broker_accepts_an_epoch_that_was_not_due() -> Said:
     talk = Conversation()
     odd = opened(talk, 1).share_fetch(5).answered()
     return talk, [unknown("BROKER_ACCEPTED_WRONG_EPOCH", odd, because="hidden_traffic")]
 
 
 @promise
-def a_broker_refuses_epochs_that_fit_every_state() -> Said:
+def a_broker_refuses_epochs_that_are_always_valid() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     opening = a.share_fetch(0).answered(INVALID_SHARE_SESSION_EPOCH)
@@ -115,7 +115,7 @@ def a_broker_refuses_epochs_that_fit_every_state() -> Said:
 
 
 @promise
-def a_request_refused_before_the_session_is_counted() -> Said:
+def a_client_counts_a_rejected_request() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     early = a.share_fetch(2, version=2, is_renew_ack=True).answered(INVALID_REQUEST)
@@ -127,7 +127,7 @@ def a_request_refused_before_the_session_is_counted() -> Said:
 
 
 @promise
-def fetches_and_acknowledgements_are_counted_apart() -> Said:
+def fetches_and_acknowledgements_are_counted_separately() -> Said:
     talk = Conversation()
     a = opened(talk, 1)
     a.share_acknowledge(2, [(0, 0, 1)]).answered()
@@ -137,7 +137,7 @@ def fetches_and_acknowledgements_are_counted_apart() -> Said:
 
 
 @promise
-def a_broker_refuses_what_was_due() -> Said:
+def a_broker_refuses_the_due_epoch() -> Said:
     talk = Conversation()
     odd = opened(talk, 1).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
     return talk, [unknown("EPOCH_REFUSED", odd, because="hidden_traffic", cause="unknown")]

@@ -1,4 +1,4 @@
-"""Promises of kshark.analysis.rules.fetching: where members fetch from."""
+"""Promises of kshark.analysis.rules.fetching: which broker members fetch from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.conversation import Asked, Conversation, Member, note, unknown, viola
 
 
 def stays(talk: Conversation, member: Member) -> Asked:
-    """The member fetches where it is told to go elsewhere."""
+    """Keep fetching from a broker that names another leader; return the last fetch."""
     member.share_fetch(0, [0]).answered(**led_elsewhere())
     talk.pause(2)
     member.share_fetch(1).answered(**led_elsewhere())
@@ -17,8 +17,9 @@ def stays(talk: Conversation, member: Member) -> Asked:
 
 
 def left_to(talk: Conversation, a: Member, b: Member, listed: int = 0) -> Asked:
-    """One member is assigned partitions 0 and 1, and fetches one of them; the other is handed records of partition
-    1."""
+    """Assign partitions 0 and 1 to one member, which fetches only one of them; the other member gets partition 1's
+    records.
+    """
     assigned(a, 0, 1)
     a.share_fetch(0, [listed]).answered()
     b.share_fetch(0, [1]).answered(responses=handed((1, 0, 9)))
@@ -29,13 +30,13 @@ def left_to(talk: Conversation, a: Member, b: Member, listed: int = 0) -> Asked:
 
 
 @promise
-def a_member_fetches_where_the_leader_is_not() -> Said:
+def a_member_fetches_from_a_broker_that_is_not_the_leader() -> Said:
     talk = Conversation()
     return talk, [violation("LEADER_HINT_IGNORED", stays(talk, talk.member("a")), blame="client")]
 
 
 @promise
-def a_member_may_have_fetched_where_the_leader_is_not() -> Said:
+def a_member_may_have_fetched_from_a_broker_that_is_not_the_leader() -> Said:
     talk = Conversation()
     return talk, [unknown("LEADER_HINT_IGNORED", stays(talk, stranger(talk)), because="resync")]
 
@@ -48,6 +49,6 @@ def a_partition_has_no_state() -> Said:
 
 
 @promise
-def a_member_leaves_a_partition_to_others() -> Said:
+def a_member_does_not_fetch_an_assigned_partition() -> Said:
     talk = Conversation()
     return talk, [note("ASSIGNED_NEVER_FETCHED", left_to(talk, talk.member("a"), talk.member("b")))]

@@ -8,7 +8,7 @@ import pytest
 from kshark.model import Finding
 from tests.analysis.coordinators import AVAILABLE, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, refused
-from tests.analysis.rules.promises.deliveries import given, goes_on
+from tests.analysis.rules.promises.deliveries import continue_session, given
 from tests.analysis.talks import codes, handed, left_in_flight
 from tests.conversation import Asked, Conversation, Member, findings
 
@@ -18,7 +18,7 @@ BROKER_IS_WRONG = ("OVERLAPPING_ACQUISITION", "violation")
 def late(talk: Conversation) -> tuple[Member, Asked, Member]:
     """A member whose fetch is under way, and another one that is handed 0 to 9, their second delivery."""
     a, b = talk.member("a"), talk.member("b")
-    goes_on(a, 0)
+    continue_session(a, 0)
     waiting = a.share_fetch(1)
     given(b, 0, (0, 9, 2), lock_ms=2000)
     return a, waiting, b
@@ -38,7 +38,7 @@ def test_the_lower_count_was_first(count: int) -> None:
     talk = Conversation()
     _, waiting, b = late(talk)
     arrives(waiting, count)
-    goes_on(b, 1)
+    continue_session(b, 1)
     assert codes(talk) == ([] if count == 1 else [BROKER_IS_WRONG])
 
 
@@ -61,7 +61,7 @@ def test_records_may_be_done_with_by_then() -> None:
     _, waiting, b = late(talk)
     b.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
     arrives(waiting)
-    goes_on(b, 2)
+    continue_session(b, 2)
     assert codes(talk) == []
 
 
@@ -70,7 +70,7 @@ def test_locks_may_be_out_by_then() -> None:
     _, waiting, b = late(talk)
     talk.pause(3)
     arrives(waiting)
-    goes_on(b, 1)
+    continue_session(b, 1)
     assert accused(talk) == []
 
 
@@ -79,7 +79,7 @@ def test_who_was_first_acknowledges_in_vain() -> None:
     talk = Conversation()
     a, waiting, b = late(talk)
     arrives(waiting)
-    goes_on(b, 1)
+    continue_session(b, 1)
     refused(a, 2, (0, 9, ACCEPT))
     assert accused(talk) == []
 
@@ -90,11 +90,11 @@ def test_so_does_who_had_them_before_that() -> None:
     given(x, 0, (0, 9, 1), lock_ms=2000)
     talk.pause(3)
     a, b = talk.member("a"), talk.member("b")
-    goes_on(a, 0)
+    continue_session(a, 0)
     waiting = a.share_fetch(1)
     given(b, 0, (0, 9, 3))
     arrives(waiting, 2)
-    goes_on(b, 1)
+    continue_session(b, 1)
     refused(x, 1, (0, 9, ACCEPT))
     assert ("ACK_AFTER_LOCK_TIMEOUT", "note") in codes(talk)
     assert accused(talk) == []
@@ -109,7 +109,7 @@ def test_the_end_of_a_delivery_may_be_stored_before_its_answer_is_seen(*, under_
     waiting = a.share_fetch(1) if under_way else None
     broker.write(0, (0, 9, AVAILABLE, 2)).accepted()
     arrives(waiting or a.share_fetch(1), 2)
-    goes_on(a, 2)
+    continue_session(a, 2)
     assert [finding.code for finding in accused(talk)] == ([] if under_way else ["DELIVERY_COUNT_JUMP"])
 
 
@@ -119,8 +119,8 @@ def test_of_equal_counts_both_sessions_have_to_go_on(*, goes: bool) -> None:
     talk = Conversation(release="4.1")
     a, waiting, b = late(talk)
     arrives(waiting, 2)
-    goes_on(b, 1)
+    continue_session(b, 1)
     assert accused(talk) == []
     if goes:
-        goes_on(a, 2)
+        continue_session(a, 2)
     assert [finding.code for finding in accused(talk)] == ["OVERLAPPING_ACQUISITION"] * goes
