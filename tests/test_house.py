@@ -79,7 +79,7 @@ ROOMS_OF = {
     "opentelemetry": ("kshark/embedded/otlp.py",),
     "google": ("kshark/embedded/otlp.py",),
     "re2": ("kshark/conditions/expressions.py",),
-    "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/compressed.py"),
+    "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/kshark_spark/compressed.py"),
     "numpy": ("kshark/", "spark_analysis/"),
     "msgspec": ("kshark/", "spark_analysis/", "tools/"),
     "dpkt": (),

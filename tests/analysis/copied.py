@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.shared import ROOT
 
 #: `kshark-spark` of the copy.
-SPARK = ("-c", "import sys; from spark_analysis.cli import main; sys.exit(main())")
+SPARK = ("-c", "import sys; from kshark_spark.cli import main; sys.exit(main())")
 KSHARK = ("-m", "kshark")
 RULES = "kshark/analysis/rules"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from spark_analysis.java import MISSING, find_java
+from kshark_spark.java import MISSING, find_java
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 
@@ -34,7 +34,7 @@ def kshark_spark(
     *words: str, python: Path | str = sys.executable, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command in the project's folder: only its own process finds kshark there."""
-    command = [str(python), "-m", "spark_analysis", *words]
+    command = [str(python), "-m", "kshark_spark", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=outside(**environment), cwd=ROOT)
 
 
@@ -74,7 +74,7 @@ def killed_while_reading(
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command; as soon as a worker, its own or the server's, has `path` open, the process that `victim` names
     for it is killed."""
-    command = [str(python), "-m", "spark_analysis", *words]
+    command = [str(python), "-m", "kshark_spark", *words]
     piped: dict[str, Any] = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,

@@ -74,7 +74,7 @@ def test_what_spark_submit_says_counts(tmp_path: Path, of_one_process: str) -> N
         "--master",
         "local[1]",
         *confs,
-        "spark_analysis/__main__.py",
+        "spark_analysis/kshark_spark/__main__.py",
         "check",
         EPOCHS,
     ]

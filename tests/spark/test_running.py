@@ -12,14 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
-import spark_analysis.cli
+import kshark_spark.cli
 from kshark.errors import UsageError
-from spark_analysis.failures import first_line, sentence
-from spark_analysis.master import check, is_connect, is_here
-from spark_analysis.progress import shown, told
-from spark_analysis.session import chatter
-from spark_analysis.settings import all_settings, given, pairs
-from spark_analysis.shipping import packed
+from kshark_spark.failures import first_line, sentence
+from kshark_spark.master import check, is_connect, is_here
+from kshark_spark.progress import shown, told
+from kshark_spark.session import chatter
+from kshark_spark.settings import all_settings, given, pairs
+from kshark_spark.shipping import packed
 
 # -- masters
 
@@ -173,7 +173,7 @@ def test_without_pyspark_it_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert spark_analysis.cli.main(["check", "a.pcap"]) == 2
+    assert kshark_spark.cli.main(["check", "a.pcap"]) == 2
     assert capsys.readouterr().err == "kshark-spark: pyspark is not installed; pip install 'kshark[spark]'\n"
 
 
@@ -221,4 +221,9 @@ def test_what_goes_to_other_machines_is_all_of_kshark() -> None:
     import zipfile
 
     names = set(zipfile.ZipFile(packed()).namelist())
-    assert {"kshark/pipeline.py", "dissectors/index.py", "spark_analysis/cli.py", "pyspark_kshark.py"} <= names
+    assert {
+        "kshark/pipeline.py",
+        "dissectors/kshark_dissectors/index.py",
+        "spark_analysis/kshark_spark/cli.py",
+        "pyspark_kshark.py",
+    } <= names

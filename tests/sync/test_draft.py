@@ -63,7 +63,7 @@ def test_a_draft_reads_like_a_dissector(tmp_path: Path) -> None:
         draft
         == '''"""PauseGroup (API 95): say here what it is for."""
 
-from dissectors.enums import ErrorCode
+from kshark_dissectors.enums import ErrorCode
 from kshark.schema import api, array, int16, int32, int64, string, struct, uuid
 
 partition_data = struct(int32("partition"), int16("error_code", enum=ErrorCode), string("reason"), int64("offset"))

@@ -16,7 +16,7 @@ from kshark.analysis.rules import premises
 
 
 class Trigger(Struct, frozen=True):
-    """`sql` is an expression over the columns of spark_analysis.screen.sessions; `python` one over `session` (its state
+    """`sql` is an expression over the columns of kshark_spark.screen.sessions; `python` one over `session` (its state
     before the step) and `step`.
 
     Where `python` is empty the fast path asks for the contrary anyhow (kshark.analysis.states.session.plain).
@@ -52,7 +52,7 @@ FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", pr
 REPEATS: Final = Trigger(
     "lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several
 )
-#: Spark looks at what heartbeats tell in spark_analysis.screen.heartbeats.
+#: Spark looks at what heartbeats tell in kshark_spark.screen.heartbeats.
 DEPARTED: Final = Trigger("of a member that left", "false", "session.member.departure", premises.untold)
 ASSIGNED: Final = Trigger(
     "asks for partitions, and knows which are its own",
