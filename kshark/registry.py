@@ -6,6 +6,7 @@ without importing any dissector. Users' own dissectors come as files, or install
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property, lru_cache
@@ -24,7 +25,8 @@ from kshark.schema import Api, Layout, Versions, versions_of
 
 #: Entry points of this group are Api objects.
 GROUP: Final = "kshark.dissectors"
-_HERE: Final = str(Path(__file__).parent)
+#: How the paths of this package's files begin; those of kshark_dissectors do not.
+_HERE: Final = f"{Path(__file__).parent}{os.sep}"
 
 
 class Known(Struct, frozen=True):

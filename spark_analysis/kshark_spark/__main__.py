@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(
-        0, str(Path(__file__).resolve().parents[1])
-    )  # a folder `dissectors` where it is called is not kshark's
+    # spark-submit runs the file: Python then looks for modules in the package, and not for the package
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
     from kshark_spark.cli import main
 
     sys.exit(main())

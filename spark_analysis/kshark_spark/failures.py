@@ -22,7 +22,7 @@ _CAUSES: Final = (
         "or SPARK_LOCAL_DIRS, which goes before it",
     ),
     (
-        r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|re2|kshark|dissectors|spark_analysis)",
+        r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|re2|kshark)",
         "a worker's Python has no {0}; install kshark there, or name a Python that has it: --conf "
         "spark.pyspark.python=PATH",
     ),

@@ -10,7 +10,7 @@ from tests.dissectors.test_form import SHARED
 from tests.following import blocks, insert, project, python, run_tests
 
 FOLDER = Path(kshark_dissectors.__file__).parent
-README = (FOLDER / "README.md").read_text()
+README = (FOLDER.parent / "README.md").read_text()
 
 
 def test_adding_an_api_as_the_readme_says(tmp_path: Path) -> None:

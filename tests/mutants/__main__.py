@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.shared import ROOT, SHARED
+from tests.shared import ROOT, SHARED, pythonpath
 
 #: Folders whose mutants are tried, and the tests that hold their code.
 TESTS = {
@@ -115,7 +115,12 @@ def mutants(folder: str) -> dict[Path, list[str]]:
 def run(sample: Iterable[str], jobs: int, minutes: float) -> None:
     """Has mutmut try these; tests drawn by chance are the same for each, and have no deadline (CI: Hypothesis's profile
     of that name)."""
-    settings = {**os.environ, "CI": "1", "KSHARK_SHARED": str(SHARED), "PYTHONPATH": ""}
+    settings = {
+        **os.environ,
+        "CI": "1",
+        "KSHARK_SHARED": str(SHARED),
+        "PYTHONPATH": pythonpath(Path("mutants").resolve()),
+    }
     command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(jobs), *sample]
     with Path("mutmut.log").open("w") as log:
         process = subprocess.Popen(command, env=settings, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)

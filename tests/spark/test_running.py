@@ -20,6 +20,14 @@ from kshark_spark.progress import shown, told
 from kshark_spark.session import chatter
 from kshark_spark.settings import all_settings, given, pairs
 from kshark_spark.shipping import packed
+from tests.shared import ROOT
+
+#: The packages that are installed, and where they lie in a checkout.
+OURS = {
+    "kshark": "kshark",
+    "kshark_dissectors": "dissectors/kshark_dissectors",
+    "kshark_spark": "spark_analysis/kshark_spark",
+}
 
 # -- masters
 
@@ -97,6 +105,11 @@ def test_conf_is_pairs() -> None:
         (
             "PythonException: ... ModuleNotFoundError: No module named 'pyarrow'",
             "a worker's Python has no pyarrow; install kshark there",
+        ),
+        (
+            "/usr/bin/python3: Error while finding module specification for 'kshark_spark.daemon' "
+            "(ModuleNotFoundError: No module named 'kshark_spark')",
+            "a worker's Python has no kshark; install kshark there",
         ),
         ("java.io.IOException: No space left on device", "no space is left on a worker's disk"),
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", "a worker was killed"),
@@ -221,9 +234,18 @@ def test_what_goes_to_other_machines_is_all_of_kshark() -> None:
     import zipfile
 
     names = set(zipfile.ZipFile(packed()).namelist())
-    assert {
-        "kshark/pipeline.py",
-        "dissectors/kshark_dissectors/index.py",
-        "spark_analysis/kshark_spark/cli.py",
-        "pyspark_kshark.py",
-    } <= names
+    assert {"kshark/pipeline.py", "kshark_dissectors/index.py", "kshark_spark/screen/keys.py"} <= names
+    assert {name.partition("/")[0] for name in names} == {*OURS, "pyspark_kshark.py"}
+
+
+def test_the_wheel_installs_no_name_that_others_may_have() -> None:
+    reading = pytest.importorskip("setuptools.config.pyprojecttoml", reason="setuptools is not installed")
+    found = reading.read_configuration(ROOT / "pyproject.toml")["tool"]["setuptools"]
+    assert found["py-modules"] == ["pyspark_kshark"]
+    packages = {
+        ".".join(path.parent.relative_to(folder.parent).parts)
+        for folder in map(ROOT.joinpath, OURS.values())
+        for path in folder.rglob("__init__.py")
+    }
+    assert set(found["packages"]) == packages
+    assert {package.partition(".")[0] for package in packages} == OURS.keys()

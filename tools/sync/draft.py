@@ -75,7 +75,7 @@ class _Source:
         enums = ["from kshark_dissectors.enums import ErrorCode"] if "ErrorCode" in self._used else []
         words = {"api"} if value.startswith("DISSECTOR") else {"layout"}
         words |= self._used - {"ErrorCode"}
-        imports = [*enums, f"from kshark.schema import {', '.join(sorted(words, key=_natural))}"]
+        imports = [f"from kshark.schema import {', '.join(sorted(words, key=_natural))}", *enums]
         return "\n\n".join([introduction, "\n".join(imports), *self._variables, value]) + "\n"
 
     def struct(self, field: Field, depth: int, before: int) -> str:
