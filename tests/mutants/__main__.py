@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.shared import ROOT, SHARED, pythonpath
+from tests.shared import ROOT, SHARED
 
 #: Folders whose mutants are tried, and the tests that hold their code.
 TESTS = {
@@ -27,7 +27,7 @@ TESTS = {
 #: It copies the code and adds rules to the copy, which mutmut does not know.
 WITHOUT = "tests/analysis/test_rules_readme.py"
 #: What those tests read beside the code.
-BESIDE = ("dissectors", "spark_analysis", "captures", "README.md", "Makefile")
+BESIDE = ("dissectors", "spark_analysis", "tools", "captures", "README.md", "Makefile")
 WORK = ROOT / "out" / "mutants"
 KILLED = ("killed", "timeout", "segfault")
 
@@ -115,12 +115,7 @@ def mutants(folder: str) -> dict[Path, list[str]]:
 def run(sample: Iterable[str], jobs: int, minutes: float) -> None:
     """Has mutmut try these; tests drawn by chance are the same for each, and have no deadline (CI: Hypothesis's profile
     of that name)."""
-    settings = {
-        **os.environ,
-        "CI": "1",
-        "KSHARK_SHARED": str(SHARED),
-        "PYTHONPATH": pythonpath(Path("mutants").resolve()),
-    }
+    settings = {**os.environ, "CI": "1", "KSHARK_SHARED": str(SHARED), "PYTHONPATH": ""}
     command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(jobs), *sample]
     with Path("mutmut.log").open("w") as log:
         process = subprocess.Popen(command, env=settings, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
