@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.places import WORK
 from benchmarks.share_tables import NAME, Group, make
-from spark_analysis.check import check
-from spark_analysis.session import cores_of, open_session
-from spark_analysis.tables import exported
+from kshark_spark.check import check
+from kshark_spark.session import cores_of, open_session
+from kshark_spark.tables import exported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

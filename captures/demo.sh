@@ -26,7 +26,7 @@ step kshark explain EPOCH_SKIP_AHEAD
 step kshark explain 123
 step kshark export $capture -o $out
 echo
-if "$bin/python" -c 'from spark_analysis.java import MISSING, find_java; find_java() or exit(MISSING)'; then
+if "$bin/python" -c 'from kshark_spark.java import MISSING, find_java; find_java() or exit(MISSING)'; then
     step kshark-spark check $out --select $codes
     echo
     echo "The packets and the tables gave the same findings."

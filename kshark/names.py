@@ -52,7 +52,7 @@ class TopicNames:
     known late tells names with the packet with which it was known."""
 
     def __init__(self, registry: Registry) -> None:
-        self.known: dict[str, str] = dict(import_module("dissectors.topics").TOPIC_NAMES)
+        self.known: dict[str, str] = dict(import_module("kshark_dissectors.topics").TOPIC_NAMES)
         self.full = False
         #: So far the time line has come.
         self.packet = 0

@@ -1,11 +1,12 @@
 """Finds dissectors: from api key to Api, each imported when its first message comes.
 
-Names and versions of all of Kafka's APIs are data (dissectors/index.py), so that a frame's header can be checked
+Names and versions of all of Kafka's APIs are data (kshark_dissectors.index), so that a frame's header can be checked
 without importing any dissector. Users' own dissectors come as files, or installed under the entry-point group
 `kshark.dissectors`; a key or name that is taken is refused."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property, lru_cache
@@ -24,7 +25,8 @@ from kshark.schema import Api, Layout, Versions, versions_of
 
 #: Entry points of this group are Api objects.
 GROUP: Final = "kshark.dissectors"
-_HERE: Final = str(Path(__file__).parent)
+#: How the paths of this package's files begin; those of kshark_dissectors do not.
+_HERE: Final = f"{Path(__file__).parent}{os.sep}"
 
 
 class Known(Struct, frozen=True):
@@ -44,9 +46,9 @@ class Registry:
     """
 
     def __init__(self, files: Iterable[str | Path] = (), *, installed: bool = True) -> None:
-        index = import_module("dissectors.index").INDEX
+        index = import_module("kshark_dissectors.index").INDEX
         self._known = {
-            key: Known(name, versions_of(versions), module and f"dissectors.{module}")
+            key: Known(name, versions_of(versions), module and f"kshark_dissectors.{module}")
             for key, (name, module, versions) in index.items()
         }
         for api, origin in _installed() if installed else ():
@@ -125,7 +127,7 @@ class Registry:
 
     @cached_property
     def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
-        places: dict[tuple[int, str], tuple[Place, ...]] = import_module("dissectors.embedded.places").PLACES
+        places: dict[tuple[int, str], tuple[Place, ...]] = import_module("kshark_dissectors.embedded.places").PLACES
         return places
 
     @cached_property
@@ -135,13 +137,13 @@ class Registry:
     @cached_property
     def request_header(self) -> Layout:
         """The layout of a request's header."""
-        layout: Layout = import_module("dissectors.headers").REQUEST_HEADER
+        layout: Layout = import_module("kshark_dissectors.headers").REQUEST_HEADER
         return layout
 
     @cached_property
     def response_header(self) -> Layout:
         """The layout of a response's header."""
-        layout: Layout = import_module("dissectors.headers").RESPONSE_HEADER
+        layout: Layout = import_module("kshark_dissectors.headers").RESPONSE_HEADER
         return layout
 
 

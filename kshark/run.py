@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dissectors.topics import NAMING_APIS
 from kshark.analysis import Analyzer, Observed, Observer, PackedFindings, PackedSessions
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
+from kshark_dissectors.topics import NAMING_APIS
 
 
 class Run:

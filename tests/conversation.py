@@ -17,7 +17,6 @@ from functools import cache
 from typing import Any
 
 import kshark
-from dissectors.enums import ErrorCode
 from kshark.analysis import Analyzer
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -25,6 +24,7 @@ from kshark.model import Event, Finding
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from kshark.schema import Api
+from kshark_dissectors.enums import ErrorCode
 from tests.packets import Packet, Tcp, Wire, batch
 from tests.rows import as_the_rows_say
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from kio.serial import entity_writer
 
-from dissectors.index import INDEX
 from kshark import decode, encode
 from kshark.codec import compile_reader, compile_writer, interpret, plain
 from kshark.schema import versions_of
+from kshark_dissectors.index import INDEX
 from tests.conformance import test_java_classes, test_vectors
 from tests.conformance.kio_entities import entity, kio_classes, ours
 from tests.conformance.test_kio_bytes import bytes_of

@@ -6,8 +6,6 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from dissectors.embedded.places import PLACES
-from dissectors.topics import TOPIC_NAMES
 from kshark import encode
 from kshark.codec import compile_reader, compile_writer
 from kshark.embedded import Companion, companions
@@ -18,6 +16,8 @@ from kshark.records import Record
 from kshark.records.writer import write_batch
 from kshark.registry import Registry
 from kshark.schema import Layout
+from kshark_dissectors.embedded.places import PLACES
+from kshark_dissectors.topics import TOPIC_NAMES
 from tests.packets import Tcp, Wire, batch
 from tests.records.opening import opened
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.shared import CAPTURES, ROOT
+from tests.shared import CAPTURES, PRODUCT, ROOT, pythonpath
 
 
 def blocks(page: str) -> list[str]:
@@ -19,8 +19,8 @@ def blocks(page: str) -> list[str]:
 
 def project(folder: Path) -> Path:
     """Copy the code and its tests; captures and oracles stay where they are."""
-    for package in ("kshark", "dissectors", "spark_analysis", "tests", "tools"):
-        shutil.copytree(ROOT / package, folder / package)
+    for name in (*PRODUCT, "tests", "tools"):
+        shutil.copytree(ROOT / name, folder / name)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)
     (folder / "captures").symlink_to(CAPTURES)
@@ -36,7 +36,7 @@ def insert(path: Path, above: str, row: str) -> None:
 
 def python(folder: Path, *words: str) -> str:
     """Run Python in the copy, and return its output."""
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": pythonpath(folder)}
     done = subprocess.run(
         [sys.executable, *words], env=environment, cwd=folder, capture_output=True, text=True, check=False
     )

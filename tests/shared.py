@@ -13,6 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "captures"
+#: The folders of the product.
+PRODUCT = ("kshark", "dissectors", "spark_analysis")
+
+
+def pythonpath(folder: Path = ROOT) -> str:
+    """Return the PYTHONPATH with which Python finds kshark's packages in a checkout, or in a copy of PRODUCT."""
+    return os.pathsep.join(str(folder / inner) for inner in ("", "dissectors", "spark_analysis"))
 
 
 #: Where that folder would be.

@@ -15,8 +15,14 @@ from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 from tools import structure
 
-PACKAGES = ("kshark", "dissectors", "spark_analysis", "tools")
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+#: Each package, and its folder.
+PACKAGES = {
+    "kshark": ROOT / "kshark",
+    "kshark_dissectors": ROOT / "dissectors" / "kshark_dissectors",
+    "kshark_spark": ROOT / "spark_analysis" / "kshark_spark",
+    "tools": ROOT / "tools",
+}
+SOURCES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 
 #: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
 FLOORS: tuple[tuple[str, ...], ...] = (
@@ -30,7 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.rate_limit",
         "kshark.facts",
     ),
-    ("dissectors",),
+    ("kshark_dissectors",),
     ("kshark.link", "kshark.codec", "kshark.records"),
     ("kshark.reassembly",),
     ("kshark.tls",),
@@ -51,7 +57,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.report",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__"),
-    ("spark_analysis",),
+    ("kshark_spark",),
     ("tools",),
 )
 #: The stages of a capture, by their rooms, in the order of the way of the data.
@@ -63,7 +69,7 @@ STAGES = {
     "exchange": "ExchangeStage",
 }
 #: dissectors are facts: they know the vocabulary and each other, nothing else of the engine.
-DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "dissectors")
+DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "kshark_dissectors")
 #: Whoever is in no row below may be imported anywhere.
 ROOMS_OF = {
     "scapy": ("kshark/capture/live.py",),
@@ -79,7 +85,7 @@ ROOMS_OF = {
     "opentelemetry": ("kshark/embedded/otlp.py",),
     "google": ("kshark/embedded/otlp.py",),
     "re2": ("kshark/conditions/expressions.py",),
-    "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/compressed.py"),
+    "cramjam": ("kshark/records/", "kshark/capture/", "spark_analysis/kshark_spark/compressed.py"),
     "numpy": ("kshark/", "spark_analysis/"),
     "msgspec": ("kshark/", "spark_analysis/", "tools/"),
     "dpkt": (),
@@ -87,7 +93,8 @@ ROOMS_OF = {
 
 
 def module_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    (root,) = (folder.parent for folder in PACKAGES.values() if path.is_relative_to(folder))
+    parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -155,7 +162,7 @@ def test_imports_go_one_way() -> None:
     for path in SOURCES:
         own = module_of(path)
         for line, name in imports_of(path, for_types=True):
-            if not name.startswith(PACKAGES) or name == "kshark.__version__":
+            if not name.startswith(tuple(PACKAGES)) or name == "kshark.__version__":
                 continue
             own_floor, their_floor = floor_of(own), floor_of(name)
             if own_floor is not None and their_floor is not None and their_floor > own_floor and own != "kshark":
@@ -213,7 +220,7 @@ def test_dissectors_know_only_the_vocabulary() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in SOURCES
-        if path.is_relative_to(ROOT / "dissectors")
+        if path.is_relative_to(PACKAGES["kshark_dissectors"])
         for line, name in imports_of(path)
         if name.startswith("kshark") and not name.startswith(DISSECTORS_MAY_IMPORT)
     ]
@@ -238,7 +245,7 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "re2", "dissectors"} == set()
+    assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "re2", "kshark_dissectors"} == set()
 
 
 def test_export_does_without_pandas(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.index import INDEX
 from kshark.errors import SchemaError
 from kshark.registry import Registry
 from kshark.schema import Api, Versions, api, int8, struct
+from kshark_dissectors.index import INDEX
 from tests.shared import ROOT
 
 
@@ -31,8 +31,8 @@ def test_every_api_of_the_index_is_what_the_index_says() -> None:
 
 
 def test_every_dissector_file_is_in_the_index() -> None:
-    files = {path.stem for path in (ROOT / "dissectors").glob("*.py") if path.stem != "__init__"}
-    with_dissector = {name for name in files if hasattr(import_module(f"dissectors.{name}"), "DISSECTOR")}
+    files = {path.stem for path in (ROOT / "dissectors/kshark_dissectors").glob("*.py") if path.stem != "__init__"}
+    with_dissector = {name for name in files if hasattr(import_module(f"kshark_dissectors.{name}"), "DISSECTOR")}
     assert with_dissector == {module for _, module, _ in INDEX.values() if module}
 
 
@@ -43,19 +43,19 @@ def test_names_and_versions_are_known_without_importing_a_dissector() -> None:
         "registry.knows(-1, 0);"
         "assert registry.name(78) == 'ShareFetch' and registry.find('sharefetch') == 78 and registry.name(9999) is "
         "None;"
-        "print(sorted(name for name in sys.modules if name.startswith('dissectors.')))"
+        "print(sorted(name for name in sys.modules if name.startswith('kshark_dissectors.')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout == "['dissectors.index']\n"
+    assert done.stdout == "['kshark_dissectors.index']\n"
 
 
 def test_only_the_apis_met_are_imported() -> None:
     program = (
         "import sys; from kshark.registry import Registry; Registry().api(12);"
-        "print(sorted(name for name in sys.modules if name.startswith('dissectors.')))"
+        "print(sorted(name for name in sys.modules if name.startswith('kshark_dissectors.')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout == "['dissectors.enums', 'dissectors.heartbeat', 'dissectors.index']\n"
+    assert done.stdout == "['kshark_dissectors.enums', 'kshark_dissectors.heartbeat', 'kshark_dissectors.index']\n"
 
 
 def test_headers_come_from_the_dissectors_too() -> None:

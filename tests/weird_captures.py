@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import pytest
 
-from dissectors.index import INDEX
 from kshark import encode, limits
 from kshark.capture import captures, source
 from kshark.capture.numbering import Numbering
@@ -21,6 +20,7 @@ from kshark.link import stage as link_stage
 from kshark.link.ends import EndsTable
 from kshark.records import Record
 from kshark.records.writer import write_batch
+from kshark_dissectors.index import INDEX
 from tests.capture.files import Pcapng
 from tests.conformance.malformed import CATALOGUE as MALFORMED
 from tests.embedding import batch_of, exchange, request_frame, response_frame

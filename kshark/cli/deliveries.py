@@ -8,7 +8,6 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from dissectors.topics import NAMING_APIS
 from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
 from kshark.api_keys import PRODUCE
 from kshark.cli.apis import registry
@@ -32,6 +31,7 @@ from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
 from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
+from kshark_dissectors.topics import NAMING_APIS
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",

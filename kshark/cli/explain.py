@@ -11,9 +11,6 @@ from enum import IntEnum
 from itertools import chain
 from typing import Final
 
-from dissectors import enums
-from dissectors.embedded import states
-from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
 from kshark.analysis.rules.causes import CAUSES
 from kshark.cli.apis import add_dissectors, registry
@@ -42,6 +39,9 @@ from kshark.output.spans import CODE, DIM, PLAIN, Line
 from kshark.output.sql import ENGINES, sql_lines
 from kshark.registry import Registry
 from kshark.schema import EnumClass
+from kshark_dissectors import enums
+from kshark_dissectors.embedded import states
+from kshark_dissectors.enums import ErrorCode
 
 EXAMPLES = (
     "kshark explain EPOCH_SKIP_AHEAD",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from dissectors.topics import NAMING_APIS
 from kshark.api_keys import API_VERSIONS
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
@@ -17,6 +16,7 @@ from kshark.output.groups import group_lines, total_line
 from kshark.output.sink import Sink
 from kshark.output.spans import folded
 from kshark.pipeline import Options
+from kshark_dissectors.topics import NAMING_APIS
 
 EXAMPLES = (
     "kshark groups trace.pcap",

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dissectors.topics import NAMING_APIS
 from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.cli.apis import registry
 from kshark.cli.each import each
@@ -21,6 +20,7 @@ from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
+from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:
     from kshark.output.lines import MessageLines

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from dissectors.enums import ErrorCode
 from kshark.analysis import Moment
 from kshark.codec import DECODED
 from kshark.endpoints import host_of
 from kshark.groups.coordinators import answers_for
 from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, ListedMember
+from kshark_dissectors.enums import ErrorCode
 
 #: Errors by which a member learns that the group goes on without it, and how it went.
 _OUT: Final[dict[int, str]] = {ErrorCode.UNKNOWN_MEMBER_ID: "unknown", ErrorCode.FENCED_INSTANCE_ID: "replaced"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dissectors.enums import CoordinatorType
 from kshark import limits
 from kshark.endpoints import endpoint
 from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Coordinator
+from kshark_dissectors.enums import CoordinatorType
 
 
 def found(known: Known, heard: Heard) -> Sequence[str]:

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from dissectors.enums import ErrorCode
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import answers_for
 from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, GroupType, ListedMember
 from kshark.groups.streams import tasks_of, topics_of
 from kshark.groups.styles import Style
+from kshark_dissectors.enums import ErrorCode
 
 _TYPES: Final[dict[int, GroupType]] = {
     CONSUMER_GROUP_HEARTBEAT: "consumer",

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from dissectors.enums import AcknowledgeType
 from kshark import limits
 from kshark.groups.listed import Acknowledging
 from kshark.offset_ranges import OffsetRanges
+from kshark_dissectors.enums import AcknowledgeType
 
 _FINAL: Final = -1
 _CHOSEN: Final = (AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)

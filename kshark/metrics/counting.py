@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from dissectors.topics import NAMING_APIS
 from kshark import limits
 from kshark.analysis import APIS as ANALYSED
 from kshark.analysis import Analyzer, Change, Listed, ListedSession
@@ -38,6 +37,7 @@ from kshark.metrics.counts import (
 )
 from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
+from kshark_dissectors.topics import NAMING_APIS
 
 #: APIs whose bodies are looked at.
 APIS: Final = ANALYSED | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from dissectors.enums import AcknowledgeType
 from kshark import limits
 from kshark.analysis.results.observed import OTHERS
 from kshark.analysis.results.statistics import Percentiles
+from kshark_dissectors.enums import AcknowledgeType
 
 K = TypeVar("K")
 C = TypeVar("C")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from dissectors.enums import AcknowledgeType
 from kshark.analysis.results.statistics import Percentiles
 from kshark.metrics.counts import (
     EMPTY,
@@ -24,6 +23,7 @@ from kshark.metrics.counts import (
     taken,
 )
 from kshark.metrics.metric import KIP_932, KIP_1103, OURS, Metric, again, counted, rate_alone
+from kshark_dissectors.enums import AcknowledgeType
 
 
 class GroupTotals(NamedTuple):

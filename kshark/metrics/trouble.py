@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from dissectors.enums import ErrorCode
 from kshark.metrics.counts import FAILED, UNANSWERED, UNREAD, MemberCounts, PartitionCounts, PartitionId
+from kshark_dissectors.enums import ErrorCode
 
 #: A member that had records is in want of them after so long, and so many fetches.
 _LONG_NS: Final = 2_000_000_000

@@ -9,8 +9,6 @@ from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Final
 
-from dissectors.enums import ApiKey, ErrorCode
-from dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES, Rule
 from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.causes import CAUSES
@@ -23,6 +21,8 @@ from kshark.output.rule_table import rule_lines
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
 from kshark.tables import COMMON as COMMON_COLUMNS
 from kshark.tables import TABLES, Column
+from kshark_dissectors.enums import ApiKey, ErrorCode
+from kshark_dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 
 _SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
 _WIDTH: Final = 100

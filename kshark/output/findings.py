@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from dissectors.enums import ErrorCode
-from dissectors.errors import RETRIABLE
 from kshark.analysis import REASONS, Observed
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY, parties
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
+from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.errors import RETRIABLE
 
 _INDENT: Final = 14
 _LEAST: Final = 54

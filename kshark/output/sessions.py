@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec import UNSET
 
-from dissectors.enums import ErrorCode
 from kshark.analysis import SessionStep, ShareSession
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, number, safe
+from kshark_dissectors.enums import ErrorCode
 
 #: How a session's end is shown: those that nobody asked for stand out.
 _ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}

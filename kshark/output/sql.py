@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dissectors.enums import ErrorCode
-from dissectors.errors import RETRIABLE
-from dissectors.releases import RELEASES, SPOKEN
 from kshark.output.spans import DIM, PLAIN, Line
 from kshark.registry import Registry
 from kshark.schema import versions_of
 from kshark.tables import TABLES
 from kshark.tables.columns import quoted
 from kshark.tables.queries import QUERIES
+from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.errors import RETRIABLE
+from kshark_dissectors.releases import RELEASES, SPOKEN
 
 #: By engine, the view of a table; paths are relative to the folder of tables.
 ENGINES: Final = {

@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
-from dissectors.topics import NAMING_APIS
 from kshark import limits
 from kshark.analysis import Observed, Observer
 from kshark.facts import Fact, Question
@@ -19,6 +18,7 @@ from kshark.parallel.sorting import Packed, Sorter
 from kshark.pipeline import Options, Share
 from kshark.reassembly import Copies
 from kshark.registry import Registry
+from kshark_dissectors.topics import NAMING_APIS
 
 #: Bytes of segments that are put together.
 _TOGETHER: Final = 2 * limits.BATCH_BYTES

@@ -7,7 +7,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from dissectors.enums import ErrorCode
 from kshark.analysis import REASONS
 from kshark.errors import UsageError
 from kshark.output import units
@@ -15,6 +14,7 @@ from kshark.output.catalogue import parties
 from kshark.report import facts, timelines, wireshark, words
 from kshark.report.charts import findings_over_time
 from kshark.report.quality import quality_of
+from kshark_dissectors.enums import ErrorCode
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined

@@ -1,4 +1,4 @@
-"""Which releases of Kafka a broker may run, by the versions that it offers. Source: dissectors.releases."""
+"""Which releases of Kafka a broker may run, by the versions that it offers. Source: kshark_dissectors.releases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from dissectors.releases import RELEASES, SPOKEN
+from kshark_dissectors.releases import RELEASES, SPOKEN
 
 _UNSTABLE: Final = "*"
 

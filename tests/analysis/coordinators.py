@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dissectors.enums import ErrorCode
+from kshark_dissectors.enums import ErrorCode
 from tests.conversation import TOPIC, Asked, Connection, Conversation
 
 FENCED_STATE_EPOCH = ErrorCode.FENCED_STATE_EPOCH

@@ -9,18 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.shared import ROOT
+from tests.shared import PRODUCT, ROOT, pythonpath
 
 #: `kshark-spark` of the copy.
-SPARK = ("-c", "import sys; from spark_analysis.cli import main; sys.exit(main())")
+SPARK = ("-c", "import sys; from kshark_spark.cli import main; sys.exit(main())")
 KSHARK = ("-m", "kshark")
 RULES = "kshark/analysis/rules"
 
 
 def copied(folder: Path) -> Path:
     """Copy the product, with what is compiled of it."""
-    for package in ("kshark", "dissectors", "spark_analysis"):
-        shutil.copytree(ROOT / package, folder / package)
+    for name in PRODUCT:
+        shutil.copytree(ROOT / name, folder / name)
     return folder
 
 
@@ -33,7 +33,7 @@ def add(file: Path, row: str, function: str = "") -> None:
 
 def run(folder: Path, *command: str) -> str:
     """Run Python in the copy and return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "PYTHONPATH": pythonpath(folder), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, *command], env=environment, cwd=folder, capture_output=True, text=True, check=False
     )

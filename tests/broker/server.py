@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from spark_analysis.java import find_java
+from kshark_spark.java import find_java
 from tests.broker.releases import Release
 
 HERE: Final = Path(__file__).parent

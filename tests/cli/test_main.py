@@ -15,7 +15,7 @@ import pytest
 from kshark.cli import COMMANDS
 from tests.cli.command import Run
 from tests.patience import PATIENCE_S
-from tests.shared import CAPTURES, ROOT
+from tests.shared import CAPTURES, ROOT, pythonpath
 
 
 def test_help_lists_every_command(kshark: Run) -> None:
@@ -202,22 +202,14 @@ def test_a_fault_of_kshark_is_no_violation(monkeypatch: pytest.MonkeyPatch, ksha
         kshark("explain", "0")
 
 
-def test_a_folder_named_dissectors_is_not_taken_for_ksharks_own(tmp_path: Path) -> None:
-    (tmp_path / "dissectors").mkdir()
-    (tmp_path / "dissectors/__init__.py").write_text("")
-    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    command = [
-        sys.executable,
-        "-S",
-        "-m",
-        "kshark",
-        "explain",
-        "ShareFetch",
-    ]  # -S: as it is where kshark is not installed editable
+@pytest.mark.parametrize("name", ["dissectors", "spark_analysis", "tools"])
+def test_a_package_of_a_common_name_is_not_taken_for_ksharks_own(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise RuntimeError('this is not kshark')")
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "kshark", "explain", "ShareFetch"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": pythonpath()},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

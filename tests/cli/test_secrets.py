@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import kshark as face
-from dissectors.embedded import cluster_security, cluster_topics
 from kshark.codec import compile_writer
 from kshark.codec.masking import masks_of
 from kshark.registry import Registry
 from kshark.schema import Layout
+from kshark_dissectors.embedded import cluster_security, cluster_topics
 from tests.cli.command import Run
 from tests.cli.incident import written
 from tests.embedding import batch_of, exchange, request_frame, response_frame

@@ -10,11 +10,11 @@ from struct import pack
 import pytest
 
 import kshark as face
-from dissectors.embedded.consumer_protocol import SUBSCRIPTION
 from kshark import encode
 from kshark.cli import read
 from kshark.cli.parser import Parser
 from kshark.pipeline import Options
+from kshark_dissectors.embedded.consumer_protocol import SUBSCRIPTION
 from tests.cli.command import Run
 from tests.cli.incident import written
 from tests.embedding import exchange, prefixed

@@ -6,9 +6,9 @@ from types import SimpleNamespace as Body
 
 import pytest
 
-from dissectors.sensitive import SENSITIVE_CONFIG
 from kshark.codec.masking import mask, masks_of
 from kshark.schema import layout, string, struct
+from kshark_dissectors.sensitive import SENSITIVE_CONFIG
 
 LAYOUT = layout(
     "Config",

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dissectors.enums import AcknowledgeType, ErrorCode
-from dissectors.share_acknowledge import DISSECTOR as SHARE_ACKNOWLEDGE
-from dissectors.share_group_heartbeat import DISSECTOR as SHARE_GROUP_HEARTBEAT
 from kshark.codec import compile_reader, compile_writer
 from kshark.conditions import ALWAYS, ELEMENT, NEVER, Condition, F, any_of, by_version, compiled_together, size
 from kshark.errors import SchemaError, UsageError
 from kshark.schema import Field
+from kshark_dissectors.enums import AcknowledgeType, ErrorCode
+from kshark_dissectors.share_acknowledge import DISSECTOR as SHARE_ACKNOWLEDGE
+from kshark_dissectors.share_group_heartbeat import DISSECTOR as SHARE_GROUP_HEARTBEAT
 
 BATCHES = "topics.partitions.acknowledgement_batches"
 types = size("acknowledge_types")

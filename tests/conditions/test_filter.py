@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from dissectors.index import INDEX
 from kshark.codec.paths import paths
 from kshark.conditions.fields import COMMON, PREFIX, Fields
 from kshark.conditions.filter import Filter
@@ -22,6 +21,7 @@ from kshark.model import Message
 from kshark.pipeline import Options
 from kshark.records import batch
 from kshark.records.fields import RECORDS
+from kshark_dissectors.index import INDEX
 from tests.examples import as_many
 from tests.output.messages import REGISTRY, request, response, unreadable
 from tests.shared import CAPTURES

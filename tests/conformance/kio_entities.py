@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from dissectors.index import INDEX
 from kshark.codec.primitives import uuid_text
 from kshark.schema import Field, versions_of
+from kshark_dissectors.index import INDEX
 from tests.dissectors.test_kio import kio_class
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

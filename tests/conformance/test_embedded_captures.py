@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from dissectors.embedded import places
-from dissectors.embedded.places import PLACES
-from dissectors.topics import TOPIC_NAMES
 from kshark.codec import compile_writer
 from kshark.embedded import Companion, companions
 from kshark.embedded.otlp import read_metrics
 from kshark.face import pages
 from kshark.model import Exchange
 from kshark.schema import Layout
+from kshark_dissectors.embedded import places
+from kshark_dissectors.embedded.places import PLACES
+from kshark_dissectors.topics import TOPIC_NAMES
 from tests.shared import shared
 from tests.witness import snake
 from tools.sync.ours import our_layouts

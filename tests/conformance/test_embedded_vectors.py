@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from functools import cache
 
-from dissectors.history import NOT_READ
 from kshark.codec import compile_reader, compile_writer, interpret, plain
+from kshark_dissectors.history import NOT_READ
 from tests.conformance.values import Vector
 from tests.shared import shared
 from tools.sync.ours import our_layouts

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.history import BY_HAND, FIELD_NAMES, MESSAGE_NAMES, NOT_READ
-from dissectors.index import INDEX
 from kshark.codec import compile_reader, compile_writer, interpret, plain
 from kshark.schema import versions_of
+from kshark_dissectors.history import BY_HAND, FIELD_NAMES, MESSAGE_NAMES, NOT_READ
+from kshark_dissectors.index import INDEX
 from tests.conformance.values import Vector
 from tools.sync.ours import our_layouts
 

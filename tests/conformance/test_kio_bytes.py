@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader, entity_writer
 
-from dissectors.index import INDEX
 from kshark import decode, encode
+from kshark_dissectors.index import INDEX
 from tests.conformance.kio_entities import entity, kio_classes, ours
 from tests.dissectors.schema_rows import dissector
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from dissectors.headers import REQUEST_HEADER, RESPONSE_HEADER
 from kshark.codec import compile_reader, compile_writer, interpret, plain
 from kshark.registry import Registry
+from kshark_dissectors.headers import REQUEST_HEADER, RESPONSE_HEADER
 from tests.conformance.values import Vector
 from tests.shared import shared
 

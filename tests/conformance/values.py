@@ -26,7 +26,7 @@ class Vector:
 
     `defaults_named`: the JSON names tagged fields at their default too, which are not sent. `older`: its layout is the
     one that this version once had. `older_names`: names that fields had before, by path
-    (dissectors.history.FIELD_NAMES)."""
+    (kshark_dissectors.history.FIELD_NAMES)."""
 
     name: str
     layout: Layout

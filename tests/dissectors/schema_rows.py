@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Iterator
 from functools import cache
 
-from dissectors.index import INDEX
 from kshark.schema import FIXED, Api, Field, Layout, Versions
+from kshark_dissectors.index import INDEX
 from tests.dissectors.kafka_json import Row
 
 WRITTEN = {key: module for key, (_, module, _) in INDEX.items() if module}
@@ -15,7 +15,7 @@ WRITTEN = {key: module for key, (_, module, _) in INDEX.items() if module}
 
 @cache
 def dissector(key: int) -> Api:
-    found = importlib.import_module(f"dissectors.{WRITTEN[key]}").DISSECTOR
+    found = importlib.import_module(f"kshark_dissectors.{WRITTEN[key]}").DISSECTOR
     assert isinstance(found, Api)
     return found
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dissectors.embedded.places import LOGS, PLACES
-from dissectors.history import BY_HAND, JOINED, NOT_READ
-from dissectors.index import INDEX
+from kshark_dissectors.embedded.places import LOGS, PLACES
+from kshark_dissectors.history import BY_HAND, JOINED, NOT_READ
+from kshark_dissectors.index import INDEX
 from tests.dissectors.definitions import definitions_of, release
 from tests.dissectors.kafka_json import Row, covers, rows
 from tests.dissectors.schema_rows import dissector, schema_rows, span

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dissectors.enums import ErrorCode
-from dissectors.headers import REQUEST_HEADER, RESPONSE_HEADER
-from dissectors.index import INDEX
-from dissectors.topics import NAMING_APIS
 from kshark.names import has_pairs
 from kshark.schema import Layout
+from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.headers import REQUEST_HEADER, RESPONSE_HEADER
+from kshark_dissectors.index import INDEX
+from kshark_dissectors.topics import NAMING_APIS
 from tests.dissectors.kafka_json import Row, covers, read_definitions, rows
 from tests.dissectors.schema_rows import WRITTEN, dissector, schema_rows, span, walk
 from tests.shared import shared

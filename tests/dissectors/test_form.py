@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import dissectors
-from dissectors.enums import ApiKey
-from dissectors.index import INDEX
-from dissectors.releases import SPOKEN
+import kshark_dissectors
 from kshark.schema import versions_of
+from kshark_dissectors.enums import ApiKey
+from kshark_dissectors.index import INDEX
+from kshark_dissectors.releases import SPOKEN
 from tests.dissectors.schema_rows import WRITTEN, dissector
 
-FOLDER = Path(dissectors.__file__).parent
+FOLDER = Path(kshark_dissectors.__file__).parent
 FILES = sorted(FOLDER.glob("*.py"))
 INSIDE = sorted((FOLDER / "embedded").glob("*.py"))
 #: What is no API: numbers with names, what errors mean, what stands before bodies, the list of keys, structures in
@@ -83,7 +83,7 @@ def test_a_dissector_and_the_index_tell_the_same(key: int) -> None:
     found = dissector(key)
     assert (found.key, found.name, found.versions) == (key, name, versions_of(versions))
     assert module == re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-    introduction = importlib.import_module(f"dissectors.{module}").__doc__ or ""
+    introduction = importlib.import_module(f"kshark_dissectors.{module}").__doc__ or ""
     assert introduction.startswith(f"{name} (API {key}): ")
     assert introduction.endswith(".")
 
@@ -104,10 +104,10 @@ def test_only_these_wires_differ_from_all_others() -> None:
 
 
 def test_importing_one_dissector_brings_the_vocabulary_and_nothing_heavy() -> None:
-    code = "import sys, dissectors.share_fetch; print(*sys.modules)"
+    code = "import sys, kshark_dissectors.share_fetch; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {name for name in loaded if name.split(".")[0] in ("dissectors", "kshark", "numpy")} <= {
-        *("dissectors", "dissectors.enums", "dissectors.structs", "dissectors.share_fetch"),
+    assert {name for name in loaded if name.split(".")[0] in ("kshark_dissectors", "kshark", "numpy")} <= {
+        *("kshark_dissectors", "kshark_dissectors.enums", "kshark_dissectors.structs", "kshark_dissectors.share_fetch"),
         *("kshark", "kshark.errors", "kshark.limits", "kshark.schema"),
     }
 

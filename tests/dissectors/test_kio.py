@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dissectors.index import INDEX
+from kshark_dissectors.index import INDEX
 from tests.dissectors.kafka_json import Row
 from tests.dissectors.schema_rows import WRITTEN, dissector, schema_rows, span
 

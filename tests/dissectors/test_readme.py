@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import dissectors
+import kshark_dissectors
 from tests.dissectors.test_form import SHARED
 from tests.following import blocks, insert, project, python, run_tests
 
-FOLDER = Path(dissectors.__file__).parent
-README = (FOLDER / "README.md").read_text()
+FOLDER = Path(kshark_dissectors.__file__).parent
+README = (FOLDER.parent / "README.md").read_text()
 
 
 def test_adding_an_api_as_the_readme_says(tmp_path: Path) -> None:
     dissector, index_line, trial = blocks("dissectors/README.md")
     copy = project(tmp_path)
-    (copy / "dissectors/pause_group.py").write_text(dissector)
-    insert(copy / "dissectors/index.py", r"(^INDEX: .*?)(^\}\n)", index_line)
+    (copy / "dissectors/kshark_dissectors/pause_group.py").write_text(dissector)
+    insert(copy / "dissectors/kshark_dissectors/index.py", r"(^INDEX: .*?)(^\}\n)", index_line)
     assert python(copy, "-c", trial) == ""
     assert "duration_ms" in python(copy, "-m", "kshark", "explain", "PauseGroup")
     run_tests(

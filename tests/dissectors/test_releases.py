@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from dissectors.index import INDEX
-from dissectors.releases import RELEASES, SPOKEN
-from dissectors.share_life import LIFE
 from kshark.schema import versions_of
+from kshark_dissectors.index import INDEX
+from kshark_dissectors.releases import RELEASES, SPOKEN
+from kshark_dissectors.share_life import LIFE
 from tests.shared import shared
 
 

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.embedded import (
+from kshark import decode, encode
+from kshark.anomaly import CATALOGUE
+from kshark.codec import compile_writer
+from kshark.embedded import Companion, companions
+from kshark.records import RecordsField
+from kshark.schema import Layout
+from kshark_dissectors.embedded import (
     cluster_metadata,
     cluster_topics,
     connect_protocol,
@@ -18,21 +24,15 @@ from dissectors.embedded import (
     share_group_records,
     share_group_state,
 )
-from dissectors.embedded.consumer_protocol import (
+from kshark_dissectors.embedded.consumer_protocol import (
     ASSIGNMENT,
     COOPERATIVE_STICKY_USER_DATA,
     STICKY_USER_DATA,
     SUBSCRIPTION,
 )
-from dissectors.embedded.control_records import LEADER_CHANGE
-from dissectors.embedded.places import LOGS, PLACES
-from dissectors.embedded.principal import PRINCIPAL
-from kshark import decode, encode
-from kshark.anomaly import CATALOGUE
-from kshark.codec import compile_writer
-from kshark.embedded import Companion, companions
-from kshark.records import RecordsField
-from kshark.schema import Layout
+from kshark_dissectors.embedded.control_records import LEADER_CHANGE
+from kshark_dissectors.embedded.places import LOGS, PLACES
+from kshark_dissectors.embedded.principal import PRINCIPAL
 from tests.embedding import batch_of, body, fetched, found, numbered, prefixed
 from tests.records.opening import opened
 

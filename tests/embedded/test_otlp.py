@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.embedded.places import PLACES
 from kshark import limits
 from kshark.embedded import companions
 from kshark.embedded.otlp import is_installed, read_metrics
+from kshark_dissectors.embedded.places import PLACES
 
 pytest.importorskip("opentelemetry.proto.metrics.v1", reason="opentelemetry-proto is not installed")
 

@@ -12,10 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from dissectors.embedded import cluster_topics, consumer_offsets
-from dissectors.embedded.consumer_protocol import SUBSCRIPTION
-from dissectors.embedded.places import PLACES
-from dissectors.embedded.principal import PRINCIPAL
 from kshark import limits
 from kshark.anomaly import CATALOGUE
 from kshark.codec import compile_writer, plain
@@ -25,6 +21,10 @@ from kshark.names import TopicNames
 from kshark.records import OpenedRecord, Record
 from kshark.registry import Registry
 from kshark.tables import TABLES, Rows
+from kshark_dissectors.embedded import cluster_topics, consumer_offsets
+from kshark_dissectors.embedded.consumer_protocol import SUBSCRIPTION
+from kshark_dissectors.embedded.places import PLACES
+from kshark_dissectors.embedded.principal import PRINCIPAL
 from tests.embedding import (
     REGISTRY,
     batch_of,

@@ -254,7 +254,7 @@ def test_an_api_nobody_knows_has_a_header_and_no_body() -> None:
 
 
 def test_an_api_without_dissector_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dissectors.index import INDEX
+    from kshark_dissectors.index import INDEX
 
     monkeypatch.setitem(INDEX, METADATA, ("Metadata", "", "0-13"))
     talk = Talk()

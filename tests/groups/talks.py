@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dissectors.embedded.consumer_protocol import ASSIGNMENT, SUBSCRIPTION
 from kshark.groups import Groups, ListedGroup, ListedMember
 from kshark.pipeline import Options
+from kshark_dissectors.embedded.consumer_protocol import ASSIGNMENT, SUBSCRIPTION
 from tests.conversation import Asked, Connection, Conversation, Thinned, events
 from tests.embedding import prefixed
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dissectors.topics import NAMING_APIS
 from kshark.api_keys import (
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
@@ -24,6 +23,7 @@ from kshark.capture import open_captures
 from kshark.groups import APIS, Groups, ListedGroup, ListedMember
 from kshark.model import Exchange
 from kshark.pipeline import Engine, Options
+from kshark_dissectors.topics import NAMING_APIS
 from tests.conversation import registry
 from tests.groups.talks import assignment, tasks
 from tests.shared import CAPTURES, shared

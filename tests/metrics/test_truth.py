@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
-from dissectors.enums import AcknowledgeType
 from kshark.capture import open_captures
 from kshark.metrics import APIS, Counted, ShareCounting
 from kshark.metrics.counts import taken
 from kshark.names import TopicNames
 from kshark.pipeline import Engine, Options
+from kshark_dissectors.enums import AcknowledgeType
 from tests.conversation import registry
 from tests.shared import CAPTURES, shared
 

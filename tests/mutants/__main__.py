@@ -27,7 +27,7 @@ TESTS = {
 #: It copies the code and adds rules to the copy, which mutmut does not know.
 WITHOUT = "tests/analysis/test_rules_readme.py"
 #: What those tests read beside the code.
-BESIDE = ("dissectors", "spark_analysis", "captures", "README.md", "Makefile")
+BESIDE = ("dissectors", "spark_analysis", "tools", "captures", "README.md", "Makefile")
 WORK = ROOT / "out" / "mutants"
 KILLED = ("killed", "timeout", "segfault")
 

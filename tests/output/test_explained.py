@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-from dissectors.enums import ErrorCode
-from dissectors.errors import RETRIABLE, SHARE_GROUPS
 from kshark.analysis import RULES
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES
@@ -16,6 +14,8 @@ from kshark.output.layouts import api_lines
 from kshark.output.rule_table import rule_lines
 from kshark.output.spans import plain
 from kshark.tables import TABLES
+from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.errors import RETRIABLE, SHARE_GROUPS
 from tests.output.messages import REGISTRY
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.releases import SPOKEN
 from kshark.tables import TABLES
 from kshark.tables.queries import QUERIES
+from kshark_dissectors.releases import SPOKEN
 from tests.output.querying import exported, in_duckdb, needs_duckdb, rows, statements
 
 pytestmark = needs_duckdb

@@ -17,24 +17,26 @@ from typing import Any
 
 import pytest
 
-from spark_analysis.java import MISSING, find_java
+from kshark_spark.java import MISSING, find_java
 from tests.patience import PATIENCE_S
-from tests.shared import ROOT
+from tests.shared import ROOT, pythonpath
 
 needs_java = pytest.mark.skipif(find_java() is None, reason=MISSING)
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/fd").is_dir(), reason="no /proc here: nobody tells which process has a file open"
 )
 
-#: kshark's packages, as they are named where it is installed.
-KSHARK = "kshark", "dissectors", "spark_analysis"
+#: `kshark-spark` of a Python that need not have kshark: nothing tells other processes where it is.
+KSHARK_SPARK = (
+    f"import sys; sys.path[:0] = {pythonpath().split(os.pathsep)}; from kshark_spark.cli import main; sys.exit(main())"
+)
 
 
 def kshark_spark(
     *words: str, python: Path | str = sys.executable, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command in the project's folder: only its own process finds kshark there."""
-    command = [str(python), "-m", "spark_analysis", *words]
+    """Run the command in the project's folder; only its own process finds kshark there."""
+    command = [str(python), "-c", KSHARK_SPARK, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=outside(**environment), cwd=ROOT)
 
 
@@ -74,7 +76,7 @@ def killed_while_reading(
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command; as soon as a worker, its own or the server's, has `path` open, the process that `victim` names
     for it is killed."""
-    command = [str(python), "-m", "spark_analysis", *words]
+    command = [str(python), "-c", KSHARK_SPARK, *words]
     piped: dict[str, Any] = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_analysis.java import MISSING, find_java
+from kshark_spark.java import MISSING, find_java
 from tests.spark.without import FUNCTIONS, Session
 
 
@@ -17,7 +17,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     if find_java() is None:
         pytest.skip(MISSING)
-    from spark_analysis.session import open_session
+    from kshark_spark.session import open_session
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse, "spark.driver.memory": "2g"}
@@ -32,7 +32,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Session:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     import pyspark.sql
 
-    from spark_analysis import rows
+    from kshark_spark import rows
 
     monkeypatch.setattr(pyspark.sql, "functions", FUNCTIONS)
     monkeypatch.setattr(rows, "few_collections", int)  # this process makes other objects, too

@@ -26,8 +26,8 @@ def in_parts(
     spark: Any, captures: list[list[str]], range_bytes: int, buckets: int, options: Options = OPTIONS
 ) -> list[Any]:
     """Of captures of any size, as if they were large."""
-    from spark_analysis.captures import checked
-    from spark_analysis.plan import Sizes
+    from kshark_spark.captures import checked
+    from kshark_spark.plan import Sizes
 
     return told(
         checked(
@@ -41,7 +41,7 @@ def in_parts(
 
 
 def whole(spark: Any, captures: list[list[str]], options: Options = OPTIONS) -> list[Any]:
-    from spark_analysis.captures import checked
+    from kshark_spark.captures import checked
 
     return told(checked(spark, captures, options, coverage=True))
 
@@ -115,7 +115,7 @@ def test_a_file_that_is_gone_does_not_take_the_others_with_it(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything is read, and between the search for its ranges and their reading."""
-    import spark_analysis.large
+    import kshark_spark.large
 
     here, gone = path_of("adv-epochs.pcap"), tmp_path / "gone.pcap"
     captures = [[here], [str(gone)]]
@@ -124,12 +124,12 @@ def test_a_file_that_is_gone_does_not_take_the_others_with_it(
     assert whole(spark, captures) == in_parts(spark, captures, 64 << 10, 2) == [expected, fault]
 
     gone.write_bytes(Path(here).read_bytes())
-    planned = spark_analysis.large.planned
+    planned = kshark_spark.large.planned
 
     def and_gone(*given: Any) -> Any:
         plans = planned(*given)
         gone.unlink()
         return plans
 
-    monkeypatch.setattr(spark_analysis.large, "planned", and_gone)
+    monkeypatch.setattr(kshark_spark.large, "planned", and_gone)
     assert in_parts(spark, captures, 64 << 10, 2) == [expected, fault]

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import kshark.cli
-import spark_analysis.cli
-import spark_analysis.suspects
+import kshark_spark.cli
+import kshark_spark.suspects
 from kshark.output.manifest import read_manifest
 from tests.output.exporting import exported
 from tests.packets import pcap
@@ -41,14 +41,14 @@ def said(capsys: pytest.CaptureFixture[str], main: Any, *words: str) -> tuple[in
 def both(capsys: pytest.CaptureFixture[str], given: list[str], to_spark: list[str] | None = None) -> None:
     """kshark check and kshark-spark check print the same, to the letter."""
     expected = said(capsys, kshark.cli.main, "check", *given)
-    assert said(capsys, spark_analysis.cli.main, "check", *(to_spark or given), "--master", "local[2]") == expected
+    assert said(capsys, kshark_spark.cli.main, "check", *(to_spark or given), "--master", "local[2]") == expected
 
 
 def test_who_reads_tables_has_nothing_to_note_of_packets(
     spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert said(capsys, kshark.cli.main, "export", str(CAPTURES / "adv-epochs.pcap"), "-o", str(tmp_path))[0] == 0
-    spark_analysis.cli.main(["check", str(tmp_path), "--master", "local[2]"])
+    kshark_spark.cli.main(["check", str(tmp_path), "--master", "local[2]"])
     assert capsys.readouterr().err == ""
 
 
@@ -80,9 +80,9 @@ def test_a_member_with_most_of_the_exchanges_is_named(
     capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
     assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
     told = []
-    for many in (spark_analysis.suspects._MANY, 3):
-        monkeypatch.setattr(spark_analysis.suspects, "_MANY", many)
-        spark_analysis.cli.main(["check", str(tmp_path / "tables"), "--master", "local[2]"])
+    for many in (kshark_spark.suspects._MANY, 3):
+        monkeypatch.setattr(kshark_spark.suspects, "_MANY", many)
+        kshark_spark.cli.main(["check", str(tmp_path / "tables"), "--master", "local[2]"])
         told.append(capsys.readouterr().err)
     who = "member (aAAAAAAAAAAAAAAAAAAAAA of group g)"
     assert told == [
@@ -126,7 +126,7 @@ def test_what_puts_rules_about_bytes_to_the_test_is_counted_the_same(
 
 def test_the_exit_code_says_whether_a_rule_was_broken(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     clean = str(CAPTURES / "share-java-explicit.pcap")
-    assert said(capsys, spark_analysis.cli.main, "check", clean, "-T", "json", "--master", "local[2]")[0] == 0
+    assert said(capsys, kshark_spark.cli.main, "check", clean, "-T", "json", "--master", "local[2]")[0] == 0
 
 
 def test_an_export_from_spark_holds_the_same_rows(
@@ -139,7 +139,7 @@ def test_an_export_from_spark_holds_the_same_rows(
         said(capsys, kshark.cli.main, "export", *captures, "--each", "--records", "-o", str(tmp_path / "one"))[0] == 0
     )
     words = ["export", *captures, "--each", "--records", "-o", str(tmp_path / "two"), "--master", "local[2]"]
-    assert said(capsys, spark_analysis.cli.main, *words)[0] == 0
+    assert said(capsys, kshark_spark.cli.main, *words)[0] == 0
 
     one, two = (read_manifest(tmp_path / folder) for folder in ("one", "two"))
     assert one.captures == two.captures
@@ -163,7 +163,7 @@ def test_bad_usage_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path:
         (["export", str(CAPTURES / "adv-epochs.pcap")], "name one with -o"),
         (["check", str(CAPTURES / "README.md")], "no capture"),
     ):
-        assert spark_analysis.cli.main(words) == 2
+        assert kshark_spark.cli.main(words) == 2
         said_there = capsys.readouterr()
         assert said_there.out == ""
         assert sentence in said_there.err
@@ -172,15 +172,15 @@ def test_bad_usage_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path:
 
 def test_an_export_that_was_not_finished_is_named_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "exchanges").mkdir()
-    assert spark_analysis.cli.main(["check", str(tmp_path)]) == 2
+    assert kshark_spark.cli.main(["check", str(tmp_path)]) == 2
     assert "was not finished" in capsys.readouterr().err
 
 
 def test_a_folder_of_tables_stands_alone(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     exported(tmp_path, {})
-    assert spark_analysis.cli.main(["check", str(tmp_path), "a.pcap"]) == 2
-    assert spark_analysis.cli.main(["export", str(tmp_path), "-o", str(tmp_path / "x")]) == 2
-    assert said(capsys, spark_analysis.cli.main, "check", str(tmp_path), "-T", "json", "--master", "local[2]")[0] == 0
+    assert kshark_spark.cli.main(["check", str(tmp_path), "a.pcap"]) == 2
+    assert kshark_spark.cli.main(["export", str(tmp_path), "-o", str(tmp_path / "x")]) == 2
+    assert said(capsys, kshark_spark.cli.main, "check", str(tmp_path), "-T", "json", "--master", "local[2]")[0] == 0
 
 
 def test_tables_that_lack_columns_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -190,5 +190,5 @@ def test_tables_that_lack_columns_are_refused(capsys: pytest.CaptureFixture[str]
     tables = {**manifest.tables, "share_requests": requests}
     (tmp_path / "manifest.json").write_bytes(msgspec.structs.replace(manifest, tables=tables).written())
     for command in (["check"], ["report", "-o", str(tmp_path / "report")]):
-        assert spark_analysis.cli.main([*command, str(tmp_path)]) == 2
+        assert kshark_spark.cli.main([*command, str(tmp_path)]) == 2
         assert "whose tables had other columns; export its captures again" in capsys.readouterr().err

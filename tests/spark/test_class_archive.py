@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_analysis.class_archive import archive, java_options
-from spark_analysis.settings import all_settings
+from kshark_spark.class_archive import archive, java_options
+from kshark_spark.settings import all_settings
 from tests.shared import CAPTURES
 from tests.spark.commands import kshark_spark, needs_java
 

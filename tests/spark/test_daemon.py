@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark_analysis.daemon import unpacked
-from spark_analysis.rows import read_all, results
+from kshark_spark.daemon import unpacked
+from kshark_spark.rows import read_all, results
 
 
 def test_pyspark_is_taken_from_its_folder_where_there_is_one(tmp_path: Path) -> None:
@@ -28,4 +28,4 @@ def test_workers_are_forked_with_what_they_need(spark: Any) -> None:
 
         return sys.modules["__main__"].__spec__.name, ".zip" in pyspark.__file__  # type: ignore[union-attr]
 
-    assert read_all(results(spark, [1, 2], told, 2)) == [("spark_analysis.daemon", False)] * 2
+    assert read_all(results(spark, [1, 2], told, 2)) == [("kshark_spark.daemon", False)] * 2

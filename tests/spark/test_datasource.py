@@ -15,7 +15,7 @@ from tests.shared import CAPTURES
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from spark_analysis.datasource import CaptureReader, KsharkDataSource, arguments, paths
+from kshark_spark.datasource import CaptureReader, KsharkDataSource, arguments, paths
 
 EPOCHS, SESSIONS = CAPTURES / "adv-epochs.pcap", CAPTURES / "adv-sessions-4.2.1.pcap"
 

@@ -17,9 +17,8 @@ import pytest
 
 import kshark.cli
 from tests.patience import PATIENCE_S
-from tests.shared import CAPTURES, ROOT
+from tests.shared import CAPTURES, ROOT, pythonpath
 from tests.spark.commands import (
-    KSHARK,
     java_home,
     java_of,
     killed_while_reading,
@@ -46,7 +45,7 @@ def of_one_process(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a machine that has everything but kshark."""
-    python = python_without(tmp_path_factory.mktemp("elsewhere") / "python", *KSHARK)
+    python = python_without(tmp_path_factory.mktemp("elsewhere") / "python", "kshark")
     done = subprocess.run(
         [python, "-c", "import pyspark, pyarrow, kshark"],
         capture_output=True,
@@ -68,13 +67,13 @@ def test_what_spark_submit_says_counts(tmp_path: Path, of_one_process: str) -> N
     }
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     programs = Path(sys.executable).parent
-    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "JAVA_HOME": java_home(), "PYTHONPATH": str(ROOT)}
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "JAVA_HOME": java_home(), "PYTHONPATH": pythonpath()}
     command = [
         str(programs / "spark-submit"),
         "--master",
         "local[1]",
         *confs,
-        "spark_analysis/__main__.py",
+        "spark_analysis/kshark_spark/__main__.py",
         "check",
         EPOCHS,
     ]

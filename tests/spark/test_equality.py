@@ -94,7 +94,7 @@ togethers = pytest.mark.parametrize("together", [list, as_one], ids=["each", "as
 
 def by_one_process(captures: list[list[str]]) -> list[Any]:
     """What is found in each."""
-    from spark_analysis.whole import whole
+    from kshark_spark.whole import whole
 
     def found(files: list[str]) -> Any:
         try:
@@ -107,7 +107,7 @@ def by_one_process(captures: list[list[str]]) -> list[Any]:
 
 def shared_out(session: Any, folder: Path, layout: Layout, together: Any) -> None:
     """Findings and all that goes with them by so many buckets, all tables and again the findings by so many others."""
-    from spark_analysis.plan import Sizes
+    from kshark_spark.plan import Sizes
 
     captures = together(laid_out(layout, folder))
     some, others = Random(f"{SWEEP} {layout.__name__} {together.__name__}").sample(range(2, 17), 2)
@@ -144,8 +144,8 @@ def test_spark_says_what_one_process_says(spark: Any, tmp_path: Path, layout: La
 @layouts
 @togethers
 def test_tables_alone_say_the_same(spark: Any, tmp_path: Path, layout: Layout, together: Any) -> None:
-    from spark_analysis.check import check
-    from spark_analysis.tables import exported
+    from kshark_spark.check import check
+    from kshark_spark.tables import exported
 
     captures = together(laid_out(layout, tmp_path))
     folder = written(captures, tmp_path / "tables", {})

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-import spark_analysis.cli
+import kshark_spark.cli
 from kshark.face import analysed, pages
 from kshark.output.export import Export
 from kshark.output.manifest import MANIFEST, read_manifest, whole_captures
 from kshark.output.parquet_part import PartWriter
 from kshark.pipeline import Options
-from spark_analysis import export, large
-from spark_analysis.plan import Sizes, planned
+from kshark_spark import export, large
+from kshark_spark.plan import Sizes, planned
 from tests.shared import CAPTURES
 
 
@@ -57,7 +57,7 @@ def test_an_export_from_spark_goes_on_where_it_stopped(
             "--partition-by",
             "date",
         ]
-        assert spark_analysis.cli.main(said) == 0
+        assert kshark_spark.cli.main(said) == 0
         return capsys.readouterr().err
 
     captures = [CAPTURES / name for name in ("adv-epochs.pcap", "adv-acks.pcap", "share-loss.pcap")]
@@ -82,7 +82,7 @@ def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(
 ) -> None:
     vanished = tmp_path / "vanished.pcap"
     words = ["-o", str(tmp_path / "tables"), "--each", "--master", "local[2]"]
-    assert spark_analysis.cli.main(["export", str(CAPTURES / "adv-epochs.pcap"), *words]) == 0
+    assert kshark_spark.cli.main(["export", str(CAPTURES / "adv-epochs.pcap"), *words]) == 0
     vanished.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes())
 
     def too_late(captures: list[export.Named], parallelism: int) -> list[list[export.Named]]:
@@ -91,7 +91,7 @@ def test_a_capture_that_cannot_be_read_is_left_out_as_a_whole(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "grouped", too_late)
-        assert spark_analysis.cli.main(["export", str(CAPTURES / "adv-acks.pcap"), str(vanished), *words]) == 2
+        assert kshark_spark.cli.main(["export", str(CAPTURES / "adv-acks.pcap"), str(vanished), *words]) == 2
     assert f"kshark-spark: {vanished}: no such file" in capsys.readouterr().err
     manifest = read_manifest(tmp_path / "tables")
     assert [capture.name for capture in manifest.captures] == ["adv-acks.pcap"]

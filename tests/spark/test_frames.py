@@ -13,7 +13,7 @@ from tests.shared import CAPTURES
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from spark_analysis.frames import check, messages, sessions, table
+from kshark_spark.frames import check, messages, sessions, table
 
 EPOCHS, SESSIONS = CAPTURES / "adv-epochs.pcap", CAPTURES / "adv-sessions-4.2.1.pcap"
 

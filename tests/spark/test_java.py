@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kshark.errors import UsageError
-from spark_analysis import java
-from spark_analysis.session import open_session
+from kshark_spark import java
+from kshark_spark.session import open_session
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.shared import ROOT
+from tests.shared import ROOT, pythonpath
 from tests.spark.commands import needs_java
 
 NOTEBOOK = ROOT / "spark_analysis/notebook.ipynb"
@@ -46,7 +46,7 @@ def test_the_notebook_shows_what_is_stored_in_it(tmp_path: Path) -> None:
     target = tmp_path / NOTEBOOK.name
     command = [sys.executable, "-m", "tests.spark.notebook", str(NOTEBOOK), str(target)]
     done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": pythonpath()}, cwd=ROOT, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     stored = shown(NOTEBOOK)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_analysis.plan import Sizes, are_shared_out
+from kshark_spark.plan import Sizes, are_shared_out
 
 MB = 1 << 20
 

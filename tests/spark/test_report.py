@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import kshark.cli
-import spark_analysis.cli
-from spark_analysis import report
-from spark_analysis.plan import Sizes
+import kshark_spark.cli
+from kshark_spark import report
+from kshark_spark.plan import Sizes
 from tests.cli.incident import incident, written
 from tests.shared import CAPTURES
 
@@ -31,7 +31,7 @@ def made(capsys: pytest.CaptureFixture[str], main: Any, folder: Path, *words: st
 
 
 def by_spark(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[int, str, dict[str, bytes]]:
-    return made(capsys, spark_analysis.cli.main, folder, *words, "--master", "local[2]")
+    return made(capsys, kshark_spark.cli.main, folder, *words, "--master", "local[2]")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_part_of_tables_cannot_be_reported(capsys: pytest.CaptureFixture[str],
     assert kshark.cli.main(["export", "adv-epochs.pcap", "-o", "tables"]) == 0
     capsys.readouterr()
     for words in (["--since", "+1s"], ["-Y", "kafka.api == Fetch"], ["-d", "tcp.port==9092,kafka"]):
-        assert spark_analysis.cli.main(["report", "tables", "-o", "out", *words]) == 2
+        assert kshark_spark.cli.main(["report", "tables", "-o", "out", *words]) == 2
         assert "are for captures" in capsys.readouterr().err
 
 
@@ -131,6 +131,6 @@ def test_bad_usage_is_one_sentence_and_leaves_the_earlier_report(
         ["adv-epochs.pcap", "-o", "out", "--select", "EPOCH_SKIP"],
         ["adv-epochs.pcap", "-o", "out", "-Y", "kafka.ap == 1"],
     ):
-        assert spark_analysis.cli.main(["report", *words]) == 2
+        assert kshark_spark.cli.main(["report", *words]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert (captures / "out/report.html").exists()

@@ -106,7 +106,7 @@ def test_no_space_for_temporary_files(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, check=False).returncode:
         pytest.skip("a small disk cannot be mounted here")
     assert kshark.cli.main(["export", str(CAPTURES / "share-loss.pcap"), "-q", "-o", str(tables)]) == 0
-    run = f"{mount} && exec {sys.executable} -m spark_analysis check {tables} --master 'local[1]'"
+    run = f"{mount} && exec {sys.executable} -m kshark_spark check {tables} --master 'local[1]'"
     environment = outside(SPARK_LOCAL_DIRS=str(disk))
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", run], capture_output=True, text=True, env=environment, cwd=ROOT, check=False

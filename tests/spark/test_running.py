@@ -12,14 +12,22 @@ from types import SimpleNamespace
 
 import pytest
 
-import spark_analysis.cli
+import kshark_spark.cli
 from kshark.errors import UsageError
-from spark_analysis.failures import first_line, sentence
-from spark_analysis.master import check, is_connect, is_here
-from spark_analysis.progress import shown, told
-from spark_analysis.session import chatter
-from spark_analysis.settings import all_settings, given, pairs
-from spark_analysis.shipping import packed
+from kshark_spark.failures import first_line, sentence
+from kshark_spark.master import check, is_connect, is_here
+from kshark_spark.progress import shown, told
+from kshark_spark.session import chatter
+from kshark_spark.settings import all_settings, given, pairs
+from kshark_spark.shipping import packed
+from tests.shared import ROOT
+
+#: The packages that are installed, and where they lie in a checkout.
+OURS = {
+    "kshark": "kshark",
+    "kshark_dissectors": "dissectors/kshark_dissectors",
+    "kshark_spark": "spark_analysis/kshark_spark",
+}
 
 # -- masters
 
@@ -98,6 +106,11 @@ def test_conf_is_pairs() -> None:
             "PythonException: ... ModuleNotFoundError: No module named 'pyarrow'",
             "a worker's Python has no pyarrow; install kshark there",
         ),
+        (
+            "/usr/bin/python3: Error while finding module specification for 'kshark_spark.daemon' "
+            "(ModuleNotFoundError: No module named 'kshark_spark')",
+            "a worker's Python has no kshark; install kshark there",
+        ),
         ("java.io.IOException: No space left on device", "no space is left on a worker's disk"),
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", "a worker was killed"),
         ("SparkException: Python worker exited unexpectedly (crashed)", "a worker was killed"),
@@ -173,7 +186,7 @@ def test_without_pyspark_it_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert spark_analysis.cli.main(["check", "a.pcap"]) == 2
+    assert kshark_spark.cli.main(["check", "a.pcap"]) == 2
     assert capsys.readouterr().err == "kshark-spark: pyspark is not installed; pip install 'kshark[spark]'\n"
 
 
@@ -221,4 +234,18 @@ def test_what_goes_to_other_machines_is_all_of_kshark() -> None:
     import zipfile
 
     names = set(zipfile.ZipFile(packed()).namelist())
-    assert {"kshark/pipeline.py", "dissectors/index.py", "spark_analysis/cli.py", "pyspark_kshark.py"} <= names
+    assert {"kshark/pipeline.py", "kshark_dissectors/index.py", "kshark_spark/screen/keys.py"} <= names
+    assert {name.partition("/")[0] for name in names} == {*OURS, "pyspark_kshark.py"}
+
+
+def test_the_wheel_installs_no_name_that_others_may_have() -> None:
+    reading = pytest.importorskip("setuptools.config.pyprojecttoml", reason="setuptools is not installed")
+    found = reading.read_configuration(ROOT / "pyproject.toml")["tool"]["setuptools"]
+    assert found["py-modules"] == ["pyspark_kshark"]
+    packages = {
+        ".".join(path.parent.relative_to(folder.parent).parts)
+        for folder in map(ROOT.joinpath, OURS.values())
+        for path in folder.rglob("__init__.py")
+    }
+    assert set(found["packages"]) == packages
+    assert {package.partition(".")[0] for package in packages} == OURS.keys()

@@ -32,7 +32,7 @@ from tests.shares import as_one, capture_of
 from tests.spark import working
 
 if TYPE_CHECKING:
-    from spark_analysis.tables import Tables
+    from kshark_spark.tables import Tables
 
 pytestmark = pytest.mark.spark
 
@@ -137,7 +137,7 @@ def analyzed(happened: list[Event]) -> tuple[list[Finding], Observed]:
 def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables:
     """The tables of many conversations, each a capture of its own, and a row group of its own."""
     from kshark.output.parquet import record_batch
-    from spark_analysis.tables import exported
+    from kshark_spark.tables import exported
 
     with Export(folder) as export:
         files = {name: OpenFile(export.attempt.staging, table) for name, table in TABLES.items()}
@@ -156,9 +156,9 @@ def test_who_passes_unseen_has_no_finding(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: int
 ) -> None:
     """Of groups at work half are plain, or more; and what is found is found all the same, by however many tasks."""
-    from spark_analysis import slices
-    from spark_analysis.check import check
-    from spark_analysis.screen import screened
+    from kshark_spark import slices
+    from kshark_spark.check import check
+    from kshark_spark.screen import screened
 
     monkeypatch.setattr(slices, "ROWS", 500)
     talks = {f"talk-{seed}": working.conversation(seed) for seed in range(conversations)}
@@ -174,7 +174,7 @@ def test_who_passes_unseen_has_no_finding(
 @pytest.mark.parametrize("conversations", [20, pytest.param(60, marks=pytest.mark.slow)])
 def test_tables_give_the_findings_of_conversations(spark: Any, tmp_path: Path, conversations: int) -> None:
     """Where nearly nobody is plain."""
-    from spark_analysis.check import check
+    from kshark_spark.check import check
 
     talks = {f"talk-{seed}": conversation(seed) for seed in range(conversations)}
     checked = check(tables_of(spark, talks, tmp_path), list(talks), 2)
@@ -185,7 +185,7 @@ def test_tables_give_the_findings_of_conversations(spark: Any, tmp_path: Path, c
 
 
 def test_what_every_bucket_sees_is_said_once(spark: Any, tmp_path: Path) -> None:
-    from spark_analysis.check import check
+    from kshark_spark.check import check
 
     talk = Conversation()
     a = talk.member("a")
@@ -202,7 +202,7 @@ def test_what_every_bucket_sees_is_said_once(spark: Any, tmp_path: Path) -> None
 
 
 def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any, tmp_path: Path) -> None:
-    from spark_analysis.suspects import connections_of
+    from kshark_spark.suspects import connections_of
 
     happened = as_one(capture_of(CAPTURES / "tcp-hostile.pcap"), JUDGED).events
     expected = [event for event in happened if isinstance(event, Weird) and event.code in BOOK.weirds]
@@ -214,8 +214,8 @@ def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any, tmp_pa
 
 def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any, tmp_path: Path) -> None:
     """Each is plain for later releases; what ApiVersions says, no column tells."""
-    from spark_analysis.check import check
-    from spark_analysis.screen import screened
+    from kshark_spark.check import check
+    from kshark_spark.screen import screened
 
     talk = Conversation(release="4.0")
     a = talk.member("a", joined=False)
@@ -233,8 +233,8 @@ def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any, tm
 
 def test_two_addresses_of_one_broker_are_one_session(spark: Any, tmp_path: Path) -> None:
     """Each of them is plain; that both are one, Metadata alone tells."""
-    from spark_analysis.check import check
-    from spark_analysis.screen import screened
+    from kshark_spark.check import check
+    from kshark_spark.screen import screened
 
     talk = Conversation()
     inside, outside = talk.connection("10.0.0.9:9092"), talk.connection("10.0.0.9:9093")

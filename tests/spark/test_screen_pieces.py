@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_analysis.screen.numbers import numbers, xxhash64
-from spark_analysis.screen.pieces import NONE, Pieces, joined, not_plain, step_of, together
+from kshark_spark.screen.numbers import numbers, xxhash64
+from kshark_spark.screen.pieces import NONE, Pieces, joined, not_plain, step_of, together
 
 _HANDED, _TAKEN = 0, 1
 _WINDOW: Final = 100
@@ -79,7 +79,7 @@ def looked_at(parts: Sequence[Pieces]) -> set[int]:
 
 def suspicious(spark: Any, pieces: Pieces) -> set[int]:
     """By their ranges, one after the other."""
-    from spark_analysis.screen.records import not_plain_in_order
+    from kshark_spark.screen.records import not_plain_in_order
 
     frame = spark.createDataFrame(pa.Table.from_arrays([pa.array(column) for column in pieces], [*Pieces._fields]))
     return {group for (group,) in not_plain_in_order(frame, _WINDOW).collect()}

@@ -14,8 +14,8 @@ import pytest
 from kshark.output.parquet import arrow_schema
 from kshark.output.parquet_files import OpenFile
 from kshark.tables import TABLES
-from spark_analysis import slices
-from spark_analysis.slices import read, row_groups, rows_of, slices_of
+from kshark_spark import slices
+from kshark_spark.slices import read, row_groups, rows_of, slices_of
 
 NAME = "acquired"
 
@@ -72,7 +72,7 @@ def test_rows_are_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_brokers_say_again_is_left_out() -> None:
     """The first answer of those that are equal stays; and all of a connection whose messages were known late."""
-    from spark_analysis.suspects import _again
+    from kshark_spark.suspects import _again
 
     on_time, late = SimpleNamespace(late=[]), SimpleNamespace(late=[(3, 90)])
     known: Any = {"a": (0, {1: on_time, 2: late}), "b": (1, {1: on_time})}
@@ -105,7 +105,7 @@ def test_rules_of_one_exchange_are_asked_of_columns() -> None:
     """Of every API and version, whatever columns lack; what a rule names is found, and nothing else of the kind."""
     from kshark.analysis.rules import BOOK
     from kshark.api_keys import SHARE_FETCH, SHARE_GROUP_HEARTBEAT
-    from spark_analysis.screen.single import broken
+    from kshark_spark.screen.single import broken
 
     asked, ruled = (
         {"group_id": "group_id", "member_id": "member_id"},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kshark.cli
-import spark_analysis.cli
+import kshark_spark.cli
 from tests.shared import CAPTURES
 from tests.spark.test_captures import in_parts, whole
 from tests.spark.test_check import said
@@ -31,7 +31,7 @@ def test_a_folder_is_checked_as_a_local_one(
         bucket.put_file(file, "spark")
         (tmp_path / file.name).write_bytes(file.read_bytes())
     expected = said(capsys, kshark.cli.main, "check", str(tmp_path), "--each")
-    code, out = said(capsys, spark_analysis.cli.main, "check", bucket.path("spark"), "--each", "--master", "local[2]")
+    code, out = said(capsys, kshark_spark.cli.main, "check", bucket.path("spark"), "--each", "--master", "local[2]")
     assert (code, out.replace("s3://bucket/spark", str(tmp_path)).replace(bucket.settings, "")) == expected
 
 
@@ -50,12 +50,12 @@ def test_a_data_frame(spark: Any, bucket: Bucket, tmp_path: Path, table: str) ->
 
 def test_tables_and_a_report(spark: Any, bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = bucket.put_file(EPOCHS)
-    assert spark_analysis.cli.main(["export", path, "-q", "-o", str(tmp_path / "spark")]) == 0
+    assert kshark_spark.cli.main(["export", path, "-q", "-o", str(tmp_path / "spark")]) == 0
     assert kshark.cli.main(["export", str(EPOCHS), "-q", "-o", str(tmp_path / "one")]) == 0
     captures = [json.loads((tmp_path / name / "manifest.json").read_text())["captures"] for name in ("spark", "one")]
     assert captures[0] == captures[1]
     capsys.readouterr()
-    assert spark_analysis.cli.main(["report", path, "-q", "-o", str(tmp_path / "report")]) == 1
+    assert kshark_spark.cli.main(["report", path, "-q", "-o", str(tmp_path / "report")]) == 1
     assert (
         capsys.readouterr().out
         == said(capsys, kshark.cli.main, "report", str(EPOCHS), "-q", "-o", str(tmp_path / "other"))[1]
@@ -71,5 +71,5 @@ def test_what_is_refused(spark: Any, bucket: Bucket, capsys: pytest.CaptureFixtu
             " is a folder of tables, which Spark reads from this machine's folders only; copy or mount it",
         ),
     ]:
-        assert spark_analysis.cli.main(["check", path]) == 2
+        assert kshark_spark.cli.main(["check", path]) == 2
         assert capsys.readouterr() == ("", f"kshark-spark: {path}{why}\n")

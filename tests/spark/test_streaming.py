@@ -27,9 +27,9 @@ from tests.shared import CAPTURES, sample_of
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kshark.tables import TABLES
-from spark_analysis.datasource import CaptureReader, arguments
-from spark_analysis.state import snapshots
-from spark_analysis.streaming import RotatedReader
+from kshark_spark.datasource import CaptureReader, arguments
+from kshark_spark.state import snapshots
+from kshark_spark.streaming import RotatedReader
 
 RESTART, EPOCHS = CAPTURES / "share-restart.pcap", CAPTURES / "adv-epochs.pcap"
 OLD_S = 1_700_000_000

@@ -63,8 +63,8 @@ def test_a_draft_reads_like_a_dissector(tmp_path: Path) -> None:
         draft
         == '''"""PauseGroup (API 95): say here what it is for."""
 
-from dissectors.enums import ErrorCode
 from kshark.schema import api, array, int16, int32, int64, string, struct, uuid
+from kshark_dissectors.enums import ErrorCode
 
 partition_data = struct(int32("partition"), int16("error_code", enum=ErrorCode), string("reason"), int64("offset"))
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import kshark
 from kshark.model import Finding
-from spark_analysis.java import find_java
+from kshark_spark.java import find_java
 from tests.broker.releases import RELEASES
 from tests.broker.server import NoBroker
 from tests.trouble.administrators import TASKS, WITH_SECURITY, Administrators

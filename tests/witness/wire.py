@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from dissectors.headers import REQUEST_HEADER
 from kshark.capture import open_captures
 from kshark.codec import interpret
 from kshark.exchange.decoding import skip_tags
 from kshark.model import Closed, Exchange, Flow, Gap, Message, PacketBatch
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
+from kshark_dissectors.headers import REQUEST_HEADER
 from tests.witness.values import jsonable
 
 ENVELOPE, PRODUCE = 58, 0

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         "--into",
         type=Path,
         metavar="FOLDER",
-        default=Path("dissectors"),
+        default=Path("dissectors/kshark_dissectors"),
         help="where the draft of an API goes (default: %(default)s)",
     )
     return parser

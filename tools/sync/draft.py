@@ -35,7 +35,7 @@ def api_draft(name: str, request: Definition, response: Definition) -> str:
 
 
 def layout_draft(definition: Definition) -> str:
-    """The lines that a stored or embedded structure adds to a file in dissectors/embedded/."""
+    """The lines that a stored or embedded structure adds to a file in kshark_dissectors.embedded."""
     made = definition.layout
     source = _Source([definition])
     fields = source.struct(made.root, 1, len("fields=,"))
@@ -72,10 +72,10 @@ class _Source:
 
     def file(self, introduction: str, value: str) -> str:
         """The whole file."""
-        enums = ["from dissectors.enums import ErrorCode"] if "ErrorCode" in self._used else []
+        enums = ["from kshark_dissectors.enums import ErrorCode"] if "ErrorCode" in self._used else []
         words = {"api"} if value.startswith("DISSECTOR") else {"layout"}
         words |= self._used - {"ErrorCode"}
-        imports = [*enums, f"from kshark.schema import {', '.join(sorted(words, key=_natural))}"]
+        imports = [f"from kshark.schema import {', '.join(sorted(words, key=_natural))}", *enums]
         return "\n\n".join([introduction, "\n".join(imports), *self._variables, value]) + "\n"
 
     def struct(self, field: Field, depth: int, before: int) -> str:
@@ -146,5 +146,5 @@ def _structs_in(struct: Field) -> Iterator[Field]:
 
 
 def index_line(name: str, key: int, versions: Versions) -> str:
-    """The API's line for dissectors/index.py."""
+    """The API's line for kshark_dissectors.index."""
     return f'    {key}: ("{name}", "{snake_case(name)}", "{versions}"),'

@@ -21,7 +21,7 @@ class Report:
     """`new`: definitions without a layout here; `gone`: layouts without a definition; `changed`: what differs, by
     message.
 
-    `known`: differences that dissectors/history.py explains, and how. True if there is something to do.
+    `known`: differences that kshark_dissectors.history explains, and how. True if there is something to do.
     """
 
     new: list[Definition] = field(default_factory=list)
@@ -45,7 +45,7 @@ def compare(ours: Mapping[str, Ours], theirs: Mapping[str, Definition]) -> Repor
 class _Comparison:
     def __init__(self, ours: Mapping[str, Ours], theirs: Mapping[str, Definition]) -> None:
         self.report = Report()
-        self._history: Any = import_module("dissectors.history")
+        self._history: Any = import_module("kshark_dissectors.history")
         self._ours = ours
         renamed = {old: new for new, old in self._history.MESSAGE_NAMES.items() if old in theirs and new not in theirs}
         self.theirs = {renamed.get(name, name): definition for name, definition in theirs.items()}

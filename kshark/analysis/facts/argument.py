@@ -8,11 +8,11 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dissectors.enums import ErrorCode
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import Blame
+from kshark_dissectors.enums import ErrorCode
 
 _ERRORS: Final = {error.value: error.name for error in ErrorCode}
 

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET, Struct
 
-from dissectors.enums import ErrorCode
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE
 from kshark.model import Message
+from kshark_dissectors.enums import ErrorCode
 
 _NAMES: Final[dict[int, str]] = {code: code.name for code in ErrorCode}
 #: Fields of a request, and of a Read's answer, that a step's story contains.

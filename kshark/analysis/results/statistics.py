@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from dissectors.enums import AcknowledgeType, ErrorCode
 from kshark import limits
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.results.error_codes import ErrorCodes
@@ -20,6 +19,7 @@ from kshark.codec.paths import values
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
+from kshark_dissectors.enums import AcknowledgeType, ErrorCode
 
 #: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
 _TICK_NS: Final = 1_000_000

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.enums import CoordinatorType, ErrorCode
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.facts.state_steps import ACCEPTED, ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, StateStep
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
@@ -29,6 +28,7 @@ from kshark.api_keys import (
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, by_version
+from kshark_dissectors.enums import CoordinatorType, ErrorCode
 
 #: Requests that read, write, store and report a state.
 _READS: Final = (READ_SHARE_GROUP_STATE,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.enums import AcknowledgeType
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import (
     FAILED_LATER,
@@ -23,6 +22,7 @@ from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import MEMBER, SESSION
 from kshark.api_keys import SHARE_FETCH
 from kshark.conditions import ALWAYS, ELEMENT, F, any_of, size
+from kshark_dissectors.enums import AcknowledgeType
 
 _INVALID_REQUEST: Final = 42
 #: Requests with acknowledgements that renew locks, and requests that ask for records.

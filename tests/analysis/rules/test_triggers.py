@@ -89,7 +89,7 @@ def test_one_of_several_is_enough() -> None:
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.name)
 def test_sparks_words_are_columns_of_its_screen(trigger: Trigger) -> None:
     """tests/spark holds the screen against the machine; this notices without Spark when a name is none."""
-    screen = (ROOT / "spark_analysis/screen/sessions.py").read_text()
+    screen = (ROOT / "spark_analysis/kshark_spark/screen/sessions.py").read_text()
     assert trigger.sql in ("true", "false") or f'"{trigger.sql}"' in screen
 
 

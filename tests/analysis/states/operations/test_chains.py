@@ -9,11 +9,11 @@ from unittest.mock import patch
 
 import pytest
 
-from dissectors.enums import ErrorCode
 from kshark import limits
 from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
 from kshark.analysis.states.operations.listing import Operation
 from kshark.pipeline import Options
+from kshark_dissectors.enums import ErrorCode
 from tests.analysis.administrators import Administrator, group_deleted, offsets_deleted, operations
 from tests.analysis.coordinators import Sender
 from tests.analysis.talks import assigned, unchanged

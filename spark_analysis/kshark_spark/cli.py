@@ -1,0 +1,327 @@
+"""The command `kshark-spark`: check, export and report, for captures of any number and size, or for the tables of an
+earlier export."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from kshark.cli.ending import ended
+from kshark.cli.parser import Parser, add_format, add_restrictions, add_secrets, close_to
+from kshark.cli.shown import add_filter
+from kshark.cli.tls import add_tls_keys, said_of_keys
+from kshark.errors import UnreadableInput, UsageError
+from kshark_spark.class_archive import java_options
+from kshark_spark.progress import shown
+from kshark_spark.session import cores_of, need_pyspark, open_session
+from kshark_spark.settings import pairs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kshark_spark.check import Checked
+
+COMMANDS: Final = {
+    "check": "which rules were broken, by whom, with the evidence: the findings of kshark check, found on Spark",
+    "export": "Parquet tables, the same as kshark export's, written by Spark's workers",
+    "report": "a page to read and to pass on, with its data: the same as kshark report's, counted by Spark's workers",
+    "prepare": "once on a machine: Spark's Java classes are kept in a file, and it starts in half the time",
+}
+EXAMPLES: Final = {
+    "check": (
+        "kshark-spark check tables/",
+        "kshark-spark check a.pcap b.pcap -T json",
+        "kshark-spark check captures/ --each",
+    ),
+    "export": (
+        "kshark-spark export captures/ --each -o tables",
+        "kshark-spark export a.pcap -o tables --master spark://host:7077",
+    ),
+    "report": (
+        "kshark-spark report captures/ --each -o report",
+        "kshark-spark report tables/ -o report --ignore SESSION_NOT_CLOSED",
+    ),
+    "prepare": ("kshark-spark prepare",),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code: as `kshark`'s."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    words = sys.argv[1:] if argv is None else list(argv)
+    return ended("kshark-spark", lambda: _run(words), _of_spark)
+
+
+def _of_spark(error: Exception) -> str | None:
+    """Why Spark stopped."""
+    if type(error).__module__.split(".")[0] not in ("pyspark", "py4j") and not isinstance(error, ConnectionError):
+        return None
+    from kshark_spark.failures import sentence
+
+    return sentence(error)
+
+
+def _run(words: Sequence[str]) -> int:
+    match words:
+        case [] | ["-h" | "--help" | "help", *_]:
+            width = max(map(len, COMMANDS)) + 2
+            rows = "".join(f"  {name:<{width}}{text}\n" for name, text in COMMANDS.items())
+            text = f"usage: kshark-spark COMMAND ...\n\n{rows}\nkshark-spark COMMAND --help tells more.\n"
+            print(text, end="", file=sys.stdout if words else sys.stderr)
+            return 0 if words else 2
+        case ["-V" | "--version", *_]:
+            from kshark import __version__
+
+            print(f"kshark-spark {__version__}")
+            return 0
+        case [command, *rest] if command in COMMANDS:
+            args = _parser(command).parse(rest)
+            need_pyspark()
+            return {"check": _check, "export": _export, "report": _report, "prepare": _prepare}[command](args)
+        case [other, *_]:
+            raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
+    raise AssertionError(words)
+
+
+def _parser(command: str) -> Parser:
+    parser = Parser(command, COMMANDS[command], EXAMPLES[command])
+    parser.prog = f"kshark-spark {command}"
+    if command == "prepare":
+        return parser
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="captures: pcap or pcapng files, folders of them; or one folder of tables",
+    )
+    parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    parser.add_argument(
+        "--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, as spark-submit takes it",
+    )
+    add_tls_keys(parser)
+    parser.add_argument(
+        "-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only"
+    )
+    if command == "export":
+        from kshark.cli.export import add_folder
+
+        add_folder(parser)
+        parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
+        add_secrets(parser)
+        return parser
+    from kshark.cli.check import EXIT_CODES, add_coverage, add_fail_on, add_selection, add_verbose
+
+    if command == "report":
+        parser.add_argument(
+            "-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced"
+        )
+        add_restrictions(parser)
+        add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged and counted)")
+    add_format(parser, "text", "json")
+    add_selection(parser)
+    if command == "check":
+        add_verbose(parser)
+        add_coverage(parser)
+        add_fail_on(parser)
+    parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
+    return parser
+
+
+def _session(args: Namespace) -> SparkSession:
+    if sys.stderr.isatty() and args.master is None and not java_options():
+        print(
+            "kshark-spark: Spark starts; after `kshark-spark prepare`, once, it does in half the time", file=sys.stderr
+        )
+    return open_session(args.master, pairs(args.conf))
+
+
+# -- check
+
+
+def _check(args: Namespace) -> int:
+    from kshark.cli.check import came_to, fail_on, selection, verdict
+    from kshark.cli.source import tell as tell_notes
+    from kshark.cli.telling import tell
+    from kshark.output.catalogue import judged
+    from kshark.output.sink import Sink
+
+    chosen, failing = selection(args), fail_on(args)
+    sink, failed, unread = Sink(sys.stdout), False, 0
+    checked = _checked(args)
+    for name, one in checked.items():
+        if isinstance(one, UnreadableInput):
+            print(f"kshark-spark: {one}", file=sys.stderr)
+            unread = 2
+            continue
+        if len(checked) > 1 and args.format == "text":
+            sink.text(f"== {name}\n")
+        tally = tell([*filter(chosen, one.findings)], args, sink, one.topics)
+        if one.notes is not None:
+            one.notes.leave_out(judged(tally.codes))
+            tell_notes(one.notes, name if len(checked) > 1 else "the capture")
+        if one.giant is not None:
+            print(f"kshark-spark: {one.giant}", file=sys.stderr)
+        verdict(tally, one.observed, args, sink, name if len(checked) > 1 else None)
+        failed = failed or bool(failing & came_to(tally, one.observed, args))
+    return int(failed) or unread
+
+
+def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
+    """What was found in each capture, by the name it is shown with."""
+    from kshark.cli.check import asks_for_coverage
+
+    coverage = asks_for_coverage(args)
+    folder = _tables(args)
+    if folder is not None:
+        from kshark.output.manifest import whole_captures
+        from kshark_spark.check import check
+        from kshark_spark.tables import exported
+
+        names = [capture.name for capture in whole_captures(folder).captures]
+        spark = _session(args)
+        with shown(spark):
+            return {
+                **check(
+                    exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text", coverage=coverage
+                )
+            }
+    from kshark.capture.paths import absolute
+    from kshark.pipeline import JUDGED
+    from kshark_spark.captures import checked
+
+    captures, options = _captures(args), replace(JUDGED, tls_keys=args.tls_keys)
+    spark = _session(args)
+    with shown(spark):
+        found = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
+    as_named = {absolute(file): file for files in captures for file in files}
+    for witness in (
+        one
+        for each in found
+        if not isinstance(each, UnreadableInput)
+        for finding in each.findings
+        for one in finding.witness
+    ):
+        witness.places = witness.places and [
+            structs.replace(place, file=as_named[place.file]) for place in witness.places
+        ]
+    return {files[0]: one for files, one in zip(captures, found, strict=True)}
+
+
+# -- export
+
+
+def _export(args: Namespace) -> int:
+    from kshark.capture.paths import absolute
+    from kshark.cli.export import close, folder_of
+    from kshark.cli.source import tell
+    from kshark.pipeline import Options
+    from kshark_spark.export import run
+
+    if _tables(args) is not None:
+        raise UsageError(f"{args.paths[0]} holds tables already; name captures")
+    captures = [[absolute(file) for file in files] for files in _captures(args)]
+    said = {"records": args.records, "secrets": args.secrets, "tls_keys": said_of_keys(args)}
+    asked = Options(records=args.records or "headers", embedded=True, secrets=args.secrets, tls_keys=args.tls_keys)
+    with folder_of(args, {name: value for name, value in said.items() if value}) as export:
+        spark = _session(args)
+        with shown(spark):
+            made = run(spark, export, captures, asked)
+    for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
+        tell(notes, name if len(captures) > 1 else "the capture")
+    return close(export, args, "kshark-spark")
+
+
+# -- report
+
+
+def _report(args: Namespace) -> int:
+    from kshark.cli.report import Writing, usable
+    from kshark.output.manifest import whole_captures
+    from kshark.tables.captures import capture_names
+    from kshark_spark.report import is_restricted, parts_of_captures, parts_of_tables
+
+    args.dissectors = []
+    target, folder, restricted = usable(args), _tables(args), is_restricted(args)
+    if folder is not None:
+        if restricted:
+            raise UsageError(f"{folder} is a folder of tables; -Y, --since, --until and -d are for captures")
+        captures = {one.name: [file.file for file in one.files] for one in whole_captures(folder).captures}
+    else:
+        files = _captures(args)
+        captures = dict(zip(capture_names(files), files, strict=True))
+    spark = _session(args)
+    from kshark_spark.tables import exported
+
+    writing = Writing(target, args)
+    with shown(spark):
+        if folder is not None:
+            parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark))
+        else:
+            parts = parts_of_captures(spark, captures, args)
+    for part in parts:
+        several = part.origin.name if folder is not None else part.origin.files[0]
+        writing.add(part, several if len(parts) > 1 else None)
+    return writing.close()
+
+
+# -- prepare
+
+
+def _prepare(_: Namespace) -> int:
+    from kshark_spark.prepare import prepare
+
+    try:
+        path = prepare()
+    except OSError as error:
+        raise UsageError(f"Spark's classes cannot be kept: {error}; XDG_CACHE_HOME names another folder") from None
+    print(f"kshark-spark: {path} ({path.stat().st_size >> 20} MB); Spark starts with it from now on", file=sys.stderr)
+    return 0
+
+
+# -- paths
+
+
+def _tables(args: Namespace) -> Path | None:
+    """The folder of tables, whole or not, where one is named. Raises UsageError where it is not alone."""
+    from kshark.capture.files import is_folder
+    from kshark.capture.paths import inside, is_remote, named
+    from kshark.output.manifest import is_tables
+
+    paths: Sequence[str] = args.paths
+    for path in filter(is_remote, map(named, paths)):
+        if is_folder(inside(str(path), "exchanges")):
+            raise UsageError(
+                f"{path} is a folder of tables, which Spark reads from this machine's folders only; copy or mount it"
+            )
+    folders = [Path(path) for path in paths if is_tables(Path(path))]
+    if folders and len(paths) > 1:
+        raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
+    if folders and args.tls_keys:
+        raise UsageError(f"{folders[0]} is a folder of tables; --tls-keys is for the export that makes them")
+    return folders[0] if folders else None
+
+
+def _captures(args: Namespace) -> list[list[str]]:
+    """Files by capture: all as one, or each on its own. Raises UnreadableInput for what is no capture."""
+    from kshark.capture.captures import expand, need_captures
+
+    if "-" in args.paths:
+        raise UsageError("Spark's workers cannot read standard input; name files")
+    files = [str(path) for path in expand(args.paths)]
+    need_captures(files)
+    return [[file] for file in files] if args.each else [files]

@@ -1,0 +1,73 @@
+"""Of whom single exchanges tell that there may be something to say, out of slices of `exchanges`
+(kshark_spark.slices)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kshark.analysis import APIS
+from kshark.analysis.rules import BOOK
+from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark_spark.screen.lives import SHARE
+from kshark_spark.screen.numbers import cells, distinct, xxhash64
+from kshark_spark.screen.pieces import Truths
+from kshark_spark.screen.single import broken, has_ruled_code
+from kshark_spark.slices import Slice, in_slices, read, slices_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kshark_spark.tables import Tables
+
+_SCREENED: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT)
+#: Fields of any request, by columns.
+_ASKED: Final = {"group_id": "group_id", "member_id": "member_id"}
+_WHO: Final = ("capture", "group_id", "member_id")
+_COLUMNS: Final = (*_WHO, "api_key", "api_version", "error_code", "request_weird", "response_weird")
+_SCHEMA: Final = pa.schema(
+    [("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64()), ("of_group", pa.bool_())]
+)
+_DDL: Final = "capture string, group bigint, member bigint, of_group boolean"
+
+
+def told_by_exchanges(spark: SparkSession, tables: Tables) -> DataFrame:
+    """Groups and members by `capture`, `group` and `member`, some more than once; `of_group`: it is told of the whole
+    group."""
+    return in_slices(spark, slices_of(tables.files, ["exchanges"]), _DDL, _told)
+
+
+def _told(slice_: Slice) -> Iterator[pa.RecordBatch]:
+    rows = read("exchanges", slice_["exchanges"], _COLUMNS).unify_dictionaries()
+    for of_group, told in ((True, _of_groups(rows)), (False, _of_members(rows))):
+        _, who = distinct(*rows.filter(pa.array(told)).select(_WHO).columns)
+        found = [(words[0], xxhash64(*words[:2]), xxhash64(*words), of_group) for words in who]
+        yield pa.RecordBatch.from_pylist([dict(zip(_SCHEMA.names, one, strict=True)) for one in found], _SCHEMA)
+
+
+def _of_groups(rows: pa.Table) -> Truths:
+    """States of records are read and written; or something is odd about a message, or its member is not named."""
+    api_key = cells(rows["api_key"], -1)
+    others = [api for api in BOOK.visited if api not in _SCREENED]
+    codes, members = distinct(rows["member_id"])
+    nameless = np.array([not member for (member,) in members], np.bool_)[codes]
+    weird = (rows["request_weird"].is_valid().to_numpy()) | (rows["response_weird"].is_valid().to_numpy())
+    told: Truths = (
+        np.isin(api_key, others)
+        | ((api_key == SHARE_GROUP_HEARTBEAT) & nameless)
+        | (np.isin(api_key, _SCREENED) & weird)
+    )
+    return told
+
+
+def _of_members(rows: pa.Table) -> Truths:
+    """A request carries a code that rules name, or breaks a rule by itself; those of sessions are asked elsewhere
+    (.lives)."""
+    api_key = cells(rows["api_key"], -1)
+    api_key = np.where(np.isin(api_key, [*APIS]), api_key, -1)
+    ruled = frozenset(api for rule in BOOK.of_exchanges for api in rule.apis if api not in SHARE)
+    odd = has_ruled_code(rows["request_weird"]) | has_ruled_code(rows["response_weird"])
+    return broken(rows, api_key, ruled, _ASKED, {}) | ((api_key >= 0) & odd)

@@ -1,0 +1,138 @@
+"""The Spark session: on this machine unless told otherwise, quiet, in UTC."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kshark.errors import UsageError
+from kshark_spark.failures import cause, first_line
+from kshark_spark.java import MISSING, find_java
+from kshark_spark.master import LOCAL, check, is_connect, is_here
+from kshark_spark.settings import all_settings, given, submitted
+from kshark_spark.shipping import packed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PYTHON: Final = "spark.pyspark.python"
+#: Each call to a Connect server that does not answer is tried again for eight seconds; Spark's own policy tries for ten
+#: minutes.
+_RETRIES: Final = 5
+_BACKOFF_MS: Final = 4_000
+_NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
+
+
+def need_pyspark() -> None:
+    """Raises kshark.UsageError, with the next step, where there is none."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise UsageError(_NO_PYSPARK)
+
+
+def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on `master`; without one where spark-submit or spark-defaults.conf say, else on this machine.
+    `settings` go before theirs.
+
+    Raises kshark.UsageError, with the next step, where pyspark or Java is missing, or nothing answers at the master.
+    """
+    need_pyspark()
+    outside = {} if master is not None and is_connect(master) else given()
+    where = master or outside.get("spark.master", LOCAL)
+    check(where)
+    if is_connect(where):
+        return _connected(where, settings or {})
+    if not submitted():
+        _prepare_java()
+    chosen = all_settings(where, outside, settings or {})
+    python = chosen.get(_PYTHON, outside.get(_PYTHON))
+    if where.startswith("local"):
+        # workers would start the first python3 of PATH, which need not have pyarrow
+        python = python or sys.executable
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if python is not None:
+        os.environ["PYSPARK_PYTHON"] = python  # PySpark reads the setting only where spark-submit started it
+    from pyspark.sql import SparkSession
+
+    session = _opened(SparkSession.builder.appName("kshark").master(where), where, chosen)
+    if not is_here(where):
+        session.addArtifacts(str(packed()), pyfile=True)
+    return session
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Tasks that run at the same time; through Spark Connect, where nobody tells, as many as Spark makes of a range."""
+    context = getattr(spark, "_sc", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    from pyspark.sql import functions as F
+
+    return spark.range(1 << 16).select(F.spark_partition_id()).distinct().count()
+
+
+def _prepare_java() -> None:
+    java = find_java()
+    if java is None:
+        raise UsageError(MISSING)
+    os.environ["JAVA_HOME"] = str(java.home)
+
+
+def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of a Spark Connect server; only settings of SQL can be changed there."""
+    from pyspark.sql import SparkSession
+
+    settings = {"spark.sql.session.timeZone": "UTC", **settings}
+    fixed = [name for name in settings if not name.startswith("spark.sql.")]
+    if fixed:
+        raise UsageError(f"{fixed[0]} cannot be changed through Spark Connect; set it where the server is started")
+    session = _opened(SparkSession.builder.remote(url), url, settings)
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error that follows says it
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MS)])
+    session.addArtifacts(str(packed()), pyfile=True)
+    return session
+
+
+def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSession:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with chatter() as log:
+        try:
+            session: SparkSession = builder.getOrCreate()
+        except ImportError as error:
+            extra = "connect" if is_connect(where) else "spark"
+            raise UsageError(
+                f"Spark needs more packages ({first_line(error)}); pip install 'kshark[{extra}]'"
+            ) from None
+        except Exception as error:
+            raise UsageError(
+                f"no Spark session on {where}: {cause(error) or first_line(error)} (its log: {log})"
+            ) from None
+    atexit.register(log.unlink, missing_ok=True)
+    return session
+
+
+@contextmanager
+def chatter() -> Iterator[Path]:
+    """What a JVM that is started within says on stderr, then and later, and what libraries log, goes to a file: stderr
+    is kshark's."""
+    handle, name = tempfile.mkstemp(prefix="kshark-spark-", suffix=".log")
+    logging.basicConfig(filename=name)  # py4j logs a traceback where a JVM is killed
+    own = os.dup(2)
+    os.dup2(handle, 2)
+    try:
+        yield Path(name)
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+        os.close(handle)

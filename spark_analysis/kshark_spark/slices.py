@@ -1,0 +1,162 @@
+"""Tables cut into slices for tasks that read columns themselves, with pyarrow.
+
+Spark makes a row of each, and a string of each cell: that takes five to ten times as long as to read the columns as
+they are stored, where each name is there once, and its number in each row. Rows of a table are in the order of their
+captures' packets, so that slices of several tables tell about the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from kshark.output.parquet import arrow_schema
+from kshark.tables import TABLES
+from kshark_spark.rows import Batches, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Rows of all tables that a task reads together.
+ROWS: Final = 1_000_000
+
+#: Rows of which bodies are read together.
+_TOGETHER: Final = 16_384
+_NAMES: Final = pa.dictionary(pa.int32(), pa.string())
+
+#: Files with the numbers of their rows, by table.
+Files = Mapping[str, Sequence[tuple[str, int]]]
+
+
+class Part(NamedTuple):
+    """Of a file with so many rows those from `begin` to `end`, as far as row groups allow."""
+
+    path: str
+    rows: int
+    begin: int
+    end: int
+
+
+Truths = NDArray[np.bool_]
+#: Parts of several tables, by name.
+Slice = Mapping[str, Sequence[Part]]
+
+
+def slices_of(files: Files, names: Sequence[str]) -> list[Slice]:
+    """The slices, each with its parts of these tables."""
+    total = sum(rows for name in names for _, rows in files[name])
+    count = max(1, -(-total // ROWS))
+    slices: list[dict[str, list[Part]]] = [{name: [] for name in names} for _ in range(count)]
+    for name in names:
+        rest = sum(rows for _, rows in files[name])
+        edges, before = [at * rest // count for at in range(count + 1)], 0
+        for path, rows in files[name]:
+            for slice_, begin, end in zip(slices, edges, edges[1:], strict=False):
+                if begin < before + rows and end > before:
+                    slice_[name].append(Part(path, rows, max(0, begin - before), min(rows, end - before)))
+            before += rows
+    return [*slices]
+
+
+class RowGroup:
+    """Rows of a table that lie together in a file."""
+
+    def __init__(self, name: str, file: pq.ParquetFile, group: int) -> None:
+        self._name, self._file, self._group = name, file, group
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """These columns; strings are numbers of what is there once, but for bodies."""
+        return (
+            self._file.read_row_group(self._group, [*columns], use_threads=False)
+            .select(columns)
+            .cast(_schema(self._name, columns))
+        )
+
+    def chosen(self, columns: Sequence[str], rows: Truths) -> pa.Table:
+        """These columns of some rows. Those of a few at a time are made: all bodies of a group together take more room
+        than any cache has, and twice as long."""
+        at, found = 0, []
+        for batch in self._file.iter_batches(_TOGETHER, [self._group], [*columns], use_threads=False):
+            few = np.flatnonzero(rows[at : at + len(batch)])
+            if len(few):
+                found.append(batch.take(pa.array(few)))
+            at += len(batch)
+        schema = _schema(self._name, columns)
+        return (
+            pa.Table.from_batches(found).unify_dictionaries().select(columns).cast(schema)
+            if found
+            else schema.empty_table()
+        )
+
+
+def row_groups(name: str, parts: Sequence[Part]) -> Iterator[RowGroup]:
+    """Of a slice of a table; each belongs to the part in which it begins."""
+    coded = [
+        field.name
+        for field in _schema(name, [column.name for column in TABLES[name].columns])
+        if pa.types.is_dictionary(field.type)
+    ]
+    for part in parts:
+        at = 0
+        with pq.ParquetFile(part.path, read_dictionary=coded) as file:
+            for group in range(file.num_row_groups):
+                if part.begin <= at < part.end:
+                    yield RowGroup(name, file, group)
+                at += file.metadata.row_group(group).num_rows
+
+
+def read(name: str, parts: Sequence[Part], columns: Sequence[str]) -> pa.Table:
+    """These columns of a slice of a table."""
+    return pa.concat_tables(
+        [_schema(name, columns).empty_table(), *(group.read(columns) for group in row_groups(name, parts))]
+    )
+
+
+def in_slices(
+    spark: SparkSession, slices: Sequence[Slice], ddl: str, work: Callable[[Slice], Iterator[pa.RecordBatch]]
+) -> DataFrame:
+    """What is made of each slice, a task each."""
+
+    def made(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from work(slices[number])
+
+    return spark.range(0, len(slices), 1, len(slices)).mapInArrow(made, ddl)
+
+
+def rows_of(table: pa.Table) -> Iterator[Row]:
+    """All rows. A column that is null and one of names are made at once; Arrow would look at each cell."""
+    return zip(*map(_cells, table.columns), strict=True)
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.combine_chunks()
+        names = [*column.dictionary.to_pylist(), None]
+        return [names[code] for code in column.indices.fill_null(len(names) - 1).to_pylist()]
+    if pa.types.is_integer(column.type) and not column.null_count:
+        cells: list[Any] = column.to_numpy().tolist()
+        return cells
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _schema(name: str, columns: Sequence[str]) -> pa.Schema:
+    schema = arrow_schema(TABLES[name])
+    fields = (schema.field(column) for column in columns)
+    return pa.schema(
+        [
+            field.with_type(_NAMES) if field.type == pa.string() and not _is_body(field.name) else field
+            for field in fields
+        ]
+    )
+
+
+def _is_body(column: str) -> bool:
+    return column.endswith("_json")

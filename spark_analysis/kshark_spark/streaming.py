@@ -1,0 +1,208 @@
+"""`spark.readStream.format("kshark")`: a folder into which captures are rotated, as one capture that goes on.
+
+Options besides those of `spark.read` (`each`, `since` and `until` have no meaning here):
+
+| option | meaning |
+|---|---|
+| state | a folder for this stream alone, which the driver and all workers see |
+| settled | seconds without a change after which a series' newest file counts as complete; 10 unless told |
+| final | true: all files there are complete, and with them the capture ends; what only its end tells is told |
+
+A micro-batch is the files that were completed since the last one, read by one task: the engine goes on from the
+snapshot of the batch before, and leaves one. An offset says how many files were taken; which ones the state folder
+knows. So a batch that is played again, after a failure or because its rows are asked for twice, gives the same rows;
+where a snapshot is missing, the files since the one before are read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+from time import time_ns
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kshark.analysis import Analyzer
+from kshark.capture.merge import Lane, merge
+from kshark.capture.numbering import Numbering
+from kshark.capture.paths import is_remote, named
+from kshark.cli.apis import registry
+from kshark.cli.parser import ports
+from kshark.errors import UnreadableInput, UsageError
+from kshark.model import Event, Moment, PacketBatch, Weird
+from kshark.output.parquet import arrow_schema, record_batch
+from kshark.pipeline import Engine
+from kshark.snapshot import load, save
+from kshark.tables import TABLES, Block, Rows
+from kshark_spark import state
+from kshark_spark.datasource import KsharkDataSource, arguments, is_true, options_of
+from kshark_spark.rotation import File, arrived
+from kshark_spark.rows import few_collections
+
+_OWN: Final = ("state", "settled", "final")
+#: Options that share captures out, or end them.
+_WITHOUT: Final = ("each", "since", "until")
+_SETTLED_S: Final = 10
+_SECOND_NS: Final = 1_000_000_000
+
+#: `taken`: so many files; `final`: with them the capture ended.
+Offset = dict[str, Any]
+#: What goes on from batch to batch.
+Run = tuple[Engine, Analyzer, Rows]
+
+
+class KsharkSource(KsharkDataSource):
+    """Tables of captures, and of a capture that goes on."""
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return RotatedReader(self.options, self._table(), schema.names)
+
+
+@dataclass
+class Files(InputPartition):
+    """A micro-batch: files behind the snapshot of the first `begin`, of which `known` were told of in earlier
+    batches."""
+
+    begin: int
+    files: list[File]
+    known: int
+    final: bool
+
+
+class RotatedReader(DataSourceStreamReader):
+    """Reads the columns that are asked for of one table."""
+
+    def __init__(self, options: Mapping[str, str], table: str, columns: Sequence[str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        for name in _WITHOUT:
+            if name in given:
+                raise UsageError(f"a stream has no option {name}: it is one capture, which goes on")
+        if "state" not in given:
+            raise UsageError('a stream keeps its state in a folder of its own; name one with option("state", DIR)')
+        self._of = {name: value for name, value in given.items() if name not in _OWN}
+        self._args = arguments(self._of)
+        self._paths = [_local(path) for path in self._args.files]
+        self._folder = Path(_local(given["state"]))
+        self._settled_ns = (
+            0 if (final := is_true("final", given.get("final", "false"))) else _seconds(given.get("settled"))
+        )
+        self._final = final
+        self._table, self._columns = table, list(columns)
+
+    @cached_property
+    def _state(self) -> state.State:
+        return state.State(self._folder, self._of)
+
+    # -- in the driver
+
+    def initialOffset(self) -> Offset:
+        return {"taken": 0, "final": False}
+
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # PySpark 4.1 has no other
+        self._state.take(arrived(self._paths, self._state.known, time_ns(), self._settled_ns))
+        return {"taken": len(self._state.files), "final": self._final}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        if start == end:
+            return []
+        if start["final"]:
+            raise UsageError(
+                "this stream is over, final ended it; another one needs another checkpoint and state folder"
+            )
+        if end["taken"] > len(self._state.files) or start["taken"] > end["taken"]:
+            raise UsageError(
+                f"{self._folder}: the state of an earlier or another stream than the checkpoint's; begin anew with both"
+            )
+        begin = self._state.last_snapshot(start["taken"])
+        return [Files(begin, self._state.files[begin : end["taken"]], start["taken"] - begin, end["final"])]
+
+    def commit(self, end: Offset) -> None:
+        self._state.forget(end["taken"])
+
+    # -- in a task
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Files):  # Spark's word for none
+            return
+        few_collections()
+        schema = arrow_schema(TABLES[self._table])
+        run = self._run(partition.begin)
+        for _ in played(run, partition.files[: partition.known]):
+            pass
+        for table, block in played(run, partition.files[partition.known :], final=partition.final):
+            if table == self._table:
+                yield record_batch(schema, block).select(self._columns)
+        if not partition.final:
+            state.write(state.snapshot(self._folder, partition.begin + len(partition.files)), save(*run))
+
+    def _run(self, begin: int) -> Run:
+        apis = registry(self._args)
+        if begin:
+            engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
+            return engine, analyzer, rows
+        options = replace(
+            options_of(self._args, self._table), kafka_ports=ports(self._args), tls_keys=self._args.tls_keys
+        )
+        return (
+            Engine(options, apis),
+            Analyzer(sessions=True, steps=True),
+            Rows(_name(self._paths[0]), records=self._table == "records"),
+        )
+
+
+def played(run: Run, files: Sequence[File], *, final: bool = False) -> Iterator[tuple[str, Block]]:
+    """What these files bring to the tables; `final`: with them the capture ends."""
+    engine, analyzer, rows = run
+
+    def pages() -> Iterator[list[Event]]:
+        for item in _items(files, engine.front.link.end):
+            yield from engine.feed(item)
+        if final:
+            yield from engine.close()
+
+    for page in pages():
+        yield from rows.page(page)
+        yield from rows.page([*analyzer.page(page), *analyzer.listed()])
+    if final:
+        yield from rows.page([*analyzer.close(), *analyzer.listed()])
+    yield from rows.rest()
+
+
+def _items(files: Sequence[File], end: Moment) -> Iterator[PacketBatch | Weird]:
+    """The packets behind the `end` so far, merged by time; what cannot be read is told."""
+    lanes: list[Lane] = []
+    for file in files:
+        detail, size = f"{file.path}: grew when it had been read", file.late
+        if not file.late:
+            try:
+                file.check()
+                lanes.append(Lane(file.path, len(lanes), file.size))
+                continue
+            except UnreadableInput as error:
+                detail, size = str(error), file.size
+        yield Weird("CAPTURE_UNREAD", "capture", end.packet, end.clock_ns, detail, size=size)
+    yield from merge(lanes, Numbering([file.path for file in files]), end.packet)
+
+
+def _local(path: str) -> str:
+    found = str(named(path))
+    if is_remote(found):
+        raise UsageError(f"{path}: a stream's folders are local or mounted; captures are rotated into no store")
+    return found
+
+
+def _name(path: str) -> str:
+    """The folder's name is the capture's: its files come and go."""
+    place = PurePath(path)
+    return (place if Path(path).is_dir() else place.parent).name or "stream"
+
+
+def _seconds(text: str | None) -> int:
+    try:
+        return int((_SETTLED_S if text is None else float(text)) * _SECOND_NS)
+    except ValueError:
+        raise UsageError(f'settled is a number of seconds, not "{text}"') from None

@@ -1,0 +1,26 @@
+"""A capture checked by one task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kshark.capture import open_captures
+from kshark.capture.numbering import place
+from kshark.output.notes import Notes
+from kshark.pipeline import Engine, Options
+from kshark.run import Run
+from kshark_spark.check import Checked
+
+
+def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> Checked:
+    """Return what is found in a capture; `coverage`: it is counted. Raises UnreadableInput where it cannot be read."""
+    captures, engine, notes = open_captures(files), Engine(options), Notes()
+    run = Run(engine.registry, coverage=coverage, named=True)
+    for page in engine.pages(captures):
+        notes.add(page)
+        run.page(page)
+    run.close()
+    checked = Checked([*run.findings], run.topics, run.observed, notes)
+    if len(files) > 1:
+        place(checked.findings, captures.numbering.locate)
+    return checked
