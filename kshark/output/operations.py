@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dissectors.enums import ErrorCode
 from kshark.analysis.states.operations.listing import READS, Operation, OperationKind, OperationPartition
 from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, safe
+from kshark_dissectors.enums import ErrorCode
 
 #: What was done with a group that was only read.
 _DONE: Final[dict[OperationKind, str]] = {

@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec import UNSET
 
-from dissectors.enums import ErrorCode
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT, Call, EpochKind, Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import partitions_of, read_as
 from kshark.model import Message
+from kshark_dissectors.enums import ErrorCode
 
 
 class HeartbeatReply(Enum):

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
-from dissectors.enums import ShareAcquireMode
 from kshark.analysis.facts.calls import (
     AcknowledgementBatch,
     Acquired,
@@ -25,6 +24,7 @@ from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SH
 from kshark.endpoints import endpoint
 from kshark.model import Message
 from kshark.records import RecordsField, spans_of
+from kshark_dissectors.enums import ShareAcquireMode
 
 AnyCall = TypeVar("AnyCall", bound=Call)
 

@@ -19,7 +19,7 @@ from kshark.analysis.rules import premises
 class Trigger(Struct, frozen=True):
     """Condition on a step.
 
-    `sql`: expression over the columns of spark_analysis.screen.sessions. `python`: expression over `session` (its state
+    `sql`: expression over the columns of kshark_spark.screen.sessions. `python`: expression over `session` (its state
     before the step) and `step`. If `python` is empty, the fast path excludes such steps anyway
     (kshark.analysis.states.session.plain).
     `premise`: true if a situation tests the rules (kshark.analysis.runners.coverage); None: every situation does.
@@ -55,7 +55,7 @@ FORGETS: Final = Trigger("forgets partitions", "forgotten", "step.forgotten", pr
 REPEATS: Final = Trigger(
     "lists a partition twice", "repeats", "(len(step.listed) > 1 and step.duplicates)", premises.lists_several
 )
-#: Spark evaluates heartbeats in spark_analysis.screen.heartbeats.
+#: Spark evaluates heartbeats in kshark_spark.screen.heartbeats.
 DEPARTED: Final = Trigger("of a member that left its group", "false", "session.member.departure", premises.never_tested)
 ASSIGNED: Final = Trigger(
     "asks for partitions, with an assignment",
