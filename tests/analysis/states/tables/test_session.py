@@ -8,7 +8,7 @@ from kshark.analysis.facts.calls import LAST_EPOCH, Answer, Reply, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.states.tables.session import (
     ABSENT,
-    Outcome,
+    SessionOutcome,
     due_after,
     outcome_of,
     proved_alone,
@@ -53,6 +53,6 @@ def test_an_unanswered_request_was_taken_or_not() -> None:
 
 def test_an_answer_may_contradict_a_state() -> None:
     refused = step(SHARE_FETCH, 5, 123)
-    assert outcome_of(refused, 5) is Outcome.ADVANCE
+    assert outcome_of(refused, 5) is SessionOutcome.ADVANCE
     assert states_after(refused, 5) == set()
     assert states_after(refused, 6) == {6}
