@@ -18,7 +18,7 @@ HEARTBEAT = 76
 
 
 def rule(code: str, told: str, **more: Any) -> Rule:
-    return Rule(number=None, code=code, text="It is so.", source="", apis=(HEARTBEAT,), told=told, **more)
+    return Rule(number=None, code=code, text="It is so.", source="", apis=(HEARTBEAT,), sentence=told, **more)
 
 
 WRONG = rule("WRONG", "it is too low", when=F("member_epoch") < -1)
