@@ -223,7 +223,7 @@ def _work(situation: Acquiring, piece: Piece, hold: Hold) -> Step | None:
 
 
 def _pieces(situation: Acquiring) -> Iterator[Piece]:
-    return (piece for handed in situation.handed for piece in handed.pieces)
+    return (piece for acquired in situation.handed for piece in acquired.pieces)
 
 
 def _again(situation: Acquiring, pieces: Sequence[Piece], why: Callable[[], str], *before: Step) -> Argument:

@@ -110,7 +110,7 @@ def refused_below_zero(situation: StoredSituation) -> Argument | None:
 
 
 def counts_below_zero(situation: StoredSituation) -> Argument | None:
-    """A count of finished deliveries is below -1, which stands for none."""
+    """A count of finished deliveries is below -1, which means "not counted"."""
     step = situation.step
     if step.complete_count is None or step.complete_count >= -1:
         return None
