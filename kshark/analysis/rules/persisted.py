@@ -50,7 +50,7 @@ class NotStored(NamedTuple):
         return self.unbroken.session
 
     def holds(self) -> bool | None:
-        """True if proved, None until the capture shows a later Write of the leader."""
+        """True if proved, False if refuted, None until the capture shows a later Write."""
         before, later = self.persisting.before, self.persisting.later
         if self.persisting.left.gaps(self.first, self.last):
             return False
@@ -87,7 +87,7 @@ def not_stored(situation: Persisted) -> Argument | None:
                 f"{before.call.here} ({before.call.packets}), but none of these"
             )
             proof = NotStored(persisting, missing.first, missing.last, unbroken)
-            return _of(situation, text, hold, before, (missing.first, missing.last), proof)
+            return _argument(situation, text, hold, before, (missing.first, missing.last), proof)
     return None
 
 
@@ -108,7 +108,7 @@ def stored_otherwise(situation: Persisted) -> Argument | None:
                 f"{partition} {_WORDS[effect.type]} ({situation.step.packets}); {effect.write.call.here} stores them "
                 f"as {effect.stage} ({effect.write.call.packets})"
             )
-            return _of(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)
+            return _argument(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)
     return None
 
 
@@ -127,7 +127,7 @@ def refused_and_stored(situation: Persisted) -> Argument | None:
                 f"and {refused_with(error)} ({situation.step.packets}); nevertheless {effect.write.call.here} stores "
                 f"{offsets_text(effect.first, effect.last)} of them as {effect.stage} ({effect.write.call.packets})"
             )
-            return _of(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)
+            return _argument(situation, text, hold, effect.write, (effect.first, effect.last), unbroken)
     return None
 
 
@@ -159,9 +159,8 @@ def _held(situation: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     if not situation.persisting.is_due or step.answer is None or step.kind is FINAL:
         return
     session = step.connection.state_of(step.group_id, step.member_id)
-    if (
-        session is None or step.connection.clock.disorder_ns
-    ):  # with disorder, a packet before the request may have been sent after it
+    # With disorder, a packet before the request may have been sent after it.
+    if session is None or step.connection.clock.disorder_ns:
         return
     pieces = situation.asked.pieces
     for piece, is_concerned in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
@@ -179,7 +178,10 @@ def _held(situation: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
 
 def _effects(situation: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
     """Return the state stored meanwhile, by first and last offset of each piece of records."""
-    pieces, runs = _Over(situation.asked.pieces), _Over([run for run in situation.asked.runs if run.type in STORED_AS])
+    pieces, runs = (
+        _RangeIndex(situation.asked.pieces),
+        _RangeIndex([run for run in situation.asked.runs if run.type in STORED_AS]),
+    )
     effects: dict[tuple[int, ...], list[_Effect]] = {}
     for write, batch in situation.persisting.writes:
         for run in runs.between(batch.first, batch.last):
@@ -190,7 +192,7 @@ def _effects(situation: Persisted) -> dict[tuple[int, ...], list[_Effect]]:
     return effects
 
 
-class _Over(Generic[_Range]):
+class _RangeIndex(Generic[_Range]):
     """Ranges that may overlap. A lookup does not go through all of them."""
 
     def __init__(self, ranges: Iterable[_Range]) -> None:
@@ -208,7 +210,7 @@ class _Over(Generic[_Range]):
                 yield range_
 
 
-def _of(
+def _argument(
     situation: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
 ) -> Argument:
     witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), situation.step)

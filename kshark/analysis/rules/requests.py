@@ -39,13 +39,13 @@ def invalid_member_id(situation: SessionSituation) -> Argument | None:
     if step.is_named and (has_uuid(step.member_id) or not agreed(situation.session.releases, "reads_uuids")):
         return None
     if step.member_id is None:
-        what = "null"
+        fault = "null"
     elif not step.is_named:
-        what = f"{len(step.member_id)} characters long"
+        fault = f"{len(step.member_id)} characters long"
     else:
         foreign = next((character for character in step.member_id if character in "+/"), None)
-        what = "not a UUID in URL-safe base64" + ("" if foreign is None else f', which has no "{foreign}"')
-    return Argument(f"{step.story}; its member id is {what}", (step,), EXCHANGE)
+        fault = "not a UUID in URL-safe base64" + ("" if foreign is None else f', which has no "{foreign}"')
+    return Argument(f"{step.story}; its member id is {fault}", (step,), EXCHANGE)
 
 
 def member_id_too_long(situation: MemberSituation) -> Argument | None:

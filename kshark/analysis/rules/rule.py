@@ -18,7 +18,7 @@ from kshark.conditions import Condition
 
 Verdict = Literal["violation", "unknown", "note"]
 #: Packet of a finding: the request that breaks the rule, the answer that shows it (always for reasons of a refusal), or
-#: the end of the session: the client's FIN, or its heartbeat that leaves. A fault in bytes stands at its own packet, or
+#: the end of the session: the client's FIN, or its heartbeat that leaves. A fault in bytes is at its own packet, or
 #: at the connection's end if its meaning depends on that.
 At = Literal["request", "answer", "end"]
 #: Items that test a rule about bytes, each time that one is read: frames, messages, requests, answers, answers matched

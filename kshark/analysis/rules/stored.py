@@ -110,7 +110,7 @@ def refused_below_zero(situation: StoredSituation) -> Argument | None:
 
 
 def counts_below_zero(situation: StoredSituation) -> Argument | None:
-    """A count of finished deliveries is below -1, which stands for none."""
+    """A count of finished deliveries is below -1, which means "not counted"."""
     step = situation.step
     if step.complete_count is None or step.complete_count >= -1:
         return None
@@ -120,8 +120,8 @@ def counts_below_zero(situation: StoredSituation) -> Argument | None:
 def counts_too_many(situation: StoredSituation) -> Argument | None:
     """More records are counted as finished than lie between the start offset and the highest offset ever stored.
 
-    Leaders count offsets that compaction removed, sometimes twice. A count up to the longest possible window is no
-    evidence.
+    Leaders count offsets that compaction removed, sometimes once too often. A count up to the longest possible window
+    is no evidence.
     """
     step, stored = situation.step, situation.stored
     if stored.doubt is not None or step.complete_count is None or step.start_offset is None:

@@ -239,10 +239,10 @@ def a_broker_does_not_coordinate_the_group() -> Said:
     talk = Conversation()
     a = talk.member("a", joined=False)
     causes = {14: "loading", 15: "not_available", 16: "not_coordinator"}
-    told: list[Told] = [
+    findings: list[Told] = [
         note("COORDINATOR_MOVED", a.heartbeat(0, ["t"]).answered(error), cause=cause) for error, cause in causes.items()
     ]
-    return talk, told
+    return talk, findings
 
 
 @promise

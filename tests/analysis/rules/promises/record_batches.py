@@ -38,24 +38,24 @@ def fetched(connection: Connection, records: bytes) -> int:
 @promise
 def produced_batches_are_wrong() -> Said:
     talk = Conversation()
-    connection, told = talk.connection(), []
+    connection, findings = talk.connection(), []
     for code, lie in LIES.items():
-        told.append(violation(code, produced(connection, lie), blame="client"))
+        findings.append(violation(code, produced(connection, lie), blame="client"))
         accepted(connection, 87)
-    return talk, told
+    return talk, findings
 
 
 @promise
 def fetched_batches_are_wrong() -> Said:
     talk = Conversation()
     connection = talk.connection()
-    told = [
+    findings = [
         violation(code, fetched(connection, lie), blame="broker")
         for code, lie in LIES.items()
         if code != "CODEC_INVALID"
     ]
-    told.append(unknown("CODEC_INVALID", fetched(connection, LIES["CODEC_INVALID"]), because="hidden_traffic"))
-    return talk, told
+    findings.append(unknown("CODEC_INVALID", fetched(connection, LIES["CODEC_INVALID"]), because="hidden_traffic"))
+    return talk, findings
 
 
 def first_of_its_connection(lie: bytes) -> tuple[Conversation, int]:

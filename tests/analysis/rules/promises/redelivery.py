@@ -47,8 +47,8 @@ def both_accept(talk: Conversation, *, late: int = INVALID_RECORD_STATE) -> tupl
     a, b = holding(talk, (0, 9), lock_ms=2000), talk.member("b")
     talk.pause(3)
     given(b, 0, (0, 9, 2), lock_ms=2000)
-    taken = b.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
-    return taken, refused(a, 1, (0, 4, ACCEPT), error=late)
+    accepted = b.share_acknowledge(1, [(0, 9, ACCEPT)]).answered()
+    return accepted, refused(a, 1, (0, 4, ACCEPT), error=late)
 
 
 @promise
@@ -113,9 +113,9 @@ def records_are_rejected_again_and_again() -> Said:
 @promise
 def records_are_processed_twice() -> Said:
     talk = Conversation()
-    taken, late = both_accept(talk)
+    accepted, late = both_accept(talk)
     return talk, [
-        note("NEVER_ACKED", taken.packet - 2),
+        note("NEVER_ACKED", accepted.packet - 2),
         note("ACK_AFTER_LOCK_TIMEOUT", late, cause="after_lock"),
         note("DUPLICATE_PROCESSING_WINDOW", late),
     ]

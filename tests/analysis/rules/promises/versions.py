@@ -38,9 +38,9 @@ def a_client_closes_after_a_version_that_is_not_advertised() -> Said:
 def a_client_is_newer_than_its_broker() -> Said:
     talk = Conversation()
     connection = talk.connection(introduced=False)
-    told = refused_version(connection)
+    refusal = refused_version(connection)
     connection.api_versions("4.2")
-    return talk, [note("APIVERSIONS_FALLBACK", told)]
+    return talk, [note("APIVERSIONS_FALLBACK", refusal)]
 
 
 @promise
