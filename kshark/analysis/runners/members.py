@@ -42,10 +42,10 @@ class MemberRunner:
         self._members = members
         self._acquisitions = acquisitions
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
         """What the rules say of a heartbeat. Of those that were open at the same time none is known to have been taken
         first."""
-        beat = beat_of(request, response, connection)
+        beat = None if connection is None else beat_of(request, response, connection)
         if beat is None:
             return ()
         member = self._member(beat)

@@ -20,7 +20,7 @@ from kshark.analysis.facts.judge import Known as Knowledge
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
-from kshark.analysis.rules.rule import CATCH_ALL, Check, Checked, Rule
+from kshark.analysis.rules.rule import CATCH_ALL, Checked, Rule
 from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.model import Message
@@ -222,18 +222,17 @@ def _unproved(verdict: Verdict) -> Verdict:
     return verdict._replace(judgement=Judgement("unknown", because))
 
 
-__all__ = ["Check", "Runner", "Situation"]
-
-
 class MachineRunner(Protocol):
-    """`look` takes the exchanges of the APIs in `apis` in the order of the time line, `close` says what had to wait for
-    the end."""
+    """Run machines over the exchanges of the APIs in `apis`, in the order of the time line."""
 
     @property
     def apis(self) -> frozenset[int]: ...
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
-        """What the rules say of an exchange; `response` None: there is no answer."""
+    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
+        """Return the verdicts on an exchange. `response` is None without an answer, `connection` if it is over."""
 
     def close(self) -> Sequence[Verdict]:
-        """No more exchanges."""
+        """End the exchanges and return the verdicts that waited for the end."""
+
+
+__all__ = ["MachineRunner", "Runner", "Situation"]

@@ -54,7 +54,7 @@ class Blind(NamedTuple):
     doubt: str
 
 
-class ShareSessionRunner:
+class SessionQueue:
     """`ask`, `answer`, `ended` take what happens in the time line; `settle` gives what can be said by now, `close` the
     rest.
 
@@ -92,7 +92,7 @@ class ShareSessionRunner:
             queue = self._queue
             if len(queue) > 1:
                 if (other := passed_on(step, self._steps())) is not None:
-                    return [*self.echo(step, answer, other), *self.settle()]
+                    return [*self.mark_copied(step, answer, other), *self.settle()]
                 self._overtake(step)
             elif queue and queue[0] is step and not self._runner.waits(self.state) and self._goes_on(step, ()):
                 queue.clear()  # the usual: nothing else waits
@@ -114,7 +114,7 @@ class ShareSessionRunner:
         advance(session, step)
         return True
 
-    def echo(self, step: Step, answer: Answer | None, other: Step) -> Sequence[Verdict]:
+    def mark_copied(self, step: Step, answer: Answer | None, other: Step) -> Sequence[Verdict]:
         """What the step's connection carries the other one does, too."""
         if not step.settled:
             step.settle(answer)

@@ -63,10 +63,10 @@ class StatelessRunner:
         self._last: OrderedDict[_Key, Call] = OrderedDict()
         self.apis: Final = frozenset[int]().union(*self._machines.values())
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
         said: list[Verdict] = []
-        if request.body is None:
+        if request.body is None or connection is None:
             return said
         call = call_of(request, response, connection)
         answer = None if response is None else response.body

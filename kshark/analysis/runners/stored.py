@@ -51,8 +51,10 @@ class StoredStateRunner:
         self._ranges = 0
         self._forgot = False
 
-    def look(self, request: Message, response: Message | None, connection: Connection) -> Sequence[Verdict]:
+    def look(self, request: Message, response: Message | None, connection: Connection | None) -> Sequence[Verdict]:
         """What the rules say of an exchange."""
+        if connection is None:
+            return ()
         said: list[Verdict] = []
         steps = state_steps(request, response, connection)
         cluster = 0 if connection.broker is None else connection.broker.cluster
