@@ -189,7 +189,7 @@ class Analyzer:
 
     def _report(self, verdicts: Sequence[Verdict]) -> list[Finding]:
         if self._counter is not None:
-            self._counter.say(verdicts)
+            self._counter.add(verdicts)
         findings = [finding_of(verdict) for verdict in verdicts if verdict.is_reported]
         for finding in findings:
             self._tally.add(finding)
