@@ -175,7 +175,7 @@ class Observer:
         #: are dropped.
         self._open: OrderedDict[_AnswerKey, list[tuple[PlacedCode, Refusal]]] = OrderedDict()
 
-    def page(self, page: Iterable[Event]) -> None:
+    def page(self, page: Iterable[Event]) -> None:  # noqa: C901 - hot: the loop over all events
         """Count events of the time line, before `explain` takes their findings."""
         tests, observed, apis, tries = self._codes.tests, self.observed, _JUDGED, self._tries
         exchanges = judged = 0
