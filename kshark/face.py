@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import Analyzer, PackedFindings, Told
+from kshark.analysis import AnalysisResult, Analyzer, PackedFindings
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
@@ -19,7 +19,7 @@ def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterat
     return Engine(options).pages(open_captures(list(paths)))
 
 
-def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[Told]]]:
+def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[AnalysisResult]]]:
     """Each page, and what the analysis tells by then: findings, share sessions, their requests; at the end the rest,
     with an empty page."""
     analyzer = Analyzer(sessions=True, steps=True)

@@ -18,6 +18,7 @@ from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
 from kshark.analysis.results.packed_findings import PackedFindings
 from kshark.analysis.results.sessions import (
+    AnalysisResult,
     Closing,
     Listed,
     ListedSession,
@@ -26,7 +27,6 @@ from kshark.analysis.results.sessions import (
     PackedSessions,
     SessionStep,
     ShareSession,
-    Told,
 )
 from kshark.analysis.rules import RULES, Rule
 from kshark.analysis.runners.coverage import Coverage, RuleCoverage
@@ -36,6 +36,7 @@ __all__ = [
     "APIS",
     "REASONS",
     "RULES",
+    "AnalysisResult",
     "Analyzer",
     "Change",
     "Closing",
@@ -58,6 +59,5 @@ __all__ = [
     "RuleCoverage",
     "SessionStep",
     "ShareSession",
-    "Told",
     "in_packet_order",
 ]

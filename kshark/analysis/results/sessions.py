@@ -131,7 +131,7 @@ _decode: Final = msgspec.msgpack.Decoder(ShareSession).decode
 
 Listed = ListedStep | ListedSession
 #: Every result that the analysis returns.
-Told = Finding | Listed
+AnalysisResult = Finding | Listed
 
 
 class PackedSessions:
