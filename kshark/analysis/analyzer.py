@@ -69,7 +69,7 @@ class Analyzer:
     """Judge the events of one time line: `page` and `feed` return the findings that events prove, `close` the rest.
 
     `sessions`, `steps`: `listed` returns these too. `coverage`: count how often each rule is put to the test.
-    `tell` is called with every change of records of share partitions.
+    `on_change` is called with every change of records of share partitions.
     `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
@@ -79,7 +79,7 @@ class Analyzer:
         sessions: bool = False,
         steps: bool = False,
         coverage: bool = False,
-        tell: Callable[[Change], object] | None = None,
+        on_change: Callable[[Change], object] | None = None,
         exact: bool = False,
         book: RuleBook = BOOK,
     ) -> None:
@@ -95,7 +95,7 @@ class Analyzer:
         self._book = book
         self._byte_faults = ByteFaultRunner(book, self._clock)
         self._counter = counter = CoverageCounter(book) if coverage else None
-        self._partitions = ClusterPartitions(book, tell, counter, exact=exact)
+        self._partitions = ClusterPartitions(book, on_change, counter, exact=exact)
         self._session_rules = Runner(book, counter, exact=exact)
         self._sessions: OrderedDict[_Key, SessionQueue] = OrderedDict()
         self._acquisitions = Acquisitions()
