@@ -68,7 +68,7 @@ class Coverage(Struct):
 
     trials: Counter[Trial] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
-    said: Counter[tuple[str, str | None, Part]] = field(default_factory=Counter)
+    verdicts: Counter[tuple[str, str | None, Part]] = field(default_factory=Counter)
 
     def join(self, other: Coverage) -> None:
         """Add the counts of another part."""
@@ -84,7 +84,7 @@ class Coverage(Struct):
         return left
 
     def _pairs(self, other: Coverage) -> tuple[tuple[Counter[Any], Counter[Any]], ...]:
-        return (self.trials, other.trials), (self.asked, other.asked), (self.said, other.said)
+        return (self.trials, other.trials), (self.asked, other.asked), (self.verdicts, other.verdicts)
 
     def rules(self, read: Mapping[Read, int] = _NOTHING, book: RuleBook = BOOK) -> list[RuleCoverage]:
         """Return every rule of the catalogue, in its order. `read`: how much of each kind was read (Observed.read)."""
@@ -93,7 +93,7 @@ class Coverage(Struct):
     def _of(self, rule: Rule, read: Mapping[Read, int]) -> RuleCoverage:
         checks = [Checked(rule, check) for check in rule.checks]
         trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(check, trial) for check in checks))
-        verdicts_of_rule = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}
+        verdicts_of_rule = {key[1:]: times for key, times in self.verdicts.items() if key[0] == rule.code}
         counts = rule.apis or any(
             check.order is None and check.trigger.premise is not untold and not rule.weird for check in rule.checks
         )
@@ -158,4 +158,6 @@ class CoverageCounter:
 
     def add(self, verdicts: Iterable[Verdict]) -> None:
         """Count verdicts, reported or not."""
-        self.coverage.said.update((verdict.rule.code, verdict.judgement.verdict, verdict.part) for verdict in verdicts)
+        self.coverage.verdicts.update(
+            (verdict.rule.code, verdict.judgement.verdict, verdict.part) for verdict in verdicts
+        )
