@@ -10,33 +10,33 @@ from kshark.analysis import Moment
 from kshark.codec import DECODED
 from kshark.endpoints import host_of
 from kshark.groups.coordinators import answers_for
-from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, ListedMember
+from kshark.groups.table import Group, GroupExchange, GroupTable, assign
 
 #: Errors by which a member learns that the group goes on without it, and how it went.
 _OUT: Final[dict[int, str]] = {ErrorCode.UNKNOWN_MEMBER_ID: "unknown", ErrorCode.FENCED_INSTANCE_ID: "replaced"}
 
 
-def joined(known: Known, heard: Heard) -> Sequence[str]:
+def joined(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """JoinGroup: its answer is the beginning of a generation; the leader is told who is in it."""
     asked, answer = heard.asked, heard.answer
     member_id = getattr(answer, "member_id", None) or asked.member_id
     if not asked.group_id or not member_id or heard.error == ErrorCode.MEMBER_ID_REQUIRED:
         return ()
-    group = known.of(asked.group_id)
-    member = known.heard(group, heard, member_id)
+    group = table.of(asked.group_id)
+    member = table.heard(group, heard, member_id)
     group.protocol_type = asked.protocol_type or group.protocol_type
     for protocol in asked.protocols or ():
         subscribes(member, decoded(protocol, "metadata"))
     member.instance_id = getattr(asked, "group_instance_id", None) or member.instance_id
     if heard.error == 0:
-        _entered(known, group, member, heard)
+        _entered(table, group, member, heard)
     else:
         _refused(group, member, heard)
     return (group.group_id,)
 
 
-def _entered(known: Known, group: Group, member: ListedMember, heard: Heard) -> None:
+def _entered(table: GroupTable, group: Group, member: ListedMember, heard: GroupExchange) -> None:
     answer, generation = heard.answer, heard.answer.generation_id
     for other in [one for one in group.present if one != member.member_id] if member.instance_id else ():
         if group.members[other].instance_id == member.instance_id:
@@ -45,24 +45,24 @@ def _entered(known: Known, group: Group, member: ListedMember, heard: Heard) -> 
     group.assignor = answer.protocol_name or group.assignor
     if answer.members:
         for other in answer.members:
-            told = known.told(group, other.member_id)
+            told = table.told(group, other.member_id)
             told.instance_id = getattr(other, "group_instance_id", None) or told.instance_id
             subscribes(told, decoded(other, "metadata"))
             if other.member_id not in group.present:
                 group.enter(told, generation)
         group.keep_only({one.member_id for one in answer.members}, heard.at)
-    answers_for(known, group, heard)
+    answers_for(table, group, heard)
     if group.now.generation != generation or group.now.type != "classic":
         group.become(heard.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
 
 
-def synced(known: Known, heard: Heard) -> Sequence[str]:
+def synced(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """SyncGroup: the leader's request has everybody's assignment, each answer the member's own."""
     asked, answer = heard.asked, heard.answer
     if not asked.group_id or not asked.member_id:
         return ()
-    group = known.of(asked.group_id)
-    member = known.heard(group, heard, asked.member_id)
+    group = table.of(asked.group_id)
+    member = table.heard(group, heard, asked.member_id)
     if heard.error != 0:
         _refused(group, member, heard)
         return (group.group_id,)
@@ -72,37 +72,37 @@ def synced(known: Known, heard: Heard) -> Sequence[str]:
     takes(member, heard.at, decoded(answer, "assignment"))
     group.protocol_type = getattr(asked, "protocol_type", None) or group.protocol_type
     group.assignor = getattr(asked, "protocol_name", None) or group.assignor
-    _lives(known, group, member, heard)
+    _lives(table, group, member, heard)
     return (group.group_id,)
 
 
-def stayed(known: Known, heard: Heard) -> Sequence[str]:
+def stayed(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """Heartbeat."""
     asked = heard.asked
     if not asked.group_id or not asked.member_id:
         return ()
-    group = known.of(asked.group_id)
-    member = known.heard(group, heard, asked.member_id)
+    group = table.of(asked.group_id)
+    member = table.heard(group, heard, asked.member_id)
     if heard.error == 0:
-        _lives(known, group, member, heard)
+        _lives(table, group, member, heard)
     else:
         _refused(group, member, heard)
     return (group.group_id,)
 
 
-def _lives(known: Known, group: Group, member: ListedMember, heard: Heard) -> None:
+def _lives(table: GroupTable, group: Group, member: ListedMember, heard: GroupExchange) -> None:
     """An accepted SyncGroup or Heartbeat; the latter is also taken while the group waits for its leader's
     assignment."""
     generation = heard.asked.generation_id
     if member.member_id not in group.present:
         group.enter(member, generation)
-    answers_for(known, group, heard)
+    answers_for(table, group, heard)
     now, synced = group.now, hasattr(heard.asked, "assignments")
     if synced or now.generation != generation or now.state is None:
         group.become(heard.at, "inferred", type=_type(group), state="Stable", generation=generation)
 
 
-def _refused(group: Group, member: ListedMember, heard: Heard) -> None:
+def _refused(group: Group, member: ListedMember, heard: GroupExchange) -> None:
     """A rebalance that began is told to the members by an error."""
     if heard.error in _OUT:
         group.leave(member.member_id, heard.at, _OUT[heard.error])
@@ -112,24 +112,24 @@ def _refused(group: Group, member: ListedMember, heard: Heard) -> None:
         group.become(heard.at, "inferred", type=_type(group), state="PreparingRebalance")
 
 
-def left(known: Known, heard: Heard) -> Sequence[str]:
+def left(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """LeaveGroup: from version 3 on of several members, which an administrator may remove (KIP-345)."""
     asked = heard.asked
     if not asked.group_id or heard.error != 0:
         return ()
-    group = known.of(asked.group_id)
+    group = table.of(asked.group_id)
     for member_id in _leaving(group, heard):
         member = group.members.get(member_id)
         if member is not None:
             own = (member.client_id, member.address) == (heard.client_id, host_of(heard.flow.client))
             member.last = heard.since if own else member.last
             group.leave(member_id, heard.at, "left" if own else "removed")
-    answers_for(known, group, heard)
+    answers_for(table, group, heard)
     group.become(heard.at, "inferred", type=_type(group), state="PreparingRebalance" if group.present else "Empty")
     return (group.group_id,)
 
 
-def _leaving(group: Group, heard: Heard) -> Iterator[str]:
+def _leaving(group: Group, heard: GroupExchange) -> Iterator[str]:
     """The ids of those that did leave; a static member may be named by its instance."""
     if isinstance(alone := getattr(heard.asked, "member_id", None), str):
         yield alone

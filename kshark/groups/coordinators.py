@@ -8,19 +8,19 @@ from typing import Any, Final
 from dissectors.enums import CoordinatorType
 from kshark import limits
 from kshark.endpoints import endpoint
-from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Coordinator
+from kshark.groups.table import Group, GroupExchange, GroupTable
 
 
-def found(known: Known, heard: Heard) -> Sequence[str]:
+def found(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """FindCoordinator; up to version 3 it asks for one key."""
     if heard.answer is None or getattr(heard.asked, "key_type", _GROUP) != _GROUP:
         return ()
     groups = []
     for group_id, named in _named(heard):
         if named.error_code == 0 and group_id:
-            group = known.of(group_id)
-            _take(known, group, heard, named.node_id, endpoint(named.host, named.port))
+            group = table.of(group_id)
+            _take(table, group, heard, named.node_id, endpoint(named.host, named.port))
             groups.append(group_id)
     return groups
 
@@ -30,7 +30,7 @@ _GROUP: Final = CoordinatorType.GROUP
 _AT_ONCE_NS: Final = 50_000_000
 
 
-def _named(heard: Heard) -> Iterator[tuple[str, Any]]:
+def _named(heard: GroupExchange) -> Iterator[tuple[str, Any]]:
     coordinators = getattr(heard.answer, "coordinators", None)
     if isinstance(coordinators, list):
         yield from ((one.key, one) for one in coordinators)
@@ -38,10 +38,10 @@ def _named(heard: Heard) -> Iterator[tuple[str, Any]]:
         yield heard.asked.key, heard.answer
 
 
-def _take(known: Known, group: Group, heard: Heard, node_id: int, host: str) -> None:
+def _take(table: GroupTable, group: Group, heard: GroupExchange, node_id: int, host: str) -> None:
     """It is named; once more as before, it has not moved, whoever answered meanwhile."""
     last = group.coordinators[-1] if group.coordinators else None
-    if last is not None and last.node_id is None and known.sight.may_be(host, last.broker):
+    if last is not None and last.node_id is None and table.sight.may_be(host, last.broker):
         last.node_id, last.host = node_id, host
     elif next(((one.node_id, one.host) for one in reversed(group.coordinators) if one.node_id is not None), None) != (
         node_id,
@@ -50,19 +50,19 @@ def _take(known: Known, group: Group, heard: Heard, node_id: int, host: str) -> 
         group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, node_id, host))
 
 
-def answers_for(known: Known, group: Group, heard: Heard) -> None:
+def answers_for(table: GroupTable, group: Group, heard: GroupExchange) -> None:
     """A broker answered as only the coordinator does; the one that did before has not moved, whoever was named
     meanwhile."""
     if _is_alias(group, heard):
         return
     last, broker = group.coordinators[-1] if group.coordinators else None, heard.flow.broker
-    if last is not None and last.broker is None and known.sight.may_be(last.host, broker):
+    if last is not None and last.broker is None and table.sight.may_be(last.host, broker):
         last.broker = broker
     elif next((one.broker for one in reversed(group.coordinators) if one.broker is not None), None) != broker:
         group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, broker=broker))
 
 
-def _is_alias(group: Group, heard: Heard) -> bool:
+def _is_alias(group: Group, heard: GroupExchange) -> bool:
     """Whether an address is the coordinator's on the other side of a NAT: the same was answered at another one just
     before."""
     broker, time_ns = heard.flow.broker, heard.at.time_ns

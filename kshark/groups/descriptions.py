@@ -8,9 +8,9 @@ from typing import Any, Final
 from kshark.api_keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE
 from kshark.groups.classic import decoded, subscribes, takes
 from kshark.groups.coordinators import answers_for
-from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, GroupType
 from kshark.groups.streams import tasks_of
+from kshark.groups.table import Group, GroupExchange, GroupTable, assign
 
 _TYPES: Final[dict[int, GroupType]] = {
     DESCRIBE_GROUPS: "classic",
@@ -21,19 +21,19 @@ _TYPES: Final[dict[int, GroupType]] = {
 _BY_NAME: Final[dict[str, GroupType]] = {type: type for type in _TYPES.values()}
 
 
-def described(known: Known, heard: Heard) -> Sequence[str]:
+def described(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """One of the four descriptions. DescribeGroups calls a group Dead that it does not know."""
     type, groups = _TYPES[heard.api_key], []
     for told in getattr(heard.answer, "groups", None) or ():
-        if told.error_code or (told.group_state == "Dead" and told.group_id not in known.groups):
+        if told.error_code or (told.group_state == "Dead" and told.group_id not in table.groups):
             continue
-        group = known.of(told.group_id)
+        group = table.of(told.group_id)
         for one in told.members or ():
-            _member(known, group, one, heard)
+            _member(table, group, one, heard)
         group.keep_only({one.member_id for one in told.members or ()}, heard.at)
         group.assignor = getattr(told, "assignor_name", None) or getattr(told, "protocol_data", None) or group.assignor
         group.protocol_type = getattr(told, "protocol_type", None) or group.protocol_type
-        answers_for(known, group, heard)
+        answers_for(table, group, heard)
         group.become(
             heard.at,
             "described",
@@ -46,8 +46,8 @@ def described(known: Known, heard: Heard) -> Sequence[str]:
     return groups
 
 
-def _member(known: Known, group: Group, told: Any, heard: Heard) -> None:
-    member = known.told(group, told.member_id)
+def _member(table: GroupTable, group: Group, told: Any, heard: GroupExchange) -> None:
+    member = table.told(group, told.member_id)
     member.client_id, member.address = told.client_id, told.client_host.removeprefix("/")
     member.instance_id = (
         getattr(told, "instance_id", None) or getattr(told, "group_instance_id", None) or member.instance_id
@@ -66,11 +66,11 @@ def _member(known: Known, group: Group, told: Any, heard: Heard) -> None:
     assign(member, heard.at, [Assigned(one.topic_id, one.topic_name, [*one.partitions]) for one in topics])
 
 
-def listed(known: Known, heard: Heard) -> Sequence[str]:
+def listed(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """ListGroups: states from version 4 on, types from 5."""
     groups = []
     for told in getattr(heard.answer, "groups", None) or () if heard.error == 0 else ():
-        group = known.of(told.group_id)
+        group = table.of(told.group_id)
         type = _BY_NAME.get((getattr(told, "group_type", None) or "").lower())
         if type == "classic":
             group.protocol_type = told.protocol_type or group.protocol_type
@@ -78,17 +78,17 @@ def listed(known: Known, heard: Heard) -> Sequence[str]:
         if state == "Empty":
             group.keep_only(set(), heard.at)
         group.become(heard.at, "listed", type=type, state=state)
-        answers_for(known, group, heard)
+        answers_for(table, group, heard)
         groups.append(group.group_id)
     return groups
 
 
-def deleted(known: Known, heard: Heard) -> Sequence[str]:
+def deleted(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """DeleteGroups."""
     groups = []
     for result in getattr(heard.answer, "results", None) or ():
         if result.error_code == 0 and result.group_id:
-            group = known.of(result.group_id)
+            group = table.of(result.group_id)
             for member_id in [*group.present]:
                 group.leave(member_id, heard.at, "deleted")
             group.become(heard.at, "deleted", state="Dead")

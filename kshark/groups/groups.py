@@ -34,15 +34,15 @@ from kshark.api_keys import (
 )
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
-from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Assigned, ListedGroup, ListedMember
 from kshark.groups.missing import missing_of
 from kshark.groups.sight import Sight
+from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
 
 #: The number of its cluster, and its id.
 GroupKey = tuple[int, str]
-_HANDLERS: Final[dict[int, Callable[[Known, Heard], Sequence[str]]]] = {
+_HANDLERS: Final[dict[int, Callable[[GroupTable, GroupExchange], Sequence[str]]]] = {
     FIND_COORDINATOR: coordinators.found,
     JOIN_GROUP: classic.joined,
     HEARTBEAT: classic.stayed,
@@ -75,7 +75,7 @@ class Groups:
     @property
     def left_out(self) -> int:
         """Groups that are no longer held."""
-        return sum(cluster.known.groups_left_out for cluster in self._of.values())
+        return sum(cluster.table.groups_left_out for cluster in self._of.values())
 
     def feed(self, event: Event) -> list[GroupKey]:
         if not isinstance(event, Exchange):
@@ -99,10 +99,10 @@ class Groups:
         every = [
             (group_id, number, group)
             for number, one in self._of.items()
-            for group_id, group in one.known.groups.items()
+            for group_id, group in one.table.groups.items()
         ]
         return [
-            _listed(group, names, self._clusters.id(number), self._of[number].known.sight)
+            _listed(group, names, self._clusters.id(number), self._of[number].table.sight)
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
@@ -112,14 +112,14 @@ class _Cluster:
     """The groups of one cluster."""
 
     def __init__(self) -> None:
-        self.known = Known()
+        self.table = GroupTable()
         self._administration = Administration()
 
     def feed(self, event: Event) -> Sequence[str]:
         """The ids of the groups that it tells of."""
         self._take(self._administration.feed(event))
         if isinstance(event, Exchange):
-            self.known.sight.feed(event)
+            self.table.sight.feed(event)
         if not isinstance(event, Exchange) or (request := event.request) is None:
             return ()
         handled = request.api_key if isinstance(request.api_key, int) else -1
@@ -131,7 +131,7 @@ class _Cluster:
         answer = event.response.body if event.response is not None and _whole(event.response) else None
         client_id = request.client_id if isinstance(request.client_id, str) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
-        return handler(self.known, Heard(event.flow, handled, client_id, request.body, answer, since, at))
+        return handler(self.table, GroupExchange(event.flow, handled, client_id, request.body, answer, since, at))
 
     def close(self) -> None:
         """No more events: what administrators did is over."""
@@ -139,7 +139,7 @@ class _Cluster:
 
     def _take(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
-            self.known.of(operation.group_id).administered(operation)
+            self.table.of(operation.group_id).administered(operation)
 
 
 def _whole(message: Message) -> bool:

@@ -10,10 +10,10 @@ from msgspec import UNSET
 from dissectors.enums import ErrorCode
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import answers_for
-from kshark.groups.known import Group, Heard, Known, assign
 from kshark.groups.listed import Assigned, GroupType, ListedMember
 from kshark.groups.streams import tasks_of, topics_of
 from kshark.groups.styles import Style
+from kshark.groups.table import Group, GroupExchange, GroupTable, assign
 
 _TYPES: Final[dict[int, GroupType]] = {
     CONSUMER_GROUP_HEARTBEAT: "consumer",
@@ -30,20 +30,20 @@ _OUT: Final[dict[int, str]] = {
 }
 
 
-def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
+def heartbeat(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """A heartbeat of a group with epochs; the groups it tells of, here and in all handlers."""
     asked, answer = heard.asked, heard.answer
     member_id = asked.member_id or getattr(answer, "member_id", None)
     if not asked.group_id or not member_id:
         return ()
-    group, type = known.of(asked.group_id), _TYPES[heard.api_key]
+    group, type = table.of(asked.group_id), _TYPES[heard.api_key]
     _begins(group, member_id, asked.member_epoch)
-    member = known.heard(group, heard, member_id)
+    member = table.heard(group, heard, member_id)
     member.rack_id, member.topics = asked.rack_id or member.rack_id, _topics(asked) or member.topics
     member.instance_id = getattr(asked, "instance_id", None) or member.instance_id
     if heard.error == 0:
         _accepted(group, member, heard)
-        answers_for(known, group, heard)
+        answers_for(table, group, heard)
         given = heard.answer.member_epoch
         group.settle(heard.at, type, given if given >= 0 else None, joined=asked.member_epoch == _JOIN)
     elif (
@@ -60,7 +60,7 @@ def _begins(group: Group, member_id: str, epoch: int) -> None:
         group.begun.add(member_id)
 
 
-def _accepted(group: Group, member: ListedMember, heard: Heard) -> None:
+def _accepted(group: Group, member: ListedMember, heard: GroupExchange) -> None:
     epoch, answer = heard.asked.member_epoch, heard.answer
     if epoch in (_LEAVE, _AWAY):
         group.leave(member.member_id, heard.at, "left" if epoch == _LEAVE else "away")
@@ -89,15 +89,15 @@ def _topics(asked: Any) -> list[str] | None:
     return [*(names or ()), *([f"/{pattern}/"] if pattern else ()), *read] or None
 
 
-def session(known: Known, heard: Heard) -> Sequence[str]:
+def session(table: GroupTable, heard: GroupExchange) -> Sequence[str]:
     """A ShareFetch or ShareAcknowledge: whoever sends it is a member, though its coordinator may be a broker that was
     not captured."""
     asked = heard.asked
     if not asked.group_id or not asked.member_id:
         return ()
-    group = known.of(asked.group_id)
+    group = table.of(asked.group_id)
     _begins(group, asked.member_id, asked.share_session_epoch)
-    known.heard(group, heard, asked.member_id)
+    table.heard(group, heard, asked.member_id)
     style = group.styles.setdefault(asked.member_id, Style())
     style.request(asked.share_session_epoch, asked.topics)
     if heard.api_key == SHARE_FETCH and heard.error == 0:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kshark.groups.known import Group
 from kshark.groups.sight import Sight
+from kshark.groups.table import Group
 
 #: Addresses that are named one by one.
 _NAMED: Final = 5
@@ -17,9 +17,9 @@ def missing_of(group: Group, sight: Sight) -> Iterator[str]:
     """What is missing, and what follows; nothing for groups of other types, which their coordinator alone tells of."""
     if group.now.type != "share":
         return
-    known = group.coordinators[-1] if group.coordinators else None
+    table = group.coordinators[-1] if group.coordinators else None
     if group.members and not any(one.broker for one in group.coordinators):
-        where = f", {known.host}," if known is not None and known.host is not None else ""
+        where = f", {table.host}," if table is not None and table.host is not None else ""
         yield f"heartbeats: its coordinator{where} was not captured, so who is in the group is not known"
     if unheard := sight.missing():
         others = sight.unnamed()

@@ -21,7 +21,7 @@ from kshark.model import Flow
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class GroupExchange:
     """An exchange: what was `asked`, the `answer` (None: there is none, or it could not be read), and when each was
     there."""
 
@@ -136,7 +136,7 @@ class Group:
 
     # -- members
 
-    def heard(self, heard: Heard, member_id: str) -> ListedMember:
+    def heard(self, heard: GroupExchange, member_id: str) -> ListedMember:
         """The member, from which a message came."""
         member = self.member(member_id)
         flow = heard.flow
@@ -201,7 +201,7 @@ def assign(
     member.assigned, member.assignment, member.tasks = at, assignment, tasks
 
 
-class Known:
+class GroupTable:
     """Every group that the capture shows. Beyond the limits the groups and members that were longest not heard of are
     forgotten."""
 
@@ -224,7 +224,7 @@ class Known:
             self.groups.move_to_end(group_id)
         return group
 
-    def heard(self, group: Group, heard: Heard, member_id: str) -> ListedMember:
+    def heard(self, group: Group, heard: GroupExchange, member_id: str) -> ListedMember:
         """The member of that group, from which a message came."""
         self._touch(group, member_id)
         return group.heard(heard, member_id)
