@@ -9,17 +9,25 @@ groups.listed(names)
 from __future__ import annotations
 
 from kshark.groups.groups import APIS, GroupKey, Groups
-from kshark.groups.listed import Acknowledging, Assigned, Coordinator, Ended, GroupState, ListedGroup, ListedMember
+from kshark.groups.listed import (
+    AcknowledgementStyle,
+    Assigned,
+    Coordinator,
+    GroupState,
+    ListedGroup,
+    ListedMember,
+    MemberEnd,
+)
 
 __all__ = [
     "APIS",
-    "Acknowledging",
+    "AcknowledgementStyle",
     "Assigned",
     "Coordinator",
-    "Ended",
     "GroupKey",
     "GroupState",
     "Groups",
     "ListedGroup",
     "ListedMember",
+    "MemberEnd",
 ]

@@ -63,7 +63,7 @@ class Tasks(msgspec.Struct):
     partitions: list[int]
 
 
-class Ended(msgspec.Struct):
+class MemberEnd(msgspec.Struct):
     """How a member's time in the group ended: left; removed (by somebody else); replaced (a static member that came
     back); away (a static member that will); fenced; unknown (the coordinator did not know it, or did not list it any
     more); deleted (with its group)."""
@@ -73,7 +73,7 @@ class Ended(msgspec.Struct):
     how: str
 
 
-class Acknowledging(msgspec.Struct):
+class AcknowledgementStyle(msgspec.Struct):
     """How a member acknowledges; null where that cannot be told. No message says it: `because` is what it is inferred
     from."""
 
@@ -104,13 +104,13 @@ class ListedMember(msgspec.Struct):
     joined: Moment | None = None
     joins: int = 0
     last: Moment | None = None
-    ended: Ended | None = None
+    ended: MemberEnd | None = None
     epoch: int | None = None
     topics: list[str] | None = None
     assigned: Moment | None = None
     assignment: list[Assigned] | None = None
     rejected: dict[str, int] = {}
-    acknowledges: Acknowledging | None = None
+    acknowledges: AcknowledgementStyle | None = None
     tasks: list[Tasks] | msgspec.UnsetType = msgspec.UNSET
 
 

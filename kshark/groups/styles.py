@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dissectors.enums import AcknowledgeType
 from kshark import limits
-from kshark.groups.listed import Acknowledging
+from kshark.groups.listed import AcknowledgementStyle
 from kshark.offset_ranges import OffsetRanges
 
 _FINAL: Final = -1
@@ -56,17 +56,17 @@ class Style:
                         held.put(range_.first_offset, range_.last_offset, True)
                         held.keep(limits.HELD_RANGES)
 
-    def told(self) -> Acknowledging:
+    def told(self) -> AcknowledgementStyle:
         """What can be inferred so far."""
         chosen = [f"{_WORDS[kind]} {self._types[kind]}" for kind in _CHOSEN if self._types[kind]]
         if self._skipped:
             chosen.append(f"left earlier records for later ×{self._skipped}")
         if chosen:
-            return Acknowledging("explicit", ", ".join(chosen))
+            return AcknowledgementStyle("explicit", ", ".join(chosen))
         accepted = self._types[AcknowledgeType.ACCEPT]
         if self._whole and not self._parts:
-            return Acknowledging("implicit", f"accepted {accepted}, all it held at once each time")
-        return Acknowledging(None, f"accepted {accepted}, in order" if accepted else "acknowledged nothing")
+            return AcknowledgementStyle("implicit", f"accepted {accepted}, all it held at once each time")
+        return AcknowledgementStyle(None, f"accepted {accepted}, in order" if accepted else "acknowledged nothing")
 
     def _acknowledged(self, partition: Partition, batches: Any, *, final: bool) -> None:
         held = self._held.get(partition)

@@ -14,7 +14,7 @@ from kshark import limits
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.endpoints import host_of
-from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source, Tasks
+from kshark.groups.listed import Assigned, Coordinator, GroupState, GroupType, ListedMember, MemberEnd, Source, Tasks
 from kshark.groups.sight import Sight
 from kshark.groups.styles import Style
 from kshark.model import Flow
@@ -171,7 +171,7 @@ class Group:
         if member_id in self.present:
             self._withdraw(member_id)
             member = self.members[member_id]
-            member.present, member.ended = False, Ended(at.packet, at.time_ns, how)
+            member.present, member.ended = False, MemberEnd(at.packet, at.time_ns, how)
 
     def keep_only(self, member_ids: set[str], at: Moment) -> None:
         """The coordinator says who is in the group: the others are not."""
