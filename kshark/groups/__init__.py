@@ -1,4 +1,4 @@
-"""Groups of all types as their messages show them: events in, one `ListedGroup` for each group out.
+"""Groups of all types, as their messages show them: events in, one `ListedGroup` for each group out.
 
 groups = Groups()
 for page in pages: for event in page: groups.feed(event)
