@@ -1,4 +1,4 @@
-"""Share sessions judged: which rules of the catalogue were broken, by whom, and by which exchanges one knows.
+"""The analysis of share sessions: the rules of the catalogue that were broken, with the party and the exchanges.
 
 analyzer = Analyzer()
 for page in pages: found.extend(analyzer.page(page))
@@ -6,7 +6,7 @@ found.extend(analyzer.close())
 analyzer.summary()
 PackedSessions(analyzer.listed())  # of Analyzer(sessions=True)
 
-kshark.run.Run does the same and has what the findings were found in, as `kshark check` does.
+kshark.run.Run does the same and also counts the capture, as `kshark check` does.
 """
 
 from __future__ import annotations

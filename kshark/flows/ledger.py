@@ -1,8 +1,8 @@
 """The use of every byte of a connection: the time line in, an account for each direction out.
 
 Framing counts no bytes itself. Frames and Weird events show the bytes that they use, and the Flow those of reassembly
-and TLS. So the accounts cost nothing unless they are requested, and a sum differs if a stage loses a byte: tests compare
-the sums with the packets' sequence numbers."""
+and TLS. So the accounts cost nothing unless they are requested, and a sum differs if a stage loses a byte: tests
+compare the sums with the packets' sequence numbers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Books:
 
 
 class Ledger:
-    """Keep the accounts of connections. `feed` takes the time line and returns the accounts of ended ones, side 0 first."""
+    """Keep the accounts of connections. `feed` returns the accounts of those that ended, side 0 first."""
 
     def __init__(self) -> None:
         self._open: dict[int, _Books] = {}

@@ -76,8 +76,8 @@ class ListedFlow(Struct):
     #: From the SYN to the acknowledgement of the answering SYN.
     handshake_ns: int | None
     gaps: int
-    #: True if so many packets are copies, or repeated sooner than a retransmission can be, that retransmissions cannot be
-    #: separated from copies.
+    #: True if so many packets are copies, or repeated sooner than a retransmission can be, that retransmissions cannot
+    #: be separated from copies.
     captured_twice: bool
     from_client: ListedSide
     from_broker: ListedSide

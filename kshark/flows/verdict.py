@@ -1,8 +1,8 @@
 """The verdict on the network from the packets of all connections, with its figures.
 
 The network is not blamed for the capture or a host. Packets that are repeated too soon were captured twice. Missing
-bytes that were acknowledged were lost by the capture alone. A zero window shows a receiver that does not read. A refused
-SYN shows that no broker listens."""
+bytes that were acknowledged were lost by the capture alone. A zero window shows a receiver that does not read. A
+refused SYN shows that no broker listens."""
 
 from __future__ import annotations
 
