@@ -1,4 +1,4 @@
-"""The Python face: captures in, messages and findings out."""
+"""The Python interface: captures in, messages and findings out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import Analyzer, PackedFindings, Told
+from kshark.analysis import AnalysisResult, Analyzer, PackedFindings
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
@@ -15,13 +15,13 @@ from kshark.pipeline import JUDGED, Engine, Options
 
 
 def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
-    """Everything that happens in the captures, as one capture, in pages of the one time line."""
+    """Yield the events of the captures, as of one capture, in pages of one time line."""
     return Engine(options).pages(open_captures(list(paths)))
 
 
-def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[Told]]]:
-    """Each page, and what the analysis tells by then: findings, share sessions, their requests; at the end the rest,
-    with an empty page."""
+def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[AnalysisResult]]]:
+    """Yield each page with the results that it proves: findings, share sessions, their requests. At the end yield an
+    empty page with the rest."""
     analyzer = Analyzer(sessions=True, steps=True)
     for page in pages:
         yield page, [*analyzer.page(page), *analyzer.listed()]
@@ -36,17 +36,17 @@ def read(
     tls_keys: str | Path | None = None,
     secrets: bool = False,
 ) -> Iterator[Message]:
-    """Messages of the captures, in the order in which they end; `body` is a dict of plain values, with what bytes hold
-    beside them.
+    """Yield the messages of the captures, in the order in which they end. `body` is a dict of plain values, with the
+    decoded contents of bytes fields next to them.
 
-    `records` False leaves record batches unopened, `payload` False leaves out keys, values and header values;
-    `dissectors` are files with APIs of one's own, `tls_keys` is a key log file with which TLS is decrypted; `secrets`
-    shows credentials, which are masked otherwise. Raises kshark.UnreadableInput for what is no capture, UsageError for
-    what is no key log, SchemaError for a file that is no dissector."""
-    asked = Options(
+    `records` False leaves record batches unopened. `payload` False leaves out keys, values and header values.
+    `dissectors`: files with additional APIs. `tls_keys`: a key log file to decrypt TLS. `secrets`: show credentials,
+    which are masked otherwise. Raise kshark.UnreadableInput for a file that is no capture, UsageError for a file that
+    is no key log, SchemaError for a file that is no dissector."""
+    options_of_read = Options(
         records=records, payload=payload, dissectors=tuple(map(Path, dissectors)), embedded=True, secrets=secrets
     )
-    for page in pages(paths, replace(asked, tls_keys=_key_log(tls_keys))):
+    for page in pages(paths, replace(options_of_read, tls_keys=_key_log(tls_keys))):
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)
@@ -58,10 +58,10 @@ def _key_log(path: str | Path | None) -> bytes:
 
 
 def check(*paths: str | Path, tls_keys: str | Path | None = None) -> Iterator[Finding]:
-    """Findings of the rule catalogue, sorted by packet; `tls_keys` as for `read`. Raises kshark.UnreadableInput for
-    what is no capture."""
-    analyzer, found = Analyzer(), PackedFindings()
+    """Yield the findings of the rule catalogue, sorted by packet. `tls_keys` as for `read`. Raise
+    kshark.UnreadableInput for a file that is no capture."""
+    analyzer, findings = Analyzer(), PackedFindings()
     for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys))):
-        found.add(analyzer.page(page))
-    found.add(analyzer.close())
-    yield from found
+        findings.add(analyzer.page(page))
+    findings.add(analyzer.close())
+    yield from findings

@@ -1,12 +1,12 @@
-"""A capture judged: its pages in; findings, share sessions and everything that a verdict line says out.
+"""One judged capture: its pages in; findings, share sessions and the contents of a verdict line out.
 
     run = Run(registry)
     for page in pages:
         print(run.page(page))  # findings, as they are proved
     run.close()
-    run.findings, run.observed  # all of them, in the order of packets; what they were found in
+    run.findings, run.observed  # all findings, in the order of packets; the counts of the capture
 
-The Analyzer alone is enough for whoever needs no more than findings, sessions or records in flight."""
+The Analyzer is enough for findings, sessions or records in flight alone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kshark_dissectors.topics import NAMING_APIS
 
 
 class Run:
-    """Judge one capture, whose events come page by page in the order of the time line.
+    """Judge one capture. Its events come page by page in the order of the time line.
 
-    `shows`: only findings that pass are returned and kept. `keeps`: findings are kept, `sessions`: share sessions too.
-    `coverage`: it is counted; `named`: names of topics are learned."""
+    `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
+    too. `coverage`: count it. `named`: learn the names of topics."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class Run:
         self._names = TopicNames(registry) if named else None
         self._shows = shows
         self._keeps = keeps
-        #: Topics that findings are about, in their order.
-        self._about: dict[str, None] = {}
+        #: Ids of the topics in findings, in their order.
+        self._topic_ids: dict[str, None] = {}
         self.findings = PackedFindings()
-        #: Those that are over; after `close` all.
+        #: Sessions that ended; after `close` all sessions.
         self.sessions = PackedSessions()
 
     def page(self, page: list[Event]) -> list[Finding]:
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def observed(self) -> Observed:
-        """What was seen and judged so far."""
+        """The counts of the capture so far."""
         observed = self._observer.observed
         observed.sessions = self._analyzer.summary()["sessions"]
         observed.coverage = self._analyzer.coverage
@@ -69,16 +69,16 @@ class Run:
 
     @property
     def topics(self) -> dict[str, str]:
-        """Names, by id, of the topics that findings are about, as far as they are known by now."""
-        known = {} if self._names is None else self._names.known
-        return {topic_id: known[topic_id] for topic_id in self._about if topic_id in known}
+        """Names, by id, of the topics in findings, as far as they are known by now."""
+        names = {} if self._names is None else self._names.known
+        return {topic_id: names[topic_id] for topic_id in self._topic_ids if topic_id in names}
 
-    def _proved(self, found: list[Finding]) -> list[Finding]:
-        self._observer.explain(found)
+    def _proved(self, findings: list[Finding]) -> list[Finding]:
+        self._observer.explain(findings)
         self.sessions.add(self._analyzer.listed())
         if self._shows is not None:
-            found = [*filter(self._shows, found)]
+            findings = [*filter(self._shows, findings)]
         if self._keeps:
-            self.findings.add(found)
-            self._about.update((finding.topic_id, None) for finding in found if finding.topic_id is not None)
-        return found
+            self.findings.add(findings)
+            self._topic_ids.update((finding.topic_id, None) for finding in findings if finding.topic_id is not None)
+        return findings

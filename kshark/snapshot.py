@@ -1,19 +1,19 @@
-"""The engine's state between two items, put away as bytes and taken up again, by another process and on another day.
+"""Snapshots: the engine's state between two items as bytes, which another process can load later.
 
-data = save(engine, analyzer, rows)  # behind the pages of an item
-engine, analyzer, rows = load(data)  # goes on as if nothing had been
+data = save(engine, analyzer, rows)  # after the pages of an item
+engine, analyzer, rows = load(data)  # continues as if nothing had happened
 
-State is what came of packets; machinery is what was made from code and options (compiled readers, rules, dissectors). A
-snapshot holds state, and names the machinery: `load` finds it in an engine that it makes anew. Objects that refer to
-each other are written one after the other and not one inside the other: a long chain of references is no deep
+State comes from packets. Machinery is made from code and options (compiled readers, rules, dissectors). A snapshot
+holds the state and the names of the machinery: `load` makes a new engine and finds the machinery there. Objects that refer to
+each other are written one after the other, not one inside the other, so a long chain of references needs no deep
 recursion.
 
-A snapshot takes 60 bytes for an open connection and 400 for a share session with an open request, compressed (1 kB and
-3 kB before that); as many of them as kshark.limits lets the engine hold, and the bytes that wait for more (HELD_BYTES,
-UNFINISHED_BYTES, LATE_BYTES there). With rows 8 bytes for each connection that there ever was.
+A snapshot needs 60 bytes for an open connection and 400 for a share session with an open request, compressed (1 kB and
+3 kB uncompressed). kshark.limits bounds their number, and the bytes that wait for more (HELD_BYTES, UNFINISHED_BYTES,
+LATE_BYTES). With rows it needs 8 bytes more for each connection of the capture, open or not.
 
-A snapshot is a pickle: whoever can write one runs what he likes in the process that loads it. Load only what lies where
-nobody else writes."""
+A snapshot is a pickle: a process that loads it runs any code in it. Load a snapshot only from a folder where no other
+user can write."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from kshark.registry import Registry, kafka_registry
 
 _MAGIC: Final = b"kshark snapshot "
 _PROTOCOL: Final = 5
-#: Most of a state repeats; more effort gains little.
+#: The zlib level. A state repeats itself, so a higher level gains little.
 _EFFORT: Final = 1
 
-#: How objects are hashed whose attributes do not matter for that.
+#: The __hash__ of classes whose hash does not depend on attributes.
 _BY_IDENTITY: Final[tuple[Any, ...]] = (object.__hash__, None)
 
-#: What names a piece of machinery.
+#: The name of a piece of machinery.
 _Name = tuple[Any, ...]
-#: An object, and what its attributes are: a dict, or with slots a pair of dicts.
+#: An object and its attributes: a dict, or with slots a pair of dicts.
 _Filled = tuple[Any, Any]
 
 
 def save(engine: Engine, *others: Any) -> bytes:
-    """The state of an engine and of those that take its events, all of whose pages were taken; with the engine's
-    options."""
+    """Return a snapshot of an engine, with its options, and of the objects that read its events. All pages must be read
+    before."""
     stream = io.BytesIO()
     pickle.dump(engine.options, stream, _PROTOCOL)
     writer = _Writer(stream, _Machinery(engine))
@@ -56,18 +56,18 @@ def save(engine: Engine, *others: Any) -> bytes:
 
 
 def load(data: bytes, registry: Registry | None = None) -> tuple[Any, ...]:
-    """What was given to `save`, as it was then; `registry` as for the Engine. Raises UsageError for a snapshot of
-    another kshark."""
+    """Return the objects that were passed to `save`, in their state at that time. `registry` as for the Engine. Raise
+    UsageError for a snapshot of another kshark version, or a damaged one."""
     head, line, rest = data.partition(b"\n")
     if head + line != _head():
-        whose = head[len(_MAGIC) :].decode("utf-8", "replace") if head.startswith(_MAGIC) else "something else"
+        writer = head[len(_MAGIC) :].decode("utf-8", "replace") if head.startswith(_MAGIC) else "something else"
         raise UsageError(
-            f"a snapshot of {whose} cannot be read by kshark {__version__}; begin anew, or go on with what wrote it"
+            f"a snapshot of {writer} cannot be read by kshark {__version__}; start again, or use the version that wrote it"
         )
     try:
         stream = io.BytesIO(zlib.decompress(rest))
     except zlib.error:
-        raise UsageError("a damaged snapshot cannot be read; begin anew") from None
+        raise UsageError("a damaged snapshot cannot be read; start again") from None
     engine = Engine(pickle.load(stream), registry)
     state: tuple[Any, ...] = _Reader(stream, _Machinery(engine)).read()
     return state
@@ -78,7 +78,7 @@ def _head() -> bytes:
 
 
 class _Machinery:
-    """What an engine has besides its state, by names that are the same in another engine with the same options."""
+    """The machinery of an engine, by names that are the same in every engine with the same options."""
 
     def __init__(self, engine: Engine) -> None:
         back = engine.back
@@ -92,7 +92,7 @@ class _Machinery:
         }
 
     def names(self) -> Iterator[tuple[Any, _Name]]:
-        """Every piece that state may refer to."""
+        """Yield every piece that state may refer to, with its name."""
         for part, piece in self._parts.items():
             yield piece, (part,)
         for rule in BOOK.rules:
@@ -102,8 +102,8 @@ class _Machinery:
         for key, decoder in self._decoders.items():
             yield decoder, ("decoder", key)
             for kind in ("request", "response"):
-                for index, place in enumerate(self._registry.places(decoder.key, kind)):
-                    yield place, ("place", decoder.key, kind, index)
+                for index, piece in enumerate(self._registry.places(decoder.key, kind)):
+                    yield piece, ("place", decoder.key, kind, index)
             for older, shapes in enumerate(self._shapes(key)):
                 for index, shape in enumerate(shapes):
                     yield shape.make, ("class", key, older, index)
@@ -123,20 +123,20 @@ class _Machinery:
         return self._parts[name[0]]
 
     def _shapes(self, key: int) -> list[list[Shape]]:
-        """What the bodies of a decoder's requests are made of, and those in an older layout: only requests wait."""
+        """Return the shapes of a decoder's requests, and those in an older layout. Only requests wait."""
         decoder = self._decoders[key]
         api = self._registry.api(decoder.key)
         if api is None:
             return []
-        known = api.versions.nearest(decoder.version)
+        nearest = api.versions.nearest(decoder.version)
         return [
-            [*_below(shape_of(api.request, known, older))]
-            for older in (False, True)[: 1 + (known in api.request.older)]
+            [*_below(shape_of(api.request, nearest, older))]
+            for older in (False, True)[: 1 + (nearest in api.request.older)]
         ]
 
 
 def _below(shape: Shape) -> Iterator[Shape]:
-    """A shape and those inside it."""
+    """Yield a shape and the shapes inside it."""
     yield shape
     for slot in (*shape.slots, *shape.tags.values()):
         inner: Slot | None = slot
@@ -147,7 +147,7 @@ def _below(shape: Shape) -> Iterator[Shape]:
 
 
 class _Writer(pickle.Pickler):
-    """Writes objects of kshark's own classes empty, and what is in them afterwards: one level of references after the
+    """Write objects of kshark's own classes empty, and their attributes afterwards, one level of references after the
     other."""
 
     def __init__(self, stream: io.BytesIO, machinery: _Machinery) -> None:
@@ -177,7 +177,7 @@ class _Writer(pickle.Pickler):
 
 
 def _is_filled_later(kind: type) -> bool:
-    """Whether objects of that class may be put into sets and dicts before their attributes are known."""
+    """True if objects of a class may be put into sets and dicts before their attributes are set."""
     return kind.__module__.startswith("kshark.") and kind.__hash__ in _BY_IDENTITY
 
 

@@ -1,4 +1,4 @@
-"""Share sessions judged: which rules of the catalogue were broken, by whom, and by which exchanges one knows.
+"""The analysis of share sessions: the rules of the catalogue that were broken, with the party and the exchanges.
 
 analyzer = Analyzer()
 for page in pages: found.extend(analyzer.page(page))
@@ -6,7 +6,7 @@ found.extend(analyzer.close())
 analyzer.summary()
 PackedSessions(analyzer.listed())  # of Analyzer(sessions=True)
 
-kshark.run.Run does the same and has what the findings were found in, as `kshark check` does.
+kshark.run.Run does the same and also counts the capture, as `kshark check` does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
 from kshark.analysis.results.packed_findings import PackedFindings
 from kshark.analysis.results.sessions import (
+    AnalysisResult,
     Closing,
     Listed,
     ListedSession,
@@ -26,7 +27,6 @@ from kshark.analysis.results.sessions import (
     PackedSessions,
     SessionStep,
     ShareSession,
-    Told,
 )
 from kshark.analysis.rules import RULES, Rule
 from kshark.analysis.runners.coverage import Coverage, RuleCoverage
@@ -36,6 +36,7 @@ __all__ = [
     "APIS",
     "REASONS",
     "RULES",
+    "AnalysisResult",
     "Analyzer",
     "Change",
     "Closing",
@@ -58,6 +59,5 @@ __all__ = [
     "RuleCoverage",
     "SessionStep",
     "ShareSession",
-    "Told",
     "in_packet_order",
 ]

@@ -1,9 +1,9 @@
-"""The analysis as a stage: events of the time line in, findings out as soon as they are proved.
+"""The Analyzer: events of the time line in, findings out as soon as they are proved.
 
-What verdicts depend on, and thus what a job must give the Analyzer to get the same findings for some of the sessions
-and groups:
+Events that the Analyzer needs to judge one session or group. A job that judges only a part of them (a Spark bucket,
+say) must receive all of these:
 
-| events | of |
+| events | scope |
 |---|---|
 | Message, Exchange of ShareFetch and ShareAcknowledge | a session's member, with any broker, on any connection |
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
@@ -18,7 +18,7 @@ and groups:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import ShareStep, reply_of
-from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
+from kshark.analysis.facts.connections import PacketOrder, ConnectionFacts, Connections
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -42,7 +42,7 @@ from kshark.analysis.runners.exchanges import ExchangeRules
 from kshark.analysis.runners.members import MemberRunner
 from kshark.analysis.runners.partitions import ClusterPartitions
 from kshark.analysis.runners.runner import MachineRunner, Runner
-from kshark.analysis.runners.sessions import ShareSessionRunner
+from kshark.analysis.runners.sessions import SessionQueue
 from kshark.analysis.runners.stateless import StatelessRunner
 from kshark.analysis.runners.stored import StoredStateRunner
 from kshark.analysis.runners.verdict import Verdict
@@ -51,26 +51,25 @@ from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import Acquisitions
 from kshark.analysis.states.session.state import SessionState
-from kshark.api_keys import API_VERSIONS, METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark.api_keys import API_VERSIONS, METADATA, SHARE_GROUP_HEARTBEAT
 from kshark.link.disorder import disorder_ns
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
 
-#: What is read beside the rules' own APIs: who the brokers are, and who the members.
-_AROUND: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT})
-#: APIs whose bodies the analysis reads; the others' need not be decoded.
-APIS: Final = _AROUND | BOOK.apis
+#: APIs that show the brokers and the members; they are read besides the APIs of rules.
+_CONTEXT_APIS: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT})
+#: APIs whose bodies the analysis reads. Other bodies need not be decoded.
+APIS: Final = _CONTEXT_APIS | BOOK.apis
 
 _Key = tuple[Broker, str | None, str | None]
-#: Takes a request with its response, if there is one.
-_Look = Callable[[Message, Message | None], Sequence[Verdict]]
+#: Read a request with its response, if there is one, on its connection, if that is still open.
+_Reader = Callable[[Message, Message | None, ConnectionFacts | None], Sequence[Verdict]]
 
 
 class Analyzer:
-    """`page` takes events and gives the findings proved by them, `feed` a single one, `close` the rest; `summary`
-    counts.
+    """Judge the events of one time line: `page` and `feed` return the findings that events prove, `close` the rest.
 
-    `sessions`, `steps`: what `listed` gives; `coverage`: it is counted; `tell` is told every change of records of share
-    partitions.
+    `sessions`, `steps`: `listed` returns these too. `coverage`: count how often each rule is put to the test.
+    `on_change` is called with every change of records of share partitions.
     `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
@@ -80,7 +79,7 @@ class Analyzer:
         sessions: bool = False,
         steps: bool = False,
         coverage: bool = False,
-        tell: Callable[[Change], object] | None = None,
+        on_change: Callable[[Change], object] | None = None,
         exact: bool = False,
         book: RuleBook = BOOK,
     ) -> None:
@@ -94,175 +93,254 @@ class Analyzer:
         self._connections = Connections(self._brokers, self._clock)
         self._members = Members()
         self._book = book
-        self._rules = ExchangeRules(book.of_exchanges)
-        self._oddities = ByteFaultRunner(book, self._clock)
-        self._covering = covering = CoverageCounter(book) if coverage else None
-        self._deliveries = ClusterPartitions(book, tell, covering, exact=exact)
-        self._asking = Runner(book, covering, exact=exact)
-        self._watchers: Final[tuple[MachineRunner, ...]] = (
-            MemberRunner(book, self._members, self._deliveries.last_acquisition, covering, exact=exact),
-            StoredStateRunner(book, self._deliveries.store, covering, exact=exact),
-            StatelessRunner(book, covering),
+        self._byte_faults = ByteFaultRunner(book, self._clock)
+        self._counter = counter = CoverageCounter(book) if coverage else None
+        self._partitions = ClusterPartitions(book, on_change, counter, exact=exact)
+        self._session_rules = Runner(book, counter, exact=exact)
+        self._sessions: OrderedDict[_Key, SessionQueue] = OrderedDict()
+        self._acquisitions = Acquisitions()
+        self._requests: ByMessage[tuple[Message, ShareStep, SessionQueue, Sequence[Acknowledging]]] = ByMessage()
+        self._has_forgotten = False
+        rules = ExchangeRules(book.of_exchanges, counter)
+        members = MemberRunner(book, self._members, self._partitions.last_acquisition, counter, exact=exact)
+        stored = StoredStateRunner(book, self._partitions.store, counter, exact=exact)
+        stateless = StatelessRunner(book, counter)
+        self._machines: Final[tuple[MachineRunner, ...]] = (members, stored, stateless)
+        #: The readers of one exchange, in their order. Byte faults come first (`_exchange`): an answer without a
+        #: request must not count as an earlier one on its connection.
+        readers: Final[tuple[tuple[Container[Any], _Reader], ...]] = (
+            # These four share no state: their order only decides the order of findings.
+            (rules.apis, rules.look),
+            (members.apis, members.look),
+            (stored.apis, stored.look),
+            (stateless.apis, stateless.look),
+            # After the members: a session's verdict may wait for the heartbeat that its member has just recorded.
+            ({SHARE_GROUP_HEARTBEAT}, self._prove_sessions),
+            # After the rules of one exchange: their findings come before those of sessions and records.
+            (SESSION_APIS, self._answer),
+            # Last: an exchange is judged by what was known of brokers before it.
+            ({API_VERSIONS}, self._api_versions),
+            ({METADATA}, self._metadata),
         )
-        self._runners: OrderedDict[_Key, ShareSessionRunner] = OrderedDict()
-        self._handed = Acquisitions()
-        self._asked: ByMessage[tuple[Message, ShareStep, ShareSessionRunner, Sequence[Acknowledging]]] = ByMessage()
-        self._forgot = False
-        #: Events that are rare; those of each message are told apart in `page`.
-        self._takes: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
+        apis = rules.apis.union(_CONTEXT_APIS, SESSION_APIS, *(machine.apis for machine in self._machines))
+        #: By API. Exchanges of other APIs have no reader.
+        self._readers: Final[dict[Any, tuple[_Reader, ...]]] = {
+            api: tuple(reader for read, reader in readers if api in read) for api in apis
+        }
+        #: By class of event.
+        self._handlers: Final[dict[type, Callable[[Any], Sequence[Verdict]]]] = {
+            Message: self._message,
+            Exchange: self._exchange,
             Opened: self._opened,
             Gap: self._gap,
             HalfClosed: self._ended,
             Closed: self._ended,
             Weird: self._weird,
         }
-        looks: Final[dict[Any, _Look]] = {
-            SHARE_FETCH: self._answered,
-            SHARE_ACKNOWLEDGE: self._answered,
-            SHARE_GROUP_HEARTBEAT: self._heartbeat,
-            API_VERSIONS: self._api_versions,
-            METADATA: self._metadata,
-        }
-        #: Whom an exchange of an API is told: whether rules of one exchange, which watchers, and who else; other APIs
-        #: concern nobody.
-        self._told: Final[dict[Any, tuple[bool, list[MachineRunner], _Look | None]]] = {
-            api: (api in self._rules.apis, [one for one in self._watchers if api in one.apis], looks.get(api))
-            for api in self._rules.apis.union(looks, *(watcher.apis for watcher in self._watchers))
-        }
 
     def feed(self, event: Event) -> list[Finding]:
-        """A page of one event."""
+        """Do the same as `page` for one event."""
         return self.page((event,))
 
     def page(self, events: Iterable[Event]) -> list[Finding]:
-        """Events in the order of the time line; the findings in the order in which they are proved.
-
-        Most messages are of no share session: all they tell is that a connection is alive, and that takes no more than
-        this loop."""
-        found: list[Finding] = []
-        takes, told, connections, down, tests = (
-            self._takes,
-            self._told,
-            self._connections.by_flow,
-            self._brokers.down,
-            self._rules.tests,
-        )
-        exchanges = 0
-        said: Sequence[Verdict]
+        """Return the findings that events of the time line prove, in the order in which they are proved."""
+        findings: list[Finding] = []
+        handlers = self._handlers
         for event in events:
-            if type(event) is Message:
-                if event.api_key is UNSET and event.correlation_id is UNSET:
-                    found += self._judged(self._headless(event))
-                if event.kind != "request" or (connection := connections.get(event.flow)) is None:
-                    continue
-                connection.last_request = event.packet
-                if connection.broker is None:
-                    self._connections.begin(connection)
-                if event.api_key not in SESSION_APIS:
-                    continue
-                said = self._request(event, connection)
-            elif type(event) is Exchange:
-                exchanges += 1
-                request, response = event.request, event.response
-                if (request is not None and request.weird is not UNSET) or (
-                    response is not None and response.weird is not UNSET
-                ):
-                    found += self._judged(self._oddities.exchange(event, connections.get(event.flow.id)))
-                if request is None:
-                    self._connections.orphan(event.flow, response)
-                    continue
-                if down and response is not None:
-                    self._connections.answered(request.flow)
-                if request.api_key not in told:
-                    continue
-                is_ruled, watchers, look = told[request.api_key]
-                if is_ruled and request.body is not None:
-                    test = tests.get((request.api_key, request.version)) or self._rules.test(request)
-                    if self._covering is not None:
-                        self._covering.coverage.asked.update(self._rules.put_to_the_test(request, response is not None))
-                    if numbers := test(request.body):
-                        found += self._judged(
-                            self._rules.broken(numbers, request, response, connections.get(request.flow))
-                        )
-                if watchers and (connection := connections.get(request.flow)) is not None:
-                    for watcher in watchers:
-                        if said := watcher.look(request, response, connection):
-                            found += self._judged(said)
-                if look is None:
-                    continue
-                said = look(request, response)
-            elif (take := takes.get(type(event))) is not None:
-                said = take(event)
-            else:
-                continue
-            if said:
-                found += self._judged(said)
-        self._tally.exchanges += exchanges
-        return found
+            kind = type(event)
+            if kind is Message and event.kind != "request" and event.api_key is not UNSET:  # type: ignore[union-attr]
+                continue  # an answer: it is read with its exchange
+            if kind in handlers and (verdicts := handlers[kind](event)):
+                findings += self._report(verdicts)
+        return findings
 
     def close(self) -> list[Finding]:
-        """No more events: what waits for an answer gets none."""
-        of_records = self._deliveries.close()  # sessions know no more of themselves once they are closed
-        verdicts = [verdict for runner in self._runners.values() for verdict in runner.close()]
-        verdicts += [*of_records, *(verdict for watcher in self._watchers for verdict in watcher.close())]
-        self._runners.clear()
-        self._asked.clear()
-        return self._judged(verdicts)
+        """End the events and return the findings that remain. Requests that wait for an answer get none."""
+        of_records = self._partitions.close()  # before the sessions: a closed session knows no more of its state
+        verdicts = [verdict for session in self._sessions.values() for verdict in session.close()]
+        verdicts += [*of_records, *(verdict for machine in self._machines for verdict in machine.close())]
+        self._sessions.clear()
+        self._requests.clear()
+        return self._report(verdicts)
 
     def summary(self) -> dict[str, Any]:
-        """`sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: what was seen and found so
-        far."""
+        """Return `sessions`, `exchanges`, `violations`, `unknown`, `notes`, `gaps`, `by_code`: the counts so far."""
         return self._tally.summary()
 
     @property
     def coverage(self) -> Coverage | None:
-        """How often each rule was put to the test so far, where that is counted."""
-        return None if self._covering is None else self._covering.coverage
+        """How often each rule was put to the test so far; None if that is not counted."""
+        return None if self._counter is None else self._counter.coverage
 
     def listed(self) -> list[Listed]:
-        """Since the last time: share sessions that are over, and requests, in the order in which that became
-        certain."""
+        """Return the share sessions that ended and the requests since the last call, in the order in which they
+        became certain."""
         listed = self._listed[:]
         self._listed.clear()
         return listed
 
     def in_flight(self, now_ns: int) -> list[InFlightState]:
-        """What the records of all share partitions are in at that time, which is none in the past."""
-        return [state_of(partition, now_ns) for partition in self._deliveries.partitions]
+        """Return the states of all share partitions' records at a time, which must not be in the past."""
+        return [state_of(partition, now_ns) for partition in self._partitions.partitions]
 
     def holders(self, now_ns: int) -> list[Holder]:
-        """Who has records acquired at that time."""
-        return [holder for partition in self._deliveries.partitions for holder in holders_of(partition, now_ns)]
+        """Return the members that have records acquired at a time, which must not be in the past."""
+        return [holder for partition in self._partitions.partitions for holder in holders_of(partition, now_ns)]
 
-    def _judged(self, verdicts: Sequence[Verdict]) -> list[Finding]:
-        if self._covering is not None:
-            self._covering.say(verdicts)
-        found = [finding_of(verdict) for verdict in verdicts if verdict.is_reported]
-        for finding in found:
+    def _report(self, verdicts: Sequence[Verdict]) -> list[Finding]:
+        if self._counter is not None:
+            self._counter.add(verdicts)
+        findings = [finding_of(verdict) for verdict in verdicts if verdict.is_reported]
+        for finding in findings:
             self._tally.add(finding)
-        return found
+        return findings
 
-    # -- events
+    # -- messages and exchanges
+
+    def _message(self, message: Message) -> Sequence[Verdict]:
+        """Read a request, or a message without a header. A request also shows that its connection is in use."""
+        faults: Sequence[Verdict] = ()
+        connection = self._connections.by_flow.get(message.flow)
+        if message.api_key is UNSET and message.correlation_id is UNSET:
+            faults = self._without_header(message, connection)
+        if message.kind != "request" or connection is None:
+            return faults
+        connection.last_request = message.packet
+        if connection.broker is None:
+            self._connections.begin(connection)
+        return self._request(message, connection) if message.api_key in SESSION_APIS else faults
+
+    def _without_header(self, message: Message, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Read a message of which only the position and the size are known."""
+        if connection is not None and message.weird is not UNSET and "BODY_TOO_SHORT" in message.weird:
+            self._connections.broken(connection, message.packet, "cut")
+        return self._byte_faults.frame(message, connection)
+
+    def _exchange(self, exchange: Exchange) -> Sequence[Verdict]:
+        """Give an exchange to the readers of its API, in their order."""
+        self._tally.exchanges += 1
+        request, response = exchange.request, exchange.response
+        verdicts: Sequence[Verdict] = ()
+        if (request is not None and request.weird is not UNSET) or (
+            response is not None and response.weird is not UNSET
+        ):
+            verdicts = self._byte_faults.exchange(exchange, self._connections.by_flow.get(exchange.flow.id))
+        if request is None:
+            self._connections.orphan(exchange.flow, response)
+            return verdicts
+        if self._brokers.down and response is not None:
+            self._connections.answered(request.flow)
+        if (readers := self._readers.get(request.api_key)) is not None:
+            connection = self._connections.by_flow.get(request.flow)
+            for read in readers:
+                if found := read(request, response, connection):
+                    verdicts = [*verdicts, *found]
+        return verdicts
+
+    def _request(self, message: Message, connection: ConnectionFacts) -> Sequence[Verdict]:
+        """Read the request of a share session; its answer comes with its exchange (`_answer`)."""
+        step = step_of(message, connection)
+        if step is None or connection.broker is None:
+            connection.cannot_read(message.packet)
+            return ()
+        key = (connection.broker, step.group_id, step.member_id)
+        session = self._sessions.get(key)
+        verdicts: Sequence[Verdict] = ()
+        if session is None:
+            verdicts = self._begin(key, step)
+            session = self._sessions[key]
+        else:
+            self._sessions.move_to_end(key)
+            step.group_id, step.member_id = session.owner  # one string for all requests of the session
+        if step.listed or step.doubt is not None:
+            session.state.member.lists(step)
+        session.state.member.hears(step)
+        is_judged = step.listed and step.connection not in session.copied_connections
+        acknowledging = self._partitions[connection.broker.cluster].ask(step) if is_judged else ()
+        self._requests[id(message)] = message, step, session, acknowledging
+        settled = session.ask(step)
+        return [*verdicts, *settled] if settled else verdicts
+
+    def _answer(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Read the answer to a share session's request, or that there is none."""
+        waiting = self._requests.pop(id(request), None)
+        if waiting is None:
+            return () if response is None else self._unreadable(request, response, connection)
+        _, step, session, acknowledging = waiting
+        answer = None if response is None else answer_of(response)
+        acquired = () if answer is None else answer.acquired  # read before the session drops it
+        copied: Sequence[Verdict] = ()
+        if answer is not None and acquired and step.connection not in session.copied_connections:
+            original = self._acquisitions.elsewhere(step, answer, session.state)
+            if original is not None:
+                copied = session.mark_copied(step, answer, original)
+        # The session settles the step before the partitions judge its records.
+        verdicts = session.answer(step, answer)
+        partitions = self._partitions[session.state.broker.cluster]
+        if step.connection in session.copied_connections:
+            partitions.drop(acknowledging)
+            return [*copied, *verdicts]
+        of_records = partitions.answer(step, acknowledging, acquired, session.state)
+        if step.connection.ends and answer is not None and not session.waits_on(step.connection):
+            partitions.ended(step.connection, session, answer)  # the broker notices the end only now
+        return [*verdicts, *of_records] if of_records else verdicts
+
+    def _unreadable(self, request: Message, response: Message, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Read the answer to a share session's request whose body could not be read. A refusal is reported."""
+        if connection is None:
+            return ()
+        self._connections.unread(connection, request, response)
+        call = call_of(request, response, connection)
+        reply = reply_of(None if call.answer is None else call.answer.error)
+        rule = self._book.catch_alls.get(reply)
+        if rule is None:
+            return ()
+        text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
+        argument = Argument(text, (call,), EXCHANGE, "unknown")
+        return [Verdict(rule, argument, Judgement("unknown", "cut"), "explanation")]
+
+    def _prove_sessions(self, request: Message, *_: object) -> Sequence[Verdict]:
+        """Settle the sessions whose verdicts wait for this heartbeat of their member."""
+        broker = self._brokers.at_address(request.broker)
+        member = self._members.get(
+            broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None)
+        )
+        beat = None if member is None else member.before
+        if member is None or beat is None or beat.packet != request.packet:
+            return ()
+        waiting = [self._sessions.get((one, beat.group_id, beat.member_id)) for one in member.waiting]
+        return [verdict for session in waiting if session is not None for verdict in session.settle()]
+
+    def _api_versions(self, _: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Take the APIs that a broker offers."""
+        if response is not None and connection is not None and connection.broker is not None:
+            connection.broker.offers(response)
+        return ()
+
+    def _metadata(self, _: Message, response: Message | None, __: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Take the brokers of a cluster; two addresses may turn out to be one broker."""
+        if response is None:
+            return ()
+        verdicts: list[Verdict] = []
+        for kept, absorbed in self._brokers.metadata(response):
+            self._connections.joined(kept, absorbed)
+            verdicts += self._join(kept, absorbed, response.packet)
+        return verdicts
+
+    # -- connections
 
     def _opened(self, event: Opened) -> Sequence[Verdict]:
         self._connections.of(event.flow)
         return ()
 
-    def _headless(self, message: Message) -> Sequence[Verdict]:
-        """A message of which nothing is known but its place and size."""
-        connection = self._connections.by_flow.get(message.flow)
-        if connection is not None and message.weird is not UNSET and "BODY_TOO_SHORT" in message.weird:
-            self._connections.broken(connection, message.packet, "cut")
-        return self._oddities.frame(message, connection)
-
     def _weird(self, event: Weird) -> Sequence[Verdict]:
-        if event.flow is not None and event.code in self._oddities.codes:
+        if event.flow is not None and event.code in self._byte_faults.codes:
             connection = self._connections.by_flow.get(event.flow)
             if connection is not None and event.code == "FRAME_LENGTH_INVALID":
                 self._connections.broken(connection, event.packet, "resync")
             elif connection is not None and event.code == "FRAME_TRUNCATED_AT_CLOSE":
                 self._connections.unfinished(connection, event)
-            return self._oddities.event(event, connection)
+            return self._byte_faults.event(event, connection)
         most_ns = disorder_ns(event)
         if most_ns is not None:
             self._clock.disorder_ns = max(self._clock.disorder_ns, most_ns)
@@ -274,141 +352,50 @@ class Analyzer:
         return ()
 
     def _ended(self, event: HalfClosed | Closed) -> Sequence[Verdict]:
-        connection, first = self._connections.ended(event)
-        said: list[Verdict] = [*self._oddities.ended(connection, event)] if type(event) is Closed else []
-        for runner in [*connection.users.values()]:
-            if first and connection.end is not None:
-                noticed = connection.end.by == "broker" or not runner.waits_on(connection)
-                runner.ended(connection, connection.end)
-                self._deliveries[runner.state.broker.cluster].ended(connection, runner, connection.end, noticed=noticed)
-            said += runner.settle()
+        connection, is_first = self._connections.ended(event)
+        verdicts: list[Verdict] = []
+        if type(event) is Closed:
+            verdicts += self._byte_faults.ended(connection, event)
+        for session in [*connection.users.values()]:
+            if is_first and connection.end is not None:
+                is_noticed = connection.end.by == "broker" or not session.waits_on(connection)
+                session.ended(connection, connection.end)
+                partitions = self._partitions[session.state.broker.cluster]
+                partitions.ended(connection, session, connection.end, noticed=is_noticed)
+            verdicts += session.settle()
         if connection.over:
             connection.leave_all()
-        return said
-
-    # -- share-session requests and other exchanges
-
-    def _request(self, message: Message, connection: ConnectionFacts) -> Sequence[Verdict]:
-        step = step_of(message, connection)
-        if step is None or connection.broker is None:
-            connection.cannot_read(message.packet)
-            return ()
-        key = (connection.broker, step.group_id, step.member_id)
-        runner = self._runners.get(key)
-        said: Sequence[Verdict] = ()
-        if runner is None:
-            said = self._begin(key, step)
-            runner = self._runners[key]
-        else:
-            self._runners.move_to_end(key)
-            step.group_id, step.member_id = runner.owner  # one text for all of them
-        if step.listed or step.doubt is not None:
-            runner.state.member.lists(step)
-        runner.state.member.hears(step)
-        looked_at = step.listed and step.connection not in runner.copied_connections
-        acknowledging = self._deliveries[connection.broker.cluster].ask(step) if looked_at else ()
-        self._asked[id(message)] = message, step, runner, acknowledging
-        waited_for = runner.ask(step)
-        return [*said, *waited_for] if waited_for else said
-
-    def _answered(self, request: Message, response: Message | None) -> Sequence[Verdict]:
-        asked = self._asked.pop(id(request), None)
-        if asked is None:
-            return () if response is None else self._unread(request, response)
-        _, step, runner, acknowledging = asked
-        answer = None if response is None else answer_of(response)
-        acquired = () if answer is None else answer.acquired  # the session lets go of it
-        twin = None
-        if answer is not None and acquired and step.connection not in runner.copied_connections:
-            twin = self._handed.elsewhere(step, answer, runner.state)
-        twice = () if twin is None else runner.echo(step, answer, twin)
-        said, deliveries = runner.answer(step, answer), self._deliveries[runner.state.broker.cluster]
-        if step.connection in runner.copied_connections:
-            deliveries.drop(acknowledging)
-            return [*twice, *said]
-        of_records = deliveries.answer(step, acknowledging, acquired, runner.state)
-        if step.connection.ends and answer is not None and not runner.waits_on(step.connection):
-            deliveries.ended(step.connection, runner, answer)  # only now the broker notices
-        return [*said, *of_records] if of_records else said
-
-    def _unread(self, request: Message, response: Message) -> Sequence[Verdict]:
-        """A share-session request whose body could not be read; a refusal of it is not passed over."""
-        connection = self._connections.by_flow.get(request.flow)
-        if connection is not None:
-            self._connections.unread(connection, request, response)
-        call = None if connection is None else call_of(request, response, connection)
-        reply = reply_of(call.answer.error if call is not None and call.answer is not None else None)
-        rule = self._book.catch_alls.get(reply)
-        if call is None or rule is None:
-            return ()
-        text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
-        return [
-            Verdict(
-                rule,
-                Argument(text, (call,), EXCHANGE, "unknown"),
-                Judgement("unknown", "cut"),
-                "explanation",
-            )
-        ]
-
-    def _heartbeat(self, request: Message, _: Message | None) -> Sequence[Verdict]:
-        """What a heartbeat proves for the sessions of its member; what it says of the member itself is known by now."""
-        broker = self._brokers.at_address(request.broker)
-        member = self._members.get(
-            broker, getattr(request.body, "group_id", None), getattr(request.body, "member_id", None)
-        )
-        beat = None if member is None else member.before
-        if member is None or beat is None or beat.packet != request.packet:
-            return ()
-        waiting = [self._runners.get((one, beat.group_id, beat.member_id)) for one in member.waiting]
-        return [verdict for runner in waiting if runner is not None for verdict in runner.settle()]
-
-    def _api_versions(self, request: Message, response: Message | None) -> Sequence[Verdict]:
-        connection = self._connections.by_flow.get(request.flow)
-        if response is not None and connection is not None and connection.broker is not None:
-            connection.broker.offers(response)
-        return ()
-
-    def _metadata(self, _: Message, response: Message | None) -> Sequence[Verdict]:
-        if response is None:
-            return ()
-        said: list[Verdict] = []
-        for kept, absorbed in self._brokers.metadata(response):
-            self._connections.joined(kept, absorbed)
-            said += self._join(kept, absorbed, response.packet)
-        return said
+        return verdicts
 
     # -- sessions
 
     def _begin(self, key: _Key, step: ShareStep) -> Sequence[Verdict]:
-        """A runner for a session; beyond the limit the one longest unused is closed for it."""
+        """Begin a session; beyond limits.SESSIONS close the one that was unused for longest."""
         broker = key[0]
         member = self._members.of(broker, step.group_id, step.member_id)
         member.brokers[broker] = None
         state = SessionState(broker, member)
-        self._runners[key] = ShareSessionRunner(self._asking, state, self._listing(), key[1:])
-        if len(self._runners) <= limits.SESSIONS:
+        self._sessions[key] = SessionQueue(self._session_rules, state, self._listing(), key[1:])
+        if len(self._sessions) <= limits.SESSIONS:
             return ()
-        _, oldest = self._runners.popitem(last=False)
-        said = (
-            oldest.close()
-            if self._forgot
-            else [*oldest.close(), Verdict(SESSIONS_FORGOTTEN, forgotten(step), Judgement("note"))]
-        )
-        self._forgot = self._members.forgetful = True
-        return said
+        _, oldest = self._sessions.popitem(last=False)
+        verdicts = [*oldest.close()]
+        if not self._has_forgotten:
+            verdicts.append(Verdict(SESSIONS_FORGOTTEN, forgotten(step), Judgement("note")))
+        self._has_forgotten = self._members.forgetful = True
+        return verdicts
 
     def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Sequence[Verdict]:
-        """Two addresses turned out to be one broker: what was taken for two sessions is one, of which nothing is
-        certain."""
-        said: list[Verdict] = []
-        for key in [key for key in self._runners if key[0] is absorbed]:
-            runner = self._runners.pop(key)
-            other = self._runners.get((kept, *key[1:]))
+        """Join the sessions of two addresses that turned out to be one broker. Where a member had a session with each,
+        nothing is certain of the one that is left."""
+        verdicts: list[Verdict] = []
+        for key in [key for key in self._sessions if key[0] is absorbed]:
+            session = self._sessions.pop(key)
+            other = self._sessions.get((kept, *key[1:]))
             if other is None:
-                runner.moved(kept)
-                self._runners[(kept, *key[1:])] = runner
+                session.moved(kept)
+                self._sessions[(kept, *key[1:])] = session
             else:
                 other.blind(packet, "hidden_traffic")
-                said += runner.close()
-        return said
+                verdicts += session.close()
+        return verdicts

@@ -121,7 +121,7 @@ class _Reading:
 
     def __init__(self, source: Source, args: Namespace) -> None:
         self._log = DeliveryLog(args.offset)
-        self.analyzer = Analyzer(tell=None if args.holders or args.at is not None else self._log.change)
+        self.analyzer = Analyzer(on_change=None if args.holders or args.at is not None else self._log.change)
         self.now_ns = 0
         #: The capture ended before that moment, or none was asked for.
         self.over = False

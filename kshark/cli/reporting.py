@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.analysis import Observed, Told
+from kshark.analysis import AnalysisResult, Observed
 from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
@@ -46,7 +46,7 @@ class Reporting:
         self,
         name: str,
         args: Namespace,
-        shows: Callable[[Event | Told], bool] | None = None,
+        shows: Callable[[Event | AnalysisResult], bool] | None = None,
         tells: Callable[[int], bool] | None = None,
     ) -> None:
         self._name = name

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Final
 
-from kshark.analysis import ListedSession, Told
+from kshark.analysis import AnalysisResult, ListedSession
 from kshark.cli.shown import display_filter
 from kshark.model import Event, Finding, Message
 
@@ -56,11 +56,11 @@ class Resting:
                 if type(event) is Message:
                     self.passes(event)
 
-    def shown(self, told: Iterable[Told]) -> Iterable[Told]:
+    def shown(self, told: Iterable[AnalysisResult]) -> Iterable[AnalysisResult]:
         """What of this is shown."""
         return told if self._wanted is None else (one for one in told if self.shows(one))
 
-    def shows(self, told: Told) -> bool:
+    def shows(self, told: AnalysisResult) -> bool:
         """Whether a message that it rests on has passed; sessions are shown as connections are."""
         if self._wanted is None or isinstance(told, ListedSession):
             return True

@@ -44,7 +44,7 @@ from kshark.output.units import number, safe
 from kshark.pipeline import Back, Front, Options
 
 if TYPE_CHECKING:
-    from kshark.analysis import Told
+    from kshark.analysis import AnalysisResult
 
 _REDRAW_S: Final = 0.2
 
@@ -97,7 +97,7 @@ class Source:
         """Whether it comes as it is captured, perhaps, so that its end may be far."""
         return any(map(is_pipe, self.files))
 
-    def shows(self, what: Event | Told) -> bool:
+    def shows(self, what: Event | AnalysisResult) -> bool:
         """Whether it happened behind `--since`; openings and closings of connections are always told."""
         return _is_shown(what, self.begin_ns)
 
@@ -169,7 +169,7 @@ class Source:
         return page
 
 
-def _is_shown(what: Event | Told, begin_ns: int) -> bool:
+def _is_shown(what: Event | AnalysisResult, begin_ns: int) -> bool:
     """Whether it happened from then on; openings and closings of connections are always told, sessions unless they had
     ended."""
     match what:

@@ -1,5 +1,4 @@
-"""Connections in figures: what became of their bytes, what their packets say of the network, and whether it is to
-blame.
+"""Figures of connections: the use of their bytes, and the signs of network trouble in their packets.
 
 counting = FlowCounting() for batch in front.batches(items):  # the time line before anything is decoded, of an engine
 with Options(transport=True)

@@ -1,4 +1,4 @@
-"""The time line in, the connections of a capture out, with what can be said of the network between them."""
+"""The time line in, the connections of a capture out, with a verdict on the network between them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kshark.flows.verdict import Network, network
 from kshark.model import Closed, Event, Exchange
 from kshark.transport import Transport
 
-#: Requests whose answer waits for something to happen: how long that took says nothing.
+#: Requests whose answers wait for records or members: their latency does not show the network.
 _WAITING: Final = frozenset({FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP})
 
 
 class FlowCounting:
-    """`batch` takes the time line before anything is decoded, `exchange` what came of it; then `close`."""
+    """Count connections. `batch` takes the time line before decoding, `exchange` its exchanges; then call `close`."""
 
     def __init__(self) -> None:
         self._ledger = Ledger()
@@ -34,7 +34,7 @@ class FlowCounting:
                 self._closed.append((closed, accounts, closed.flow.transport))
 
     def exchange(self, exchange: Exchange) -> None:
-        """What brokers take to answer."""
+        """Count the latency of an answer."""
         response = exchange.response
         if (
             response is not None
@@ -45,18 +45,18 @@ class FlowCounting:
             self._latency.add(response.latency_ns)
 
     def close(self, since_ns: int, chosen: Container[int] | None = None) -> tuple[list[ListedFlow], Network]:
-        """The connections that were there from then on, the worst first; `chosen`: only these."""
+        """Return the connections that were open at `since_ns` or later, the worst first. `chosen`: only these."""
         flows = [
-            listed_flow(*one)
-            for one in self._closed
-            if one[0].flow.last_time_ns >= since_ns and (chosen is None or one[0].flow.id in chosen)
+            listed_flow(closed, accounts, transport)
+            for closed, accounts, transport in self._closed
+            if closed.flow.last_time_ns >= since_ns and (chosen is None or closed.flow.id in chosen)
         ]
         flows.sort(key=_trouble)
         return flows, network(flows, self._latency, self._others if chosen is None else 0)
 
 
 def _trouble(flow: ListedFlow) -> tuple[int, ...]:
-    """The worst first, then the largest."""
+    """Return the sort key of a connection: the worst first, then the largest."""
     stalled = sum(side.zero_windows for side in flow.sides)
     missing = sum(side.gap_bytes for side in flow.sides)
     late = sum(side.out_of_order for side in flow.sides)

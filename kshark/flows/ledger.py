@@ -1,8 +1,8 @@
-"""What became of every byte of a connection: the time line in, an account for each direction out.
+"""The use of every byte of a connection: the time line in, an account for each direction out.
 
-Framing keeps no books: Frames and Weird say of what they dispose, and the Flow what reassembly and TLS did with its
-bytes. So nothing is paid for where nobody asks, and the sums differ where a stage forgets a byte: tests hold them
-against the packets' sequence numbers."""
+Framing counts no bytes itself. Frames and Weird events show the bytes that they use, and the Flow those of reassembly
+and TLS. So the accounts cost nothing unless they are requested, and a sum differs if a stage loses a byte: tests
+compare the sums with the packets' sequence numbers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 #: An int32 before each frame.
 _PREFIX: Final = 4
-#: What framing says of bytes that became no message. The four of a FRAME_LENGTH_INVALID are the first of a
-#: BYTES_SKIPPED too.
+#: Weird codes of bytes that belong to no message. The four bytes of a FRAME_LENGTH_INVALID are also the first of a
+#: BYTES_SKIPPED.
 _SKIPPED: Final = "BYTES_SKIPPED"
 _UNFINISHED: Final = "FRAME_TRUNCATED_AT_CLOSE"
 
 
 class Account(NamedTuple):
-    """Bytes that one side sent, by what became of them; they add up to `length`.
+    """The bytes that one side sent, by their use; they add up to `length`.
 
-    `framed` became `messages`, `gap` is not in the capture, `skipped` lies where no message begins, `unfinished` began
-    one that did not end. `foreign` is of no Kafka: another protocol, TLS that was not decrypted. `sealing` is what TLS
-    adds to what it protects. A hole whose size nobody knows is in no sum: Flow.gaps counts it."""
+    `framed`: in `messages`. `gap`: missing in the capture. `skipped`: where no message begins. `unfinished`: of a
+    message that did not end. `foreign`: not Kafka, but another protocol or TLS that was not decrypted. `sealing`: added
+    by TLS to the content that it protects. A hole of unknown size is in no sum: Flow.gaps counts it."""
 
     messages: int
     framed: int
@@ -41,12 +41,12 @@ class Account(NamedTuple):
 
     @property
     def length(self) -> int:
-        """From the first byte known to the last one."""
+        """The bytes from the first known one to the last known one."""
         return self.framed + self.gap + self.skipped + self.unfinished + self.foreign + self.sealing
 
 
 class _Books:
-    """What is known so far of both sides of an open connection."""
+    """The counts of both sides of an open connection."""
 
     __slots__ = ("framed", "messages", "skipped", "unfinished")
 
@@ -55,7 +55,7 @@ class _Books:
 
     def close(self, flow: Flow, side: Side) -> Account:
         carried, gap = flow.stream_bytes[side], flow.missing_bytes[side]
-        if flow.service != "kafka":  # what was passed over before that was known is part of it
+        if flow.service != "kafka":  # the bytes skipped before the service was known are part of it
             return Account(0, 0, gap, 0, 0, carried, 0)
         foreign = sealing = 0
         if flow.tls is not None:
@@ -67,7 +67,7 @@ class _Books:
 
 
 class Ledger:
-    """`feed` takes the time line and gives the accounts of the connections that ended, side 0 first."""
+    """Keep the accounts of connections. `feed` returns the accounts of those that ended, side 0 first."""
 
     def __init__(self) -> None:
         self._open: dict[int, _Books] = {}

@@ -1,4 +1,4 @@
-"""A connection as it is listed: who with whom, what it carried, what its packets say of the network."""
+"""Connections as they are listed: their ends, their bytes, and the signs of network trouble in their packets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kshark.flows.ledger import Account
 from kshark.model import Closed, Service
 from kshark.transport import RoundTrips, Sent, Transport
 
-#: Packets that come again before their share of all tells anything.
+#: The fewest repeated packets for which their share of all packets is meaningful.
 _TELLING: Final = 8
 
 
 class ListedTimes(Struct):
-    """Round trips in ns."""
+    """Statistics of round trips in ns."""
 
     count: int
     min: int
@@ -24,8 +24,8 @@ class ListedTimes(Struct):
 
 
 class ListedSide(Struct):
-    """What one side sent. The parts of its stream add up to `bytes`; what the others mean says
-    kshark.transport.Sent."""
+    """The bytes and packets that one side sent. The parts of its stream add up to `bytes`; kshark.transport.Sent
+    explains the others."""
 
     packets: int
     data_packets: int
@@ -39,7 +39,7 @@ class ListedSide(Struct):
     tls_bytes: int
     retransmissions: int
     retransmitted_bytes: int
-    #: How long after the first time, at the most.
+    #: The longest time after the first transmission.
     retransmitted_after_ns: int
     syn_retransmissions: int
     tail_probes: int
@@ -50,7 +50,7 @@ class ListedSide(Struct):
     keep_alives: int
     zero_windows: int
     zero_window_ns: int
-    #: From data to their acknowledgement.
+    #: From the data to its acknowledgement.
     round_trips_ns: ListedTimes | None
 
 
@@ -61,23 +61,23 @@ class ListedFlow(Struct):
     client: str
     broker: str
     service: Service
-    #: As the client asks for it in TLS.
+    #: The server name in the client's TLS handshake.
     server_name: str | None
     tls: str | None
     first_packet: int
     last_packet: int
     time_ns: int
     duration_ns: int
-    #: "open" where the capture ends first; then who ended it: "client", "broker" or null.
+    #: "open" if the capture ends first. `ended_by`: the side that ended it.
     ended: Literal["fin", "rst", "reused", "forgotten", "open"]
     ended_by: Literal["client", "broker"] | None
-    #: Whether the SYN was answered with one; null where none was seen.
+    #: True if the SYN was answered with a SYN; null if the capture has no SYN.
     answered: bool | None
-    #: From the SYN to the acknowledgement of its answer.
+    #: From the SYN to the acknowledgement of the answering SYN.
     handshake_ns: int | None
     gaps: int
-    #: So much came twice, or came again sooner than it can be sent again, that what was sent again cannot be told from
-    #: copies.
+    #: True if so many packets are copies, or repeated sooner than a retransmission can be, that retransmissions cannot
+    #: be separated from copies.
     captured_twice: bool
     from_client: ListedSide
     from_broker: ListedSide
@@ -88,12 +88,12 @@ class ListedFlow(Struct):
 
     @property
     def again(self) -> int:
-        """Packets that were sent again, as far as that can be told."""
+        """Retransmitted packets; 0 if they cannot be separated from copies."""
         return 0 if self.captured_twice else sum(side.retransmissions + side.syn_retransmissions for side in self.sides)
 
     @property
     def refused(self) -> bool:
-        """Whether somebody was there and did not want it."""
+        """True if the host answered and refused the connection."""
         return self.answered is False and self.ended == "rst" and self.ended_by != "client"
 
 
@@ -125,8 +125,8 @@ def listed_flow(closed: Closed, accounts: tuple[Account, Account], transport: Tr
 
 
 def _captured_twice(one: Sent, other: Sent) -> bool:
-    """Copies are no fewer than a fourth of what seems to be sent again, or half of what both sides said came again:
-    nobody does that."""
+    """True if copies are at least a fourth of the packets that seem retransmitted, or if at least a third of the data
+    packets of each side are repeated: no host retransmits that much."""
     if one.again + other.again and 4 * (one.copies + other.copies) >= one.again + other.again:
         return True
     twice = [side.again + side.tail_probes + side.spurious + side.copies for side in (one, other)]

@@ -1,8 +1,8 @@
-"""Is it the network? What the packets of all connections together say, with the figures that it rests on.
+"""The verdict on the network from the packets of all connections, with its figures.
 
-Nobody is accused of what the capture, or a host, may have done: what came twice too soon was captured twice, what was
-acknowledged was lost by the capture alone, a window of zero is a receiver that does not read, a refused SYN a broker
-that is not there."""
+The network is not blamed for the capture or a host. Packets that are repeated too soon were captured twice. Missing
+bytes that were acknowledged were lost by the capture alone. A zero window shows a receiver that does not read. A
+refused SYN shows that no broker listens."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kshark.analysis.results.statistics import Percentiles
 from kshark.endpoints import host_of
 from kshark.flows.listed import ListedFlow
 
-#: Between two hosts, below this share of packets sent again or below this number nothing suffers: TCP makes up for it.
+#: Between two hosts, fewer retransmissions than this share of packets or this number do no harm: TCP compensates.
 _SHARE: Final = 0.01
 _MANY: Final = 3
-#: So few packets with data tell nothing where none was sent again.
+#: Without retransmissions, fewer data packets than this prove nothing.
 _FEW: Final = 10
 
 
 class Between(Struct):
-    """What was sent between two hosts, and sent again."""
+    """Data packets and retransmissions between two hosts."""
 
     client: str
     broker: str
@@ -32,44 +32,44 @@ class Between(Struct):
 
 
 class Network(Struct):
-    """`verdict`: `loss` (packets were lost between two hosts, or at one of them), `little` (so few that it explains
-    nothing), `none` (no sign of it), `unknown` (the capture cannot tell). Times in ns; `handshakes` and `answers` are
-    None where none was seen."""
+    """The figures of all connections. `verdict`: `loss` (packets were lost between two hosts, or at one of them),
+    `little` (too few to explain anything), `none` (no sign of loss), `unknown` (the capture does not show it). Times in
+    ns. The handshake and answer times are None if the capture has none."""
 
     verdict: Literal["loss", "little", "none", "unknown"]
     connections: int
-    #: Beyond the limit: neither listed nor measured.
+    #: Connections beyond the limit: neither listed nor measured.
     not_listed: int
     data_packets: int
-    #: Packets sent again, SYNs included, on how many connections; of these two sums connections `captured_twice` have
-    #: no part.
+    #: Retransmitted packets, including SYNs; `retransmitting`: the number of their connections. Connections that were
+    #: captured twice are in neither sum.
     retransmissions: int
     retransmitting: int
-    #: How long after the first time, at the most.
+    #: The longest time after the first transmission.
     retransmitted_after_ns: int
-    #: The two hosts between which most was sent again.
+    #: The two hosts with the most retransmissions.
     worst: Between | None
-    #: The last bytes again, to ask whether they came: lost, or acknowledged late.
+    #: Repetitions of the last bytes to provoke an acknowledgement: the bytes were lost, or acknowledged late.
     tail_probes: int
-    #: Sent again though it had been acknowledged.
+    #: Retransmissions of acknowledged bytes.
     spurious: int
     out_of_order: int
     captured_twice: int
-    #: Bytes that the capture does not have, and connections without them all.
+    #: Bytes that the capture does not have, and the connections with such gaps.
     gap_bytes: int
     gapped: int
-    #: Connections on which a host had no room to receive, packets that said so, and for how long in all.
+    #: Connections on which a host had no room to receive, packets that announced it, and the total time.
     stalled: int
     zero_windows: int
     zero_window_ns: int
-    #: Connections whose SYN nobody answered, or that were refused.
+    #: Connections whose SYN was not answered, and those that were refused.
     unanswered: int
     refused: int
-    #: Whole round trips, from connections' handshakes.
+    #: Full round trips, from the handshakes of connections.
     handshake_min_ns: int | None
     handshake_median_ns: int | None
     handshake_max_ns: int | None
-    #: What brokers took to answer, fetches and joins left out, which wait.
+    #: Latency of answers, without fetches and joins, whose answers wait.
     answers_median_ns: int | None
     answers_p99_ns: int | None
 
@@ -121,10 +121,10 @@ def _pairs(flows: Sequence[ListedFlow]) -> list[Between]:
 
 
 def _verdict(pairs: Sequence[Between], data_packets: int) -> Literal["loss", "little", "none", "unknown"]:
-    """`data_packets`: of all connections, those too whose figures cannot be trusted."""
-    told = sum(pair.data_packets for pair in pairs)
+    """Return the verdict. `data_packets`: of all connections, also of those that were captured twice."""
+    reliable_packets = sum(pair.data_packets for pair in pairs)
     if any(pair.retransmissions >= max(_MANY, _SHARE * pair.data_packets) for pair in pairs):
         return "loss"
-    if told < _FEW or 2 * told < data_packets:
+    if reliable_packets < _FEW or 2 * reliable_packets < data_packets:
         return "unknown"
     return "little" if any(pair.retransmissions for pair in pairs) else "none"

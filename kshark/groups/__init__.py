@@ -1,4 +1,4 @@
-"""Groups of all types as their messages show them: events in, one `ListedGroup` for each group out.
+"""Groups of all types, as their messages show them: events in, one `ListedGroup` for each group out.
 
 groups = Groups()
 for page in pages: for event in page: groups.feed(event)
@@ -9,17 +9,25 @@ groups.listed(names)
 from __future__ import annotations
 
 from kshark.groups.groups import APIS, GroupKey, Groups
-from kshark.groups.listed import Acknowledging, Assigned, Coordinator, Ended, GroupState, ListedGroup, ListedMember
+from kshark.groups.listed import (
+    AcknowledgementStyle,
+    Assigned,
+    Coordinator,
+    GroupState,
+    ListedGroup,
+    ListedMember,
+    MemberEnd,
+)
 
 __all__ = [
     "APIS",
-    "Acknowledging",
+    "AcknowledgementStyle",
     "Assigned",
     "Coordinator",
-    "Ended",
     "GroupKey",
     "GroupState",
     "Groups",
     "ListedGroup",
     "ListedMember",
+    "MemberEnd",
 ]

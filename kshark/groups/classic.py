@@ -1,141 +1,141 @@
-"""Members of classic groups: how they join, take their assignment, stay and leave."""
+"""Members of classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from dissectors.enums import ErrorCode
 from kshark.analysis import Moment
 from kshark.codec import DECODED
 from kshark.endpoints import host_of
-from kshark.groups.coordinators import answers_for
-from kshark.groups.known import Group, Heard, Known, assign
+from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, ListedMember
-from kshark_dissectors.enums import ErrorCode
+from kshark.groups.table import Group, GroupExchange, GroupTable, assign
 
-#: Errors by which a member learns that the group goes on without it, and how it went.
+#: Errors that show a member that it is no longer in the group, and how its time there ended.
 _OUT: Final[dict[int, str]] = {ErrorCode.UNKNOWN_MEMBER_ID: "unknown", ErrorCode.FENCED_INSTANCE_ID: "replaced"}
 
 
-def joined(known: Known, heard: Heard) -> Sequence[str]:
-    """JoinGroup: its answer is the beginning of a generation; the leader is told who is in it."""
-    asked, answer = heard.asked, heard.answer
-    member_id = getattr(answer, "member_id", None) or asked.member_id
-    if not asked.group_id or not member_id or heard.error == ErrorCode.MEMBER_ID_REQUIRED:
+def joined(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a JoinGroup. Its answer begins a generation; the leader's answer lists the members."""
+    request, answer = exchange.request, exchange.answer
+    member_id = getattr(answer, "member_id", None) or request.member_id
+    if not request.group_id or not member_id or exchange.error == ErrorCode.MEMBER_ID_REQUIRED:
         return ()
-    group = known.of(asked.group_id)
-    member = known.heard(group, heard, member_id)
-    group.protocol_type = asked.protocol_type or group.protocol_type
-    for protocol in asked.protocols or ():
-        subscribes(member, decoded(protocol, "metadata"))
-    member.instance_id = getattr(asked, "group_instance_id", None) or member.instance_id
-    if heard.error == 0:
-        _entered(known, group, member, heard)
+    group = table.of(request.group_id)
+    member = table.sender(group, exchange, member_id)
+    group.protocol_type = request.protocol_type or group.protocol_type
+    for protocol in request.protocols or ():
+        set_subscription(member, decoded(protocol, "metadata"))
+    member.instance_id = getattr(request, "group_instance_id", None) or member.instance_id
+    if exchange.error == 0:
+        _entered(table, group, member, exchange)
     else:
-        _refused(group, member, heard)
+        _refused(group, member, exchange)
     return (group.group_id,)
 
 
-def _entered(known: Known, group: Group, member: ListedMember, heard: Heard) -> None:
-    answer, generation = heard.answer, heard.answer.generation_id
+def _entered(table: GroupTable, group: Group, member: ListedMember, exchange: GroupExchange) -> None:
+    answer, generation = exchange.answer, exchange.answer.generation_id
     for other in [one for one in group.present if one != member.member_id] if member.instance_id else ():
         if group.members[other].instance_id == member.instance_id:
-            group.leave(other, heard.at, "replaced")
-    group.enter(member, generation, joined=heard.at)
+            group.leave(other, exchange.at, "replaced")
+    group.enter(member, generation, joined=exchange.at)
     group.assignor = answer.protocol_name or group.assignor
     if answer.members:
         for other in answer.members:
-            told = known.told(group, other.member_id)
-            told.instance_id = getattr(other, "group_instance_id", None) or told.instance_id
-            subscribes(told, decoded(other, "metadata"))
+            described = table.mentioned(group, other.member_id)
+            described.instance_id = getattr(other, "group_instance_id", None) or described.instance_id
+            set_subscription(described, decoded(other, "metadata"))
             if other.member_id not in group.present:
-                group.enter(told, generation)
-        group.keep_only({one.member_id for one in answer.members}, heard.at)
-    answers_for(known, group, heard)
-    if group.now.generation != generation or group.now.type != "classic":
-        group.become(heard.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
+                group.enter(described, generation)
+        group.keep_only({one.member_id for one in answer.members}, exchange.at)
+    set_answering_broker(table, group, exchange)
+    if group.latest.generation != generation or group.latest.type != "classic":
+        group.become(exchange.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
 
 
-def synced(known: Known, heard: Heard) -> Sequence[str]:
-    """SyncGroup: the leader's request has everybody's assignment, each answer the member's own."""
-    asked, answer = heard.asked, heard.answer
-    if not asked.group_id or not asked.member_id:
+def synced(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a SyncGroup. The leader's request has the assignments of all members, each answer the member's own."""
+    request, answer = exchange.request, exchange.answer
+    if not request.group_id or not request.member_id:
         return ()
-    group = known.of(asked.group_id)
-    member = known.heard(group, heard, asked.member_id)
-    if heard.error != 0:
-        _refused(group, member, heard)
+    group = table.of(request.group_id)
+    member = table.sender(group, exchange, request.member_id)
+    if exchange.error != 0:
+        _refused(group, member, exchange)
         return (group.group_id,)
-    for one in asked.assignments or ():
+    for one in request.assignments or ():
         if one.member_id in group.members:
-            takes(group.members[one.member_id], heard.at, decoded(one, "assignment"))
-    takes(member, heard.at, decoded(answer, "assignment"))
-    group.protocol_type = getattr(asked, "protocol_type", None) or group.protocol_type
-    group.assignor = getattr(asked, "protocol_name", None) or group.assignor
-    _lives(known, group, member, heard)
+            set_assignment(group.members[one.member_id], exchange.at, decoded(one, "assignment"))
+    set_assignment(member, exchange.at, decoded(answer, "assignment"))
+    group.protocol_type = getattr(request, "protocol_type", None) or group.protocol_type
+    group.assignor = getattr(request, "protocol_name", None) or group.assignor
+    _lives(table, group, member, exchange)
     return (group.group_id,)
 
 
-def stayed(known: Known, heard: Heard) -> Sequence[str]:
-    """Heartbeat."""
-    asked = heard.asked
-    if not asked.group_id or not asked.member_id:
+def stayed(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a Heartbeat."""
+    request = exchange.request
+    if not request.group_id or not request.member_id:
         return ()
-    group = known.of(asked.group_id)
-    member = known.heard(group, heard, asked.member_id)
-    if heard.error == 0:
-        _lives(known, group, member, heard)
+    group = table.of(request.group_id)
+    member = table.sender(group, exchange, request.member_id)
+    if exchange.error == 0:
+        _lives(table, group, member, exchange)
     else:
-        _refused(group, member, heard)
+        _refused(group, member, exchange)
     return (group.group_id,)
 
 
-def _lives(known: Known, group: Group, member: ListedMember, heard: Heard) -> None:
-    """An accepted SyncGroup or Heartbeat; the latter is also taken while the group waits for its leader's
+def _lives(table: GroupTable, group: Group, member: ListedMember, exchange: GroupExchange) -> None:
+    """Take an accepted SyncGroup or Heartbeat. A Heartbeat is also accepted while the group waits for its leader's
     assignment."""
-    generation = heard.asked.generation_id
+    generation = exchange.request.generation_id
     if member.member_id not in group.present:
         group.enter(member, generation)
-    answers_for(known, group, heard)
-    now, synced = group.now, hasattr(heard.asked, "assignments")
-    if synced or now.generation != generation or now.state is None:
-        group.become(heard.at, "inferred", type=_type(group), state="Stable", generation=generation)
+    set_answering_broker(table, group, exchange)
+    latest, synced = group.latest, hasattr(exchange.request, "assignments")
+    if synced or latest.generation != generation or latest.state is None:
+        group.become(exchange.at, "inferred", type=_type(group), state="Stable", generation=generation)
 
 
-def _refused(group: Group, member: ListedMember, heard: Heard) -> None:
-    """A rebalance that began is told to the members by an error."""
-    if heard.error in _OUT:
-        group.leave(member.member_id, heard.at, _OUT[heard.error])
-    elif heard.error == ErrorCode.REBALANCE_IN_PROGRESS:
+def _refused(group: Group, member: ListedMember, exchange: GroupExchange) -> None:
+    """Take a refusal. An error reports a rebalance to the members."""
+    if exchange.error in _OUT:
+        group.leave(member.member_id, exchange.at, _OUT[exchange.error])
+    elif exchange.error == ErrorCode.REBALANCE_IN_PROGRESS:
         if member.member_id not in group.present:
-            group.enter(member, heard.asked.generation_id)
-        group.become(heard.at, "inferred", type=_type(group), state="PreparingRebalance")
+            group.enter(member, exchange.request.generation_id)
+        group.become(exchange.at, "inferred", type=_type(group), state="PreparingRebalance")
 
 
-def left(known: Known, heard: Heard) -> Sequence[str]:
-    """LeaveGroup: from version 3 on of several members, which an administrator may remove (KIP-345)."""
-    asked = heard.asked
-    if not asked.group_id or heard.error != 0:
+def left(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a LeaveGroup. From version 3 on it may name several members, and an administrator may send it (KIP-345)."""
+    request = exchange.request
+    if not request.group_id or exchange.error != 0:
         return ()
-    group = known.of(asked.group_id)
-    for member_id in _leaving(group, heard):
+    group = table.of(request.group_id)
+    for member_id in _leaving(group, exchange):
         member = group.members.get(member_id)
         if member is not None:
-            own = (member.client_id, member.address) == (heard.client_id, host_of(heard.flow.client))
-            member.last = heard.since if own else member.last
-            group.leave(member_id, heard.at, "left" if own else "removed")
-    answers_for(known, group, heard)
-    group.become(heard.at, "inferred", type=_type(group), state="PreparingRebalance" if group.present else "Empty")
+            own = (member.client_id, member.address) == (exchange.client_id, host_of(exchange.flow.client))
+            member.last = exchange.since if own else member.last
+            group.leave(member_id, exchange.at, "left" if own else "removed")
+    set_answering_broker(table, group, exchange)
+    group.become(exchange.at, "inferred", type=_type(group), state="PreparingRebalance" if group.present else "Empty")
     return (group.group_id,)
 
 
-def _leaving(group: Group, heard: Heard) -> Iterator[str]:
-    """The ids of those that did leave; a static member may be named by its instance."""
-    if isinstance(alone := getattr(heard.asked, "member_id", None), str):
+def _leaving(group: Group, exchange: GroupExchange) -> Iterator[str]:
+    """Yield the ids of the members that left; a static member may be named by its instance."""
+    if isinstance(alone := getattr(exchange.request, "member_id", None), str):
         yield alone
         return
-    results = getattr(heard.answer, "members", None) or ()
-    for one, result in zip(heard.asked.members or (), results, strict=False):
+    results = getattr(exchange.answer, "members", None) or ()
+    for one, result in zip(exchange.request.members or (), results, strict=False):
         if result.error_code == 0:
             yield from [one.member_id] if one.member_id else _of_instance(group.members.values(), one.group_instance_id)
 
@@ -145,27 +145,28 @@ def _of_instance(members: Iterable[ListedMember], instance_id: str | None) -> li
 
 
 def _type(group: Group) -> Any:
-    """A consumer group may have members of the classic protocol (KIP-848): it stays what it is while it has any."""
-    return group.now.type if group.now.type == "consumer" and group.present else "classic"
+    """Return the group's type. A consumer group may have members of the classic protocol (KIP-848): its type stays
+    while it has members."""
+    return group.latest.type if group.latest.type == "consumer" and group.present else "classic"
 
 
-# -- what members tell each other; also in descriptions
+# -- structures that members exchange; descriptions have them too
 
 
 def decoded(owner: Any, name: str) -> Any:
-    """The structure that was opened inside a field's bytes; None where there is none."""
+    """Return the structure that was decoded inside a field's bytes; None if there is none."""
     opened = getattr(owner, name + DECODED, None)
     return opened.get("data") if isinstance(opened, dict) else None
 
 
-def subscribes(member: ListedMember, subscription: Any) -> None:
-    """What a member of protocol type `consumer` subscribes to."""
+def set_subscription(member: ListedMember, subscription: Any) -> None:
+    """Set the topics of a member of protocol type `consumer`."""
     if isinstance(subscription, dict) and isinstance(subscription.get("topics"), list):
         member.topics = subscription["topics"]
         member.rack_id = subscription.get("rack_id") or member.rack_id
 
 
-def takes(member: ListedMember, at: Moment, assignment: Any) -> None:
-    """What a member of protocol type `consumer` is assigned."""
+def set_assignment(member: ListedMember, at: Moment, assignment: Any) -> None:
+    """Set the assignment of a member of protocol type `consumer`."""
     if isinstance(assignment, dict) and isinstance(partitions := assignment.get("assigned_partitions"), list):
         assign(member, at, [Assigned(None, one["topic"], one["partitions"]) for one in partitions])

@@ -1,81 +1,94 @@
-"""Which broker coordinates a group: as FindCoordinator says, and as its answers show."""
+"""The coordinators of groups, as FindCoordinator names them and as their answers show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from dissectors.enums import CoordinatorType
 from kshark import limits
 from kshark.endpoints import endpoint
-from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Coordinator
-from kshark_dissectors.enums import CoordinatorType
+from kshark.groups.table import Group, GroupExchange, GroupTable
 
 
-def found(known: Known, heard: Heard) -> Sequence[str]:
-    """FindCoordinator; up to version 3 it asks for one key."""
-    if heard.answer is None or getattr(heard.asked, "key_type", _GROUP) != _GROUP:
+def find_coordinator(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a FindCoordinator; up to version 3 it asks for one key."""
+    if exchange.answer is None or getattr(exchange.request, "key_type", _GROUP) != _GROUP:
         return ()
     groups = []
-    for group_id, named in _named(heard):
+    for group_id, named in _named(exchange):
         if named.error_code == 0 and group_id:
-            group = known.of(group_id)
-            _take(known, group, heard, named.node_id, endpoint(named.host, named.port))
+            group = table.of(group_id)
+            _set_named_broker(table, group, exchange, named.node_id, endpoint(named.host, named.port))
             groups.append(group_id)
     return groups
 
 
 _GROUP: Final = CoordinatorType.GROUP
-#: So soon nobody is answered the same again, least of all by another broker.
+#: No client repeats a question, and least of all to another broker, within this time.
 _AT_ONCE_NS: Final = 50_000_000
 
 
-def _named(heard: Heard) -> Iterator[tuple[str, Any]]:
-    coordinators = getattr(heard.answer, "coordinators", None)
+def _named(exchange: GroupExchange) -> Iterator[tuple[str, Any]]:
+    coordinators = getattr(exchange.answer, "coordinators", None)
     if isinstance(coordinators, list):
-        yield from ((one.key, one) for one in coordinators)
+        yield from ((coordinator.key, coordinator) for coordinator in coordinators)
     else:
-        yield heard.asked.key, heard.answer
+        yield exchange.request.key, exchange.answer
 
 
-def _take(known: Known, group: Group, heard: Heard, node_id: int, host: str) -> None:
-    """It is named; once more as before, it has not moved, whoever answered meanwhile."""
+def _set_named_broker(table: GroupTable, group: Group, exchange: GroupExchange, node_id: int, host: str) -> None:
+    """Set the broker that FindCoordinator names. If it is the last named one, the coordinator has not moved, even if
+    another address answered in between."""
     last = group.coordinators[-1] if group.coordinators else None
-    if last is not None and last.node_id is None and known.sight.may_be(host, last.broker):
+    if last is not None and last.node_id is None and table.sight.may_be(host, last.broker):
         last.node_id, last.host = node_id, host
-    elif next(((one.node_id, one.host) for one in reversed(group.coordinators) if one.node_id is not None), None) != (
+    elif next(
+        (
+            (coordinator.node_id, coordinator.host)
+            for coordinator in reversed(group.coordinators)
+            if coordinator.node_id is not None
+        ),
+        None,
+    ) != (
         node_id,
         host,
     ):
-        group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, node_id, host))
+        group.coordinators.append(Coordinator(exchange.at.packet, exchange.at.time_ns, node_id, host))
 
 
-def answers_for(known: Known, group: Group, heard: Heard) -> None:
-    """A broker answered as only the coordinator does; the one that did before has not moved, whoever was named
-    meanwhile."""
-    if _is_alias(group, heard):
+def set_answering_broker(table: GroupTable, group: Group, exchange: GroupExchange) -> None:
+    """Set the broker that answered as only the coordinator does. If it is the last such broker, the coordinator has not
+    moved, even if another one was named in between."""
+    if _is_alias(group, exchange):
         return
-    last, broker = group.coordinators[-1] if group.coordinators else None, heard.flow.broker
-    if last is not None and last.broker is None and known.sight.may_be(last.host, broker):
+    last, broker = group.coordinators[-1] if group.coordinators else None, exchange.flow.broker
+    if last is not None and last.broker is None and table.sight.may_be(last.host, broker):
         last.broker = broker
-    elif next((one.broker for one in reversed(group.coordinators) if one.broker is not None), None) != broker:
-        group.coordinators.append(Coordinator(heard.at.packet, heard.at.time_ns, broker=broker))
+    elif (
+        next(
+            (coordinator.broker for coordinator in reversed(group.coordinators) if coordinator.broker is not None), None
+        )
+        != broker
+    ):
+        group.coordinators.append(Coordinator(exchange.at.packet, exchange.at.time_ns, broker=broker))
 
 
-def _is_alias(group: Group, heard: Heard) -> bool:
-    """Whether an address is the coordinator's on the other side of a NAT: the same was answered at another one just
-    before."""
-    broker, time_ns = heard.flow.broker, heard.at.time_ns
-    said = (
-        heard.api_key,
-        heard.client_id,
-        *(getattr(heard.asked, name, None) for name in ("member_id", "member_epoch", "generation_id")),
+def _is_alias(group: Group, exchange: GroupExchange) -> bool:
+    """True if the broker's address is another address of the coordinator, on the other side of a NAT: another address
+    answered the same question just before."""
+    broker, time_ns = exchange.flow.broker, exchange.at.time_ns
+    question = (
+        exchange.api_key,
+        exchange.client_id,
+        *(getattr(exchange.request, name, None) for name in ("member_id", "member_epoch", "generation_id")),
     )
-    before, group.answered = group.answered, (broker, time_ns, said)
+    before, group.answered = group.answered, (broker, time_ns, question)
     is_again = (
         before is not None
         and before[0] not in {broker, *group.aliases}
-        and before[2] == said
+        and before[2] == question
         and time_ns < before[1] + _AT_ONCE_NS
     )
     if is_again and len(group.aliases) < limits.BROKERS:

@@ -1,4 +1,4 @@
-"""What coordinators tell administrators of groups: descriptions, lists, deletions."""
+"""Answers to administrators about groups: descriptions, lists, deletions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kshark.api_keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE
-from kshark.groups.classic import decoded, subscribes, takes
-from kshark.groups.coordinators import answers_for
-from kshark.groups.known import Group, Heard, Known, assign
+from kshark.groups.classic import decoded, set_assignment, set_subscription
+from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, GroupType
 from kshark.groups.streams import tasks_of
+from kshark.groups.table import Group, GroupExchange, GroupTable, assign
 
 _TYPES: Final[dict[int, GroupType]] = {
     DESCRIBE_GROUPS: "classic",
@@ -21,76 +21,76 @@ _TYPES: Final[dict[int, GroupType]] = {
 _BY_NAME: Final[dict[str, GroupType]] = {type: type for type in _TYPES.values()}
 
 
-def described(known: Known, heard: Heard) -> Sequence[str]:
-    """One of the four descriptions. DescribeGroups calls a group Dead that it does not know."""
-    type, groups = _TYPES[heard.api_key], []
-    for told in getattr(heard.answer, "groups", None) or ():
-        if told.error_code or (told.group_state == "Dead" and told.group_id not in known.groups):
+def described(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take one of the four descriptions. DescribeGroups calls an unknown group Dead."""
+    type, groups = _TYPES[exchange.api_key], []
+    for row in getattr(exchange.answer, "groups", None) or ():
+        if row.error_code or (row.group_state == "Dead" and row.group_id not in table.groups):
             continue
-        group = known.of(told.group_id)
-        for one in told.members or ():
-            _member(known, group, one, heard)
-        group.keep_only({one.member_id for one in told.members or ()}, heard.at)
-        group.assignor = getattr(told, "assignor_name", None) or getattr(told, "protocol_data", None) or group.assignor
-        group.protocol_type = getattr(told, "protocol_type", None) or group.protocol_type
-        answers_for(known, group, heard)
+        group = table.of(row.group_id)
+        for member in row.members or ():
+            _member(table, group, member, exchange)
+        group.keep_only({member.member_id for member in row.members or ()}, exchange.at)
+        group.assignor = getattr(row, "assignor_name", None) or getattr(row, "protocol_data", None) or group.assignor
+        group.protocol_type = getattr(row, "protocol_type", None) or group.protocol_type
+        set_answering_broker(table, group, exchange)
         group.become(
-            heard.at,
+            exchange.at,
             "described",
             type=type,
-            state=told.group_state,
-            group_epoch=getattr(told, "group_epoch", None),
-            assignment_epoch=getattr(told, "assignment_epoch", None),
+            state=row.group_state,
+            group_epoch=getattr(row, "group_epoch", None),
+            assignment_epoch=getattr(row, "assignment_epoch", None),
         )
         groups.append(group.group_id)
     return groups
 
 
-def _member(known: Known, group: Group, told: Any, heard: Heard) -> None:
-    member = known.told(group, told.member_id)
-    member.client_id, member.address = told.client_id, told.client_host.removeprefix("/")
+def _member(table: GroupTable, group: Group, row: Any, exchange: GroupExchange) -> None:
+    member = table.mentioned(group, row.member_id)
+    member.client_id, member.address = row.client_id, row.client_host.removeprefix("/")
     member.instance_id = (
-        getattr(told, "instance_id", None) or getattr(told, "group_instance_id", None) or member.instance_id
+        getattr(row, "instance_id", None) or getattr(row, "group_instance_id", None) or member.instance_id
     )
-    group.enter(member, getattr(told, "member_epoch", group.present.get(told.member_id)))
-    if heard.api_key == DESCRIBE_GROUPS:
-        subscribes(member, decoded(told, "member_metadata"))
-        takes(member, heard.at, decoded(told, "member_assignment"))
+    group.enter(member, getattr(row, "member_epoch", group.present.get(row.member_id)))
+    if exchange.api_key == DESCRIBE_GROUPS:
+        set_subscription(member, decoded(row, "member_metadata"))
+        set_assignment(member, exchange.at, decoded(row, "member_assignment"))
         return
-    member.rack_id = told.rack_id or member.rack_id
-    member.topics = getattr(told, "subscribed_topic_names", None) or member.topics
-    if heard.api_key == STREAMS_GROUP_DESCRIBE:
-        assign(member, heard.at, None, tasks_of(told.assignment))
+    member.rack_id = row.rack_id or member.rack_id
+    member.topics = getattr(row, "subscribed_topic_names", None) or member.topics
+    if exchange.api_key == STREAMS_GROUP_DESCRIBE:
+        assign(member, exchange.at, None, tasks_of(row.assignment))
         return
-    topics = told.assignment.topic_partitions or ()
-    assign(member, heard.at, [Assigned(one.topic_id, one.topic_name, [*one.partitions]) for one in topics])
+    topics = row.assignment.topic_partitions or ()
+    assign(member, exchange.at, [Assigned(topic.topic_id, topic.topic_name, [*topic.partitions]) for topic in topics])
 
 
-def listed(known: Known, heard: Heard) -> Sequence[str]:
-    """ListGroups: states from version 4 on, types from 5."""
+def listed(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a ListGroups: it has states from version 4 on, types from version 5 on."""
     groups = []
-    for told in getattr(heard.answer, "groups", None) or () if heard.error == 0 else ():
-        group = known.of(told.group_id)
-        type = _BY_NAME.get((getattr(told, "group_type", None) or "").lower())
+    for row in getattr(exchange.answer, "groups", None) or () if exchange.error == 0 else ():
+        group = table.of(row.group_id)
+        type = _BY_NAME.get((getattr(row, "group_type", None) or "").lower())
         if type == "classic":
-            group.protocol_type = told.protocol_type or group.protocol_type
-        state = getattr(told, "group_state", None) or None
+            group.protocol_type = row.protocol_type or group.protocol_type
+        state = getattr(row, "group_state", None) or None
         if state == "Empty":
-            group.keep_only(set(), heard.at)
-        group.become(heard.at, "listed", type=type, state=state)
-        answers_for(known, group, heard)
+            group.keep_only(set(), exchange.at)
+        group.become(exchange.at, "listed", type=type, state=state)
+        set_answering_broker(table, group, exchange)
         groups.append(group.group_id)
     return groups
 
 
-def deleted(known: Known, heard: Heard) -> Sequence[str]:
-    """DeleteGroups."""
+def deleted(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a DeleteGroups."""
     groups = []
-    for result in getattr(heard.answer, "results", None) or ():
+    for result in getattr(exchange.answer, "results", None) or ():
         if result.error_code == 0 and result.group_id:
-            group = known.of(result.group_id)
+            group = table.of(result.group_id)
             for member_id in [*group.present]:
-                group.leave(member_id, heard.at, "deleted")
-            group.become(heard.at, "deleted", state="Dead")
+                group.leave(member_id, exchange.at, "deleted")
+            group.become(exchange.at, "deleted", state="Dead")
             groups.append(group.group_id)
     return groups

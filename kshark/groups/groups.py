@@ -1,4 +1,4 @@
-"""Events in, groups out: each exchange of an API that tells of groups goes to its handler."""
+"""Events in, groups out: each exchange of an API about groups goes to its handler."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from kshark.api_keys import (
 )
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
-from kshark.groups.known import Group, Heard, Known
 from kshark.groups.listed import Assigned, ListedGroup, ListedMember
 from kshark.groups.missing import missing_of
 from kshark.groups.sight import Sight
+from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
 
-#: The number of its cluster, and its id.
+#: The number of a group's cluster, and the group id.
 GroupKey = tuple[int, str]
-_HANDLERS: Final[dict[int, Callable[[Known, Heard], Sequence[str]]]] = {
-    FIND_COORDINATOR: coordinators.found,
+_HANDLERS: Final[dict[int, Callable[[GroupTable, GroupExchange], Sequence[str]]]] = {
+    FIND_COORDINATOR: coordinators.find_coordinator,
     JOIN_GROUP: classic.joined,
     HEARTBEAT: classic.stayed,
     LEAVE_GROUP: classic.left,
@@ -60,13 +60,13 @@ _HANDLERS: Final[dict[int, Callable[[Known, Heard], Sequence[str]]]] = {
     STREAMS_GROUP_HEARTBEAT: heartbeats.heartbeat,
     STREAMS_GROUP_DESCRIBE: descriptions.described,
 }
-#: APIs whose bodies are looked at, besides those that name topics and clients' software.
+#: APIs whose bodies are read, besides those that name topics and clients' software.
 APIS: Final = ADMINISTRATION_APIS | _HANDLERS.keys() | {METADATA}
 
 
 class Groups:
-    """`feed` takes events in the order of the time line and gives the groups that one tells of, `close` the end of
-    them; `listed` is what is known. Groups are those of their cluster: of the same name there is one in each."""
+    """Collect the groups of a capture: `feed` takes events in the order of the time line and returns the groups that an
+    event is about, `listed` returns all groups. Groups of different clusters are different, even with the same id."""
 
     def __init__(self) -> None:
         self._clusters = Clusters()
@@ -74,8 +74,8 @@ class Groups:
 
     @property
     def left_out(self) -> int:
-        """Groups that are no longer held."""
-        return sum(cluster.known.groups_left_out for cluster in self._of.values())
+        """The number of groups that were dropped."""
+        return sum(cluster.table.groups_left_out for cluster in self._of.values())
 
     def feed(self, event: Event) -> list[GroupKey]:
         if not isinstance(event, Exchange):
@@ -89,20 +89,20 @@ class Groups:
         return [(number, group_id) for group_id in cluster.feed(event)]
 
     def close(self) -> None:
-        """No more events: what administrators did is over."""
+        """End the events, and with them the operations of administrators."""
         for cluster in self._of.values():
             cluster.close()
 
     def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
-        """Every group of which more is known than where its coordinator is, by id; `names`: of topic ids. `only`:
-        these."""
+        """Return the groups of which more than the coordinator is known, by id. `names`: topic names by topic id.
+        `only`: restrict to these groups."""
         every = [
             (group_id, number, group)
             for number, one in self._of.items()
-            for group_id, group in one.known.groups.items()
+            for group_id, group in one.table.groups.items()
         ]
         return [
-            _listed(group, names, self._clusters.id(number), self._of[number].known.sight)
+            _listed(group, names, self._clusters.id(number), self._of[number].table.sight)
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
@@ -112,14 +112,14 @@ class _Cluster:
     """The groups of one cluster."""
 
     def __init__(self) -> None:
-        self.known = Known()
+        self.table = GroupTable()
         self._administration = Administration()
 
     def feed(self, event: Event) -> Sequence[str]:
-        """The ids of the groups that it tells of."""
+        """Return the ids of the groups that an event is about."""
         self._take(self._administration.feed(event))
         if isinstance(event, Exchange):
-            self.known.sight.feed(event)
+            self.table.sight.feed(event)
         if not isinstance(event, Exchange) or (request := event.request) is None:
             return ()
         handled = request.api_key if isinstance(request.api_key, int) else -1
@@ -131,15 +131,15 @@ class _Cluster:
         answer = event.response.body if event.response is not None and _whole(event.response) else None
         client_id = request.client_id if isinstance(request.client_id, str) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
-        return handler(self.known, Heard(event.flow, handled, client_id, request.body, answer, since, at))
+        return handler(self.table, GroupExchange(event.flow, handled, client_id, request.body, answer, since, at))
 
     def close(self) -> None:
-        """No more events: what administrators did is over."""
+        """End the events, and with them the operations of administrators."""
         self._take(self._administration.close())
 
     def _take(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
-            self.known.of(operation.group_id).administered(operation)
+            self.table.of(operation.group_id).administered(operation)
 
 
 def _whole(message: Message) -> bool:
@@ -147,22 +147,22 @@ def _whole(message: Message) -> bool:
 
 
 def _administered(request: Message) -> Sequence[str]:
-    """The groups that a request of an administrator, or to a share coordinator, names."""
+    """Return the groups that a request of an administrator, or to a share coordinator, names."""
     body = request.body
     named = [body] if hasattr(body, "group_id") else getattr(body, "groups", None) or ()
     return [one.group_id for one in named]
 
 
 def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, sight: Sight) -> ListedGroup:
-    now = group.now
+    latest = group.latest
     return ListedGroup(
         group_id=group.group_id,
-        type=now.type,
-        protocol_type=group.protocol_type if now.type == "classic" else None,
-        state=now.state,
-        group_epoch=now.group_epoch,
-        assignment_epoch=now.assignment_epoch,
-        generation=now.generation,
+        type=latest.type,
+        protocol_type=group.protocol_type if latest.type == "classic" else None,
+        state=latest.state,
+        group_epoch=latest.group_epoch,
+        assignment_epoch=latest.assignment_epoch,
+        generation=latest.generation,
         assignor=group.assignor,
         coordinators=[*group.coordinators],
         history=[*group.history],
@@ -182,7 +182,7 @@ def _member(group: Group, member: ListedMember, names: Mapping[str, str]) -> Lis
     return replace(
         member,
         assignment=None if assignment is None else [_named(one, names) for one in assignment],
-        acknowledges=None if style is None else style.told(),
+        acknowledges=None if style is None else style.inferred(),
     )
 
 

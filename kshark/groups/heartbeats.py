@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from dissectors.enums import ErrorCode
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
-from kshark.groups.coordinators import answers_for
-from kshark.groups.known import Group, Heard, Known, assign
+from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, GroupType, ListedMember
 from kshark.groups.streams import tasks_of, topics_of
 from kshark.groups.styles import Style
-from kshark_dissectors.enums import ErrorCode
+from kshark.groups.table import Group, GroupExchange, GroupTable, assign
 
 _TYPES: Final[dict[int, GroupType]] = {
     CONSUMER_GROUP_HEARTBEAT: "consumer",
@@ -21,7 +21,7 @@ _TYPES: Final[dict[int, GroupType]] = {
     STREAMS_GROUP_HEARTBEAT: "streams",
 }
 _JOIN, _LEAVE, _AWAY = 0, -1, -2
-#: Errors by which a member learns that the group goes on without it, and how it went.
+#: Errors that show a member that it is no longer in the group, and how its time there ended.
 _OUT: Final[dict[int, str]] = {
     ErrorCode.FENCED_MEMBER_EPOCH: "fenced",
     ErrorCode.FENCED_INSTANCE_ID: "replaced",
@@ -30,78 +30,77 @@ _OUT: Final[dict[int, str]] = {
 }
 
 
-def heartbeat(known: Known, heard: Heard) -> Sequence[str]:
-    """A heartbeat of a group with epochs; the groups it tells of, here and in all handlers."""
-    asked, answer = heard.asked, heard.answer
-    member_id = asked.member_id or getattr(answer, "member_id", None)
-    if not asked.group_id or not member_id:
+def heartbeat(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a heartbeat of a group with epochs. Return the groups that it is about, as all handlers do."""
+    request, answer = exchange.request, exchange.answer
+    member_id = request.member_id or getattr(answer, "member_id", None)
+    if not request.group_id or not member_id:
         return ()
-    group, type = known.of(asked.group_id), _TYPES[heard.api_key]
-    _begins(group, member_id, asked.member_epoch)
-    member = known.heard(group, heard, member_id)
-    member.rack_id, member.topics = asked.rack_id or member.rack_id, _topics(asked) or member.topics
-    member.instance_id = getattr(asked, "instance_id", None) or member.instance_id
-    if heard.error == 0:
-        _accepted(group, member, heard)
-        answers_for(known, group, heard)
-        given = heard.answer.member_epoch
-        group.settle(heard.at, type, given if given >= 0 else None, joined=asked.member_epoch == _JOIN)
-    elif (
-        heard.error in _OUT and group.now.type == type
-    ):  # who is told so by a group of another type may well be in that
-        group.leave(member_id, heard.at, _OUT[heard.error])
-        group.settle(heard.at, type)
+    group, type = table.of(request.group_id), _TYPES[exchange.api_key]
+    _begins(group, member_id, request.member_epoch)
+    member = table.sender(group, exchange, member_id)
+    member.rack_id, member.topics = request.rack_id or member.rack_id, _topics(request) or member.topics
+    member.instance_id = getattr(request, "instance_id", None) or member.instance_id
+    if exchange.error == 0:
+        _accepted(group, member, exchange)
+        set_answering_broker(table, group, exchange)
+        given = exchange.answer.member_epoch
+        group.settle(exchange.at, type, given if given >= 0 else None, joined=request.member_epoch == _JOIN)
+    # After such an error from a group of another type, the member may still be in that group.
+    elif exchange.error in _OUT and group.latest.type == type:
+        group.leave(member_id, exchange.at, _OUT[exchange.error])
+        group.settle(exchange.at, type)
     return (group.group_id,)
 
 
 def _begins(group: Group, member_id: str, epoch: int) -> None:
-    """A member's first message: it began before where that has an epoch that it was given, or counted to."""
+    """Take a member's first message. The member is older than the capture if the message has an epoch above 0."""
     if member_id not in group.members and epoch > 0:
         group.begun.add(member_id)
 
 
-def _accepted(group: Group, member: ListedMember, heard: Heard) -> None:
-    epoch, answer = heard.asked.member_epoch, heard.answer
+def _accepted(group: Group, member: ListedMember, exchange: GroupExchange) -> None:
+    epoch, answer = exchange.request.member_epoch, exchange.answer
     if epoch in (_LEAVE, _AWAY):
-        group.leave(member.member_id, heard.at, "left" if epoch == _LEAVE else "away")
+        group.leave(member.member_id, exchange.at, "left" if epoch == _LEAVE else "away")
         return
     for other in (
         [one for one in group.present if one != member.member_id] if member.instance_id and epoch == _JOIN else ()
     ):
         if group.members[other].instance_id == member.instance_id:
-            group.leave(other, heard.at, "replaced")
-    group.enter(member, answer.member_epoch, joined=heard.at if epoch == _JOIN else None)
+            group.leave(other, exchange.at, "replaced")
+    group.enter(member, answer.member_epoch, joined=exchange.at if epoch == _JOIN else None)
     assignment = getattr(answer, "assignment", None)
     if assignment is not None:
         assign(
             member,
-            heard.at,
+            exchange.at,
             [Assigned(one.topic_id, None, [*one.partitions]) for one in assignment.topic_partitions or ()],
         )
     elif (tasks := tasks_of(answer)) is not UNSET:
-        assign(member, heard.at, None, tasks)
+        assign(member, exchange.at, None, tasks)
 
 
-def _topics(asked: Any) -> list[str] | None:
-    """What it subscribes to; a pattern is one in slashes."""
-    names, pattern = getattr(asked, "subscribed_topic_names", None), getattr(asked, "subscribed_topic_regex", None)
-    read = topics_of(getattr(asked, "topology", None))
+def _topics(request: Any) -> list[str] | None:
+    """Return the topics that a member subscribes to; a pattern stands between slashes."""
+    names, pattern = getattr(request, "subscribed_topic_names", None), getattr(request, "subscribed_topic_regex", None)
+    read = topics_of(getattr(request, "topology", None))
     return [*(names or ()), *([f"/{pattern}/"] if pattern else ()), *read] or None
 
 
-def session(known: Known, heard: Heard) -> Sequence[str]:
-    """A ShareFetch or ShareAcknowledge: whoever sends it is a member, though its coordinator may be a broker that was
-    not captured."""
-    asked = heard.asked
-    if not asked.group_id or not asked.member_id:
+def session(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
+    """Take a ShareFetch or ShareAcknowledge. Its sender is a member, even if the capture does not have its
+    coordinator."""
+    request = exchange.request
+    if not request.group_id or not request.member_id:
         return ()
-    group = known.of(asked.group_id)
-    _begins(group, asked.member_id, asked.share_session_epoch)
-    known.heard(group, heard, asked.member_id)
-    style = group.styles.setdefault(asked.member_id, Style())
-    style.request(asked.share_session_epoch, asked.topics)
-    if heard.api_key == SHARE_FETCH and heard.error == 0:
-        style.acquired(heard.answer.responses)
-    if group.now.type is None:
-        group.become(heard.at, "inferred", type="share")
+    group = table.of(request.group_id)
+    _begins(group, request.member_id, request.share_session_epoch)
+    table.sender(group, exchange, request.member_id)
+    style = group.styles.setdefault(request.member_id, Style())
+    style.request(request.share_session_epoch, request.topics)
+    if exchange.api_key == SHARE_FETCH and exchange.error == 0:
+        style.acquired(exchange.answer.responses)
+    if group.latest.type is None:
+        group.become(exchange.at, "inferred", type="share")
     return (group.group_id,)

@@ -1,4 +1,4 @@
-"""What is told of a group: these structs, with their fields in this order, are the JSON lines of `kshark groups -T
+"""Groups as they are listed: these structs, with their fields in this order, are the JSON lines of `kshark groups -T
 json`."""
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import Operation
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
-#: What a Streams task is for: to do the work, to take over from whoever does, or to be made ready for that.
+#: The role of a Streams task: it does the work, it can take over, or it prepares for that.
 Role = Literal["active", "standby", "warmup"]
-#: Who says it: an answer to an administrator; the deletion of the group; or nobody: it follows from what the members
-#: did.
+#: The source of a state: an answer to an administrator, the deletion of the group, or an inference from the members'
+#: requests.
 Source = Literal["described", "listed", "deleted", "inferred"]
 
 
 class GroupState(msgspec.Struct):
-    """What a group was from a packet on, in Kafka's words; null: not known.
+    """The state of a group from a packet on, in Kafka's words; null: unknown.
 
-    `members` are those that the capture shows to be in the group. `group_epoch` is as it was last described;
-    `assignment_epoch` the highest that a member was given, or as described; `generation` is a classic group's."""
+    `members`: the number of members that the capture shows in the group. `group_epoch`: as last described.
+    `assignment_epoch`: the highest that a member received, or as described. `generation`: of a classic group."""
 
     packet: int
     time_ns: int
@@ -36,8 +36,8 @@ class GroupState(msgspec.Struct):
 
 
 class Coordinator(msgspec.Struct):
-    """A coordinator from a packet on: `node_id` and `host` as FindCoordinator named it, `broker` the address that
-    answered as it does."""
+    """A coordinator from a packet on. `node_id` and `host` are from FindCoordinator; `broker` is the address that
+    answered as a coordinator."""
 
     packet: int
     time_ns: int
@@ -47,8 +47,8 @@ class Coordinator(msgspec.Struct):
 
 
 class Assigned(msgspec.Struct):
-    """Partitions of one topic; `topic_id` is null where the protocol has names only, `topic` where no name of the id
-    was seen."""
+    """Partitions of one topic. `topic_id` is null if the protocol has names only, `topic` if the name of the id is
+    unknown."""
 
     topic_id: str | None
     topic: str | None
@@ -56,26 +56,26 @@ class Assigned(msgspec.Struct):
 
 
 class Tasks(msgspec.Struct):
-    """Of a Streams application, the tasks of one subtopology by their partitions."""
+    """The tasks of one subtopology of a Streams application, by their partitions."""
 
     role: Role
     subtopology: str
     partitions: list[int]
 
 
-class Ended(msgspec.Struct):
-    """How a member's time in the group ended: left; removed (by somebody else); replaced (a static member that came
-    back); away (a static member that will); fenced; unknown (the coordinator did not know it, or did not list it any
-    more); deleted (with its group)."""
+class MemberEnd(msgspec.Struct):
+    """The end of a member's time in the group: left; removed (by another client); replaced (a static member came back);
+    away (a static member that will come back); fenced; unknown (the coordinator did not know it, or no longer listed
+    it); deleted (with its group)."""
 
     packet: int
     time_ns: int
     how: str
 
 
-class Acknowledging(msgspec.Struct):
-    """How a member acknowledges; null where that cannot be told. No message says it: `because` is what it is inferred
-    from."""
+class AcknowledgementStyle(msgspec.Struct):
+    """The acknowledgement style of a member; null if it cannot be inferred. No message contains it: `because` is the
+    reason of the inference."""
 
     style: Literal["explicit", "implicit"] | None
     because: str
@@ -84,13 +84,11 @@ class Acknowledging(msgspec.Struct):
 class ListedMember(msgspec.Struct):
     """A member, and its client with the host's `address`.
 
-    `present`: as far as the capture shows it is in the group at the end. `joined` is its last join, null where none was
-    seen; `last` the answer to its last message, or that message where none came; `ended` how it went, null also where
-    it was never seen to be in the group. `epoch` is the member epoch, or a classic group's generation, that it was
-    given last; `topics` what it subscribes to;
-    `assignment` what it was assigned last, at `assigned`, for which members of Streams groups, and they alone, have the
-    key `tasks`;
-    `rejected` counts its refused requests by error.
+    `present`: the capture shows it in the group at the end. `joined`: its last join; null if the capture has none.
+    `last`: the answer to its last message, or that message if it has no answer. `ended`: how it left; null also if the
+    capture never shows it in the group. `epoch`: the last member epoch, or generation of a classic group, that it
+    received. `topics`: its subscription. `assignment`: its last assignment, received at `assigned`; only members of
+    Streams groups have the key `tasks` instead. `rejected`: its refused requests by error.
     """
 
     member_id: str
@@ -104,24 +102,23 @@ class ListedMember(msgspec.Struct):
     joined: Moment | None = None
     joins: int = 0
     last: Moment | None = None
-    ended: Ended | None = None
+    ended: MemberEnd | None = None
     epoch: int | None = None
     topics: list[str] | None = None
     assigned: Moment | None = None
     assignment: list[Assigned] | None = None
     rejected: dict[str, int] = {}
-    acknowledges: Acknowledging | None = None
+    acknowledges: AcknowledgementStyle | None = None
     tasks: list[Tasks] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ListedGroup(msgspec.Struct):
-    """One group: what it is at the end, and in `history` a row for each change.
+    """One group: its state at the end, and in `history` a row for each change.
 
-    `protocol_type` is a classic group's (`consumer`, `connect`), `assignor` as described, or as a classic group chose
-    it. `operations` are administrative ones, in the order of their requests. Changes, members and operations that are
-    no longer held are counted in
-    `history_left_out`, `members_left_out` and `operations_left_out`. `cluster_id`: where Metadata told it.
-    `not_captured`: what is missing of a share group, and what is not known for that.
+    `protocol_type`: of a classic group (`consumer`, `connect`). `assignor`: as described, or as a classic group chose
+    it. `operations`: administrative operations, in the order of their requests. `history_left_out`, `members_left_out`
+    and `operations_left_out` count the dropped changes, members and operations. `cluster_id`: null if no Metadata
+    answer has it. `not_captured`: the missing parts of a share group's traffic, and what is unknown without them.
     """
 
     group_id: str

@@ -1,37 +1,38 @@
-"""What of a share group the capture does not hold: a broker, a listener, a beginning. What depends on it is not
-known."""
+"""The parts of a share group's traffic that the capture does not have: a broker, a listener, the beginning of members.
+Everything that depends on them is unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kshark.groups.known import Group
 from kshark.groups.sight import Sight
+from kshark.groups.table import Group
 
-#: Addresses that are named one by one.
+#: The most addresses in one sentence.
 _NAMED: Final = 5
 
 
 def missing_of(group: Group, sight: Sight) -> Iterator[str]:
-    """What is missing, and what follows; nothing for groups of other types, which their coordinator alone tells of."""
-    if group.now.type != "share":
+    """Yield each missing part and what is unknown without it; nothing for groups of other types, where the coordinator
+    shows everything."""
+    if group.latest.type != "share":
         return
-    known = group.coordinators[-1] if group.coordinators else None
-    if group.members and not any(one.broker for one in group.coordinators):
-        where = f", {known.host}," if known is not None and known.host is not None else ""
-        yield f"heartbeats: its coordinator{where} was not captured, so who is in the group is not known"
-    if unheard := sight.missing():
+    coordinator = group.coordinators[-1] if group.coordinators else None
+    if group.members and not any(coordinator_seen.broker for coordinator_seen in group.coordinators):
+        where = f", {coordinator.host}," if coordinator is not None and coordinator.host is not None else ""
+        yield f"heartbeats: its coordinator{where} was not captured, so the members of the group are unknown"
+    if missing := sight.missing():
         others = sight.unnamed()
         unless = (
             f", unless {_few(others)} {'is one' if len(others) == 1 else 'are'} of them under another address"
             if others
             else ""
         )
-        yield f"brokers {_few(unheard)}{unless}: what members do with partitions that are led there is not known"
+        yield f"brokers {_few(missing)}{unless}: requests for partitions that are led there are unknown"
     if group.begun:
         many = f"{len(group.begun)} of {len(group.members) + group.members_left_out} members"
-        yield f"the beginning of {many}: what they had acquired, and were told, is not known"
+        yield f"the beginning of {many}: their earlier acquisitions and assignments are unknown"
 
 
 def _few(addresses: Sequence[str]) -> str:

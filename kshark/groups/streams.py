@@ -1,5 +1,4 @@
-"""What only members of Streams groups have (KIP-1071): tasks in place of partitions, and a topology in place of
-topics."""
+"""Members of Streams groups (KIP-1071): they have tasks instead of partitions, and a topology instead of topics."""
 
 from __future__ import annotations
 
@@ -12,18 +11,20 @@ from kshark.groups.listed import Role, Tasks
 _TASKS: Final[dict[Role, str]] = {"active": "active_tasks", "standby": "standby_tasks", "warmup": "warmup_tasks"}
 
 
-def tasks_of(told: Any) -> list[Tasks] | UnsetType:
-    """What a coordinator gives a member to do; UNSET where it says nothing new of that."""
-    given = {role: getattr(told, name, None) for role, name in _TASKS.items()}
+def tasks_of(described: Any) -> list[Tasks] | UnsetType:
+    """Return the tasks that a coordinator assigns to a member; UNSET if the message has none."""
+    given = {role: getattr(described, name, None) for role, name in _TASKS.items()}
     if given["active"] is None:
         return UNSET
-    return [Tasks(role, one.subtopology_id, [*one.partitions]) for role, tasks in given.items() for one in tasks or ()]
+    return [
+        Tasks(role, task.subtopology_id, [*task.partitions]) for role, tasks in given.items() for task in tasks or ()
+    ]
 
 
 def topics_of(topology: Any) -> list[str]:
-    """The topics that an application reads, its own ones included."""
+    """Return the topics that an application reads, including its internal ones."""
     topics: list[str] = []
-    for one in getattr(topology, "subtopologies", None) or ():
-        topics += [*one.source_topics, *(f"/{pattern}/" for pattern in one.source_topic_regex)]
-        topics += [topic.name for topic in one.repartition_source_topics]
+    for subtopology in getattr(topology, "subtopologies", None) or ():
+        topics += [*subtopology.source_topics, *(f"/{pattern}/" for pattern in subtopology.source_topic_regex)]
+        topics += [topic.name for topic in subtopology.repartition_source_topics]
     return sorted(topics)

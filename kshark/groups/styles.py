@@ -1,8 +1,8 @@
-"""How a member of a share group acknowledges. No message says it: it is inferred from what is acknowledged, when.
+"""The acknowledgement style of a share group's member. No message contains it; acknowledgements show it.
 
-An implicit member accepts all that it fetched with its next request, and says GAP where offsets have no record; only an
-explicit one chooses: it releases, rejects and renews, or acknowledges later records before earlier ones. (An implicit
-member releases a record that cannot be deserialized, and rejects a batch whose checksum is wrong: seldom enough.)
+An implicit member accepts all records of a fetch with its next request, and sends GAP for offsets without a record.
+Only an explicit member chooses: it releases, rejects and renews, or acknowledges later records before earlier ones. (An
+implicit member releases a record that it cannot deserialize, and rejects a batch with a wrong checksum. Both are rare.)
 Source: KIP-932; Kafka: ShareConsumeRequestManager."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any, Final
 
 from kshark import limits
-from kshark.groups.listed import Acknowledging
+from kshark.groups.listed import AcknowledgementStyle
 from kshark.offset_ranges import OffsetRanges
 from kshark_dissectors.enums import AcknowledgeType
 
@@ -27,18 +27,18 @@ Partition = tuple[str, int]
 
 
 class Style:
-    """One member: `request` and `acquired` take what it asks and gets, in the order of the time line."""
+    """The style of one member. Call `request` and `acquired` in the order of the time line."""
 
     def __init__(self) -> None:
         self._types: Counter[int] = Counter()
         self._whole = 0
         self._parts = 0
         self._skipped = 0
-        #: What it holds, as far as it was seen to acquire it.
+        #: The records that it holds, as far as the capture shows their acquisition.
         self._held: dict[Partition, OffsetRanges[bool]] = {}
 
     def request(self, epoch: int, topics: Any) -> None:
-        """A ShareFetch or ShareAcknowledge; what a final epoch releases is what the member had not come to."""
+        """Take a ShareFetch or ShareAcknowledge. A final epoch releases the records that the member did not process."""
         for topic in topics or ():
             for partition in topic.partitions or ():
                 if batches := partition.acknowledgement_batches:
@@ -47,7 +47,7 @@ class Style:
             self._held.clear()
 
     def acquired(self, responses: Any) -> None:
-        """What a ShareFetch was answered."""
+        """Take the answer to a ShareFetch."""
         for topic in responses or ():
             for partition in topic.partitions or ():
                 for range_ in partition.acquired_records or ():
@@ -56,17 +56,17 @@ class Style:
                         held.put(range_.first_offset, range_.last_offset, True)
                         held.keep(limits.HELD_RANGES)
 
-    def told(self) -> Acknowledging:
-        """What can be inferred so far."""
+    def inferred(self) -> AcknowledgementStyle:
+        """Return the style, as inferred so far."""
         chosen = [f"{_WORDS[kind]} {self._types[kind]}" for kind in _CHOSEN if self._types[kind]]
         if self._skipped:
             chosen.append(f"left earlier records for later ×{self._skipped}")
         if chosen:
-            return Acknowledging("explicit", ", ".join(chosen))
+            return AcknowledgementStyle("explicit", ", ".join(chosen))
         accepted = self._types[AcknowledgeType.ACCEPT]
         if self._whole and not self._parts:
-            return Acknowledging("implicit", f"accepted {accepted}, all it held at once each time")
-        return Acknowledging(None, f"accepted {accepted}, in order" if accepted else "acknowledged nothing")
+            return AcknowledgementStyle("implicit", f"accepted {accepted}, all it held at once each time")
+        return AcknowledgementStyle(None, f"accepted {accepted}, in order" if accepted else "acknowledged nothing")
 
     def _acknowledged(self, partition: Partition, batches: Any, *, final: bool) -> None:
         held = self._held.get(partition)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import Told
+from kshark.analysis import AnalysisResult
 from kshark.errors import UnreadableInput
 from kshark.model import Event
 from kshark.output.manifest import Capture, capture_of
@@ -88,7 +88,7 @@ class PartWriter:
         """A capture is left out: its rows are there already."""
         self._skipped += 1
 
-    def page(self, events: Iterable[Event | Told]) -> None:
+    def page(self, events: Iterable[Event | AnalysisResult]) -> None:
         self._files.add(self._rows.page(events), self._rows.names)
 
     def fault(self, name: str, error: UnreadableInput) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from kshark.analysis import Analyzer, Coverage, Observed, Observer, Told
+from kshark.analysis import AnalysisResult, Analyzer, Coverage, Observed, Observer
 from kshark.codec.shapes import shape_of
 from kshark.model import Exchange, Flow, Message, Opened
 from kshark.registry import Registry
@@ -94,14 +94,14 @@ class Judging:
         self._registry = registry
         self._known: dict[tuple[int, int], tuple[Any, Any]] = {}
 
-    def feed(self, since: int, exchanges: bytes) -> list[Told]:
+    def feed(self, since: int, exchanges: bytes) -> list[AnalysisResult]:
         """What is told before their first event."""
         told = self._until(since)
         for row in _ROWS.decode(exchanges):
             self._waiting += self._events(row)
         return told
 
-    def close(self) -> list[Told]:
+    def close(self) -> list[AnalysisResult]:
         told, last = self._until(_END), self._analyzer.close()
         self._observer.explain(last)
         return [*told, *last, *self._analyzer.listed()]
@@ -128,7 +128,7 @@ class Judging:
         if request is not None and response is not None:
             self._observer.answer(request, response)
 
-    def _until(self, packet: int) -> list[Told]:
+    def _until(self, packet: int) -> list[AnalysisResult]:
         """Everything before that packet."""
         common, begin = self._common, self._taken
         while self._taken < len(common) and common[self._taken][0][0] < packet:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis import ListedSession, ListedStep, Told
+from kshark.analysis import AnalysisResult, ListedSession, ListedStep
 from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
@@ -77,12 +77,12 @@ class Rows:
         self._connections: dict[int, Connection] = {}
         self._first_packets = array("q")
 
-    def feed(self, event: Event | Told) -> Iterator[Named]:
+    def feed(self, event: Event | AnalysisResult) -> Iterator[Named]:
         for name, block in (*self.page((event,)), *self.rest()):
             for row in block.rows():
                 yield name, row
 
-    def page(self, events: Iterable[Event | Told]) -> Iterator[tuple[str, Block]]:
+    def page(self, events: Iterable[Event | AnalysisResult]) -> Iterator[tuple[str, Block]]:
         """Tables' names and blocks of their rows."""
         connections, held, silent = self._connections, self._held, self.names.silent
         for event in events:

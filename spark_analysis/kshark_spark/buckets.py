@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import Listed, Observed, Told
+from kshark.analysis import Listed, Observed, AnalysisResult
 from kshark.model import Finding
 from kshark.parallel.judging import Judging
 from kshark.registry import Registry
@@ -111,7 +111,7 @@ def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> 
     lister = None if told.lister is None else told.lister(common)
     judging = Judging(common, Registry(), first=bucket == told.bucket, listed=lister is not None, coverage=coverage)
 
-    def findings(told: Sequence[Told]) -> Iterator[Row]:
+    def findings(told: Sequence[AnalysisResult]) -> Iterator[Row]:
         if lister is not None:
             lister.page([one for one in told if not isinstance(one, Finding)])
         return ((bucket, _JSON.encode(one), None) for one in told if isinstance(one, Finding))

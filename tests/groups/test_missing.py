@@ -24,7 +24,7 @@ def test_the_coordinator_is_on_another_listener() -> None:
     a.share_fetch(0, [0]).answered(responses=handed((0, 0, 9)))
     asked = a.share_acknowledge(1, [(20, 29, ACCEPT)]).answered(acks={0: INVALID_RECORD_STATE})
     assert group(talk).not_captured == [
-        "heartbeats: its coordinator was not captured, so who is in the group is not known"
+        "heartbeats: its coordinator was not captured, so the members of the group are unknown"
     ]
     assert findings(talk) == [unknown("ACK_REFUSED", asked, "beginning_not_seen")]
 
@@ -45,7 +45,7 @@ def test_one_broker_of_three_was_captured() -> None:
     metadata(talk.connection(), {1: BROKER, 2: OTHERS[0], 3: OTHERS[1], 4: "broker-4:9092"})
     talk.member("a").share_fetch(0).answered()
     (said,) = group(talk).not_captured
-    assert said == f"brokers {OTHERS[0]}, {OTHERS[1]}: what members do with partitions that are led there is not known"
+    assert said == f"brokers {OTHERS[0]}, {OTHERS[1]}: requests for partitions that are led there are unknown"
 
 
 def test_the_capture_begins_in_the_middle() -> None:
@@ -55,5 +55,5 @@ def test_the_capture_begins_in_the_middle() -> None:
     a.share_fetch(7).answered()
     b.share_fetch(0).answered()
     assert group(talk).not_captured == [
-        "the beginning of 1 of 2 members: what they had acquired, and were told, is not known"
+        "the beginning of 1 of 2 members: their earlier acquisitions and assignments are unknown"
     ]

@@ -166,7 +166,7 @@ def test_thousands_of_open_connections_and_requests_are_one_level_after_the_othe
 )
 def test_a_snapshot_of_another_version_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(
-        UsageError, match=f"a snapshot {said}cannot be read by kshark .*; begin anew, or go on with what wrote it"
+        UsageError, match=f"a snapshot {said}cannot be read by kshark .*; start again, or use the version that wrote it"
     ):
         load(data)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from struct import pack
 from typing import Any
 
-from kshark.analysis import Told
+from kshark.analysis import AnalysisResult
 from kshark.errors import UnreadableInput
 from kshark.model import Event, Weird
 from kshark.pipeline import Engine, Options
@@ -70,7 +70,7 @@ class Chapter:
 
     told: Callable[[], Story]
     rows: dict[str, list[Cells]]
-    beside: tuple[Weird | Told, ...] = ()
+    beside: tuple[Weird | AnalysisResult, ...] = ()
     fault: UnreadableInput | None = None
 
 

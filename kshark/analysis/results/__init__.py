@@ -1,1 +1,1 @@
-"""What comes out: findings, sessions, deliveries, statistics and what was judged."""
+"""Results of the analysis: findings, sessions, deliveries, statistics, and how much was judged."""

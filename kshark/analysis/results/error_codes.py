@@ -1,4 +1,4 @@
-"""The error codes of answers, at any depth."""
+"""Error codes of answers, at any depth."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kshark.codec.shapes import shape_of
 from kshark.model import Message
 from kshark.registry import Registry
 
-#: Rows of a body's fields.
+#: Read rows of a body's fields.
 _Read = Callable[[Any], Sequence[tuple[Any, ...]]]
-#: Whether a body has an error code.
+#: True if a body has an error code.
 Test = Callable[[Any], Any]
-#: What APIs call a partition and its topic's id, beside its error code or around it.
+#: Field names of a partition and its topic's id, beside the error code or above it.
 _PARTITION: Final = ("partition_index", "partition", "index", "partition_id")
 _TOPIC: Final = ("topic_id",)
 
 
 class PlacedCode(NamedTuple):
-    """An error code and what it is about: a partition, or None where it is about more or less than one."""
+    """An error code and its partition; None if it is not about exactly one partition."""
 
     code: int
     topic_id: str | None
@@ -31,8 +31,8 @@ class PlacedCode(NamedTuple):
 
 
 class _Ways(NamedTuple):
-    """To the codes of one class of bodies: all that stand side by side, as rows in which one is not 0; whether there is
-    any; the ways."""
+    """The ways to the error codes of one class of bodies. `readers` return rows of codes that stand side by side, of
+    which one is not 0. `test` is true if there is any."""
 
     readers: list[_Read]
     test: Test
@@ -43,21 +43,20 @@ _NOWHERE: Final = _Ways([], lambda body: False, [])
 
 
 class ErrorCodes:
-    """Reads them by the schema; how is found out once for each API, version and shape of body."""
+    """Read error codes by the schema. The ways are found once for each API, version and class of body."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        #: By class of body, as far as they were learned.
+        #: By class of body, as far as learned.
         self.tests: dict[type, Test] = {}
-        self._known: dict[tuple[int, int, type], _Ways] = {}
+        self._by_kind: dict[tuple[int, int, type], _Ways] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ErrorCodes, (
-            self._registry,
-        )  # what was learned is learned again: classes of bodies are made at run time
+        # Classes of bodies are made at run time, so the tests are learned again.
+        return ErrorCodes, (self._registry,)
 
     def of(self, body: Any, key: int, version: int) -> Iterator[int]:
-        """Every code that is not zero; none of a body that was not read."""
+        """Yield every code that is not zero; none for a body that was not read."""
         for rows in self._ways(body, key, version).readers:
             for row in rows(body):
                 for code in row:
@@ -65,11 +64,11 @@ class ErrorCodes:
                         yield code
 
     def placed(self, body: Any, key: Any, version: Any) -> list[PlacedCode]:
-        """The same, each with the partition that it is about: slower, for bodies that are known to have one."""
+        """Return the same codes with their partitions. Slower: for bodies that have one."""
         return [placed for way in self._ways(body, key, version).names for placed in _placed(body, way, None, None)]
 
     def column(self, answers: Iterable[Message]) -> list[list[int] | None]:
-        """Every code of each answer that is not zero; None of one that has none, or of an unknown API."""
+        """Return every code of each answer that is not zero; None for an answer without one, or of an unknown API."""
         tests = self.tests
         column: list[list[int] | None] = []
         for answer in answers:
@@ -81,34 +80,33 @@ class ErrorCodes:
         return column
 
     def learn(self, answer: Message) -> Test:
-        """Tells whether bodies of this answer's class have a code: the fastest way to find those that do. See
-        `tests`."""
+        """Return the test for bodies of this answer's class, and keep it in `tests`: the fastest way to find codes."""
         key, version, body = answer.api_key, answer.version, answer.body
         if not isinstance(key, int) or not isinstance(version, int):
             return _NOWHERE.test
         test = self._ways(body, key, version).test
-        if isinstance(body, Struct):  # other classes are no one API's
+        if isinstance(body, Struct):  # other classes belong to several APIs
             self.tests[type(body)] = test
         return test
 
     def _ways(self, body: Any, key: int, version: int) -> _Ways:
         kind = (key, version, type(body))
-        if kind not in self._known:
-            self._known[kind] = self._found(*kind)
-        return self._known[kind]
+        if kind not in self._by_kind:
+            self._by_kind[kind] = self._find_ways(*kind)
+        return self._by_kind[kind]
 
-    def _found(self, key: int, version: int, body: type) -> _Ways:
+    def _find_ways(self, key: int, version: int, body: type) -> _Ways:
         api = self._registry.api(key)
         if api is None or body in (type(None), UnsetType):
             return _NOWHERE
-        known = api.response.versions.nearest(version)
-        reach = Reach(api.response.root, known, exact=body is shape_of(api.response, known).make)
-        every = [path for path in paths(api.response.root, known) if path.names[-1].endswith("error_code")]
-        return _Ways(reach.beside(every), reach.holds_any(every), [path.names for path in every])
+        nearest = api.response.versions.nearest(version)
+        reach = Reach(api.response.root, nearest, exact=body is shape_of(api.response, nearest).make)
+        code_paths = [path for path in paths(api.response.root, nearest) if path.names[-1].endswith("error_code")]
+        return _Ways(reach.beside(code_paths), reach.holds_any(code_paths), [path.names for path in code_paths])
 
 
 def _placed(value: Any, names: Names, topic_id: str | None, partition: int | None) -> Iterator[PlacedCode]:
-    """The codes at the end of a way, by the ids that lie along it."""
+    """Yield the codes at the end of a way, with the ids that stand along it."""
     if isinstance(value, list | tuple):
         for element in value:
             yield from _placed(element, names, topic_id, partition)

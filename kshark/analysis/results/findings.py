@@ -1,4 +1,4 @@
-"""Findings from judged arguments, and what there is to count."""
+"""Findings of verdicts, and their counts."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {
 }
 
 
-def finding_of(judged: Verdict) -> Finding:
-    """The JSON line of an argument."""
-    rule, argument, (verdict, because), *_ = judged
+def finding_of(reported: Verdict) -> Finding:
+    """Return the finding of a verdict."""
+    rule, argument, (verdict, because), *_ = reported
     about = argument.witness[-1]
-    place = argument.position or _place(rule, argument, about)
+    position = argument.position or _position(rule, argument, about)
     accused: Blame = argument.blame or rule.blame[0] if verdict == "violation" else "unknown"
     topic_id, partition = argument.partition or (None, None)
     first_offset, last_offset = argument.offsets or (None, None)
-    flow = place.connection.flow
+    flow = position.connection.flow
     return Finding(
         code=rule.code,
         rule=rule.number,
         severity=_SEVERITY[verdict or "unknown"],
         verdict=verdict,  # type: ignore[arg-type]
         blame=accused,
-        time_ns=place.time_ns,
-        packet=place.packet,
+        time_ns=position.time_ns,
+        packet=position.packet,
         flow=flow.id,
         broker=flow.broker,
         client=flow.client,
@@ -50,27 +50,27 @@ def finding_of(judged: Verdict) -> Finding:
         argument=argument.sentence,
         unknown_because=because,
         client_id=about.client_id,
-        software=place.connection.software,
+        software=position.connection.software,
         first_offset=first_offset,
         last_offset=last_offset,
     )
 
 
-def _place(rule: Rule, argument: Argument, about: Call) -> Position:
-    """What explains a refusal stands at the answer, whatever the row says."""
+def _position(rule: Rule, argument: Argument, about: Call) -> Position:
+    """Return the packet of a finding. An explanation of a refusal stands at the answer, whatever the row says."""
     if about.answer is None or (rule.at == "request" and argument.cause is None):
         return Position(about.connection, about.packet, about.time_ns)
     return Position(about.connection, about.answer.packet, about.answer.time_ns)
 
 
 def _witness(calls: Iterable[Call], ends: Sequence[End]) -> list[Witness]:
-    """Each exchange once, in the order given, the one it is about last; before that the ends of connections."""
+    """Return each exchange once, in the given order, the subject last; before it the ends of connections."""
     *before, about = (call.witness for call in {id(call): call for call in calls}.values())
     return [*before, *(Witness(end.flow, None, None, None, end.packet, "closed") for end in ends), about]
 
 
 class Tally:
-    """The last line of `kshark check`."""
+    """The counts of the last line of `kshark check`."""
 
     def __init__(self) -> None:
         self.exchanges = self.gaps = self.sessions = 0
@@ -78,7 +78,7 @@ class Tally:
         self.codes: Counter[str] = Counter()
 
     def begun(self) -> None:
-        """A share session more."""
+        """Count a share session."""
         self.sessions += 1
 
     def add(self, finding: Finding) -> None:
@@ -98,8 +98,8 @@ class Tally:
 
 
 def in_packet_order(findings: Iterable[Finding]) -> list[Finding]:
-    """As `kshark check` shows findings of files: by packet, the one with a cause first; the same order from every
-    engine."""
+    """Sort findings as `kshark check` does for files: by packet, findings with a cause first. Every engine gives the
+    same order."""
     return sorted(
         findings, key=lambda it: (it.packet, it.cause is None, it.code, it.flow, it.member_id or "", it.argument)
     )

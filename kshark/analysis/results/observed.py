@@ -1,5 +1,5 @@
-"""What a capture holds beside its findings: how much could be judged, what it covers, and which refusals no finding
-explains."""
+"""Observations of a capture besides its findings: how much was judged, which time and brokers it covers, and which
+refusals no finding explains."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
 
-#: What stands in a table for all rows beyond its limit.
+#: The name of the row that stands for all rows beyond a table's limit.
 OTHERS: Final = "(others)"
 
 
 class Refusal(NamedTuple):
-    """An error code that a client was answered; `client` is its client id, or its address where it gives none."""
+    """An error code in an answer to a client. `client` is its client id, or its address if it sends none."""
 
     api: str
     error_code: int
@@ -33,14 +33,14 @@ class Refusal(NamedTuple):
 
 
 class Observed(Struct):
-    """Counts of a capture or of a part of it; parts are added by `join`.
+    """The counts of a capture or of a part of it. `join` adds parts.
 
-    `judged` are exchanges of APIs that rules are about. `answered` are all error codes but 0, at any depth of any
-    answer, `explained` those that a finding explains. `since_ns` to `until_ns` is the time of its connections,
-    `brokers` are the addresses that spoke Kafka,
-    `duplicates` packets left out because they were captured twice. `coverage`: how often rules were put to the test, if
-    that was counted. Of the exchanges `orphans` lack their request, `one_way` ask for no answer, `unanswered` have
-    none; `connections` speak Kafka. `tried` is what else puts rules about bytes to the test, if that was counted."""
+    `judged`: exchanges of APIs that rules are about. `answered`: all error codes except 0, at any depth of any answer.
+    `explained`: those that a finding explains. `since_ns` to `until_ns`: the time of its connections. `brokers`: the
+    addresses that spoke Kafka. `duplicates`: packets left out because they were captured twice. `coverage`: how often
+    rules were put to the test, if counted. Of the exchanges, `orphans` have no request, `one_way` ask for no answer,
+    and `unanswered` have none. `connections`: those that speak Kafka. `tried`: how often rules about some exchanges
+    only were put to the test, if counted."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -62,7 +62,7 @@ class Observed(Struct):
 
     @property
     def read(self) -> dict[Read, int]:
-        """How much was read that puts rules about bytes to the test (kshark.analysis.rules.rule.Read)."""
+        """The amounts that put rules about bytes to the test (kshark.analysis.rules.rule.Read)."""
         requests = self.exchanges - self.orphans
         due = requests - self.one_way
         answers = due - self.unanswered
@@ -79,12 +79,12 @@ class Observed(Struct):
         }
 
     def rules(self) -> list[RuleCoverage]:
-        """How often each rule was put to the test; none where that was not counted."""
+        """Return how often each rule was put to the test; an empty list if that was not counted."""
         return [] if self.coverage is None else self.coverage.rules(self.read)
 
     def connection(self, flow: Flow) -> None:
-        """A connection that is over, with all that became known of it."""
-        self._reaches(flow.first_time_ns, flow.last_time_ns)
+        """Count a connection that is over."""
+        self._extend(flow.first_time_ns, flow.last_time_ns)
         self.connections += flow.service == "kafka"
         if flow.service == "kafka" and len(self.brokers) < limits.BROKERS:
             self.brokers.add(flow.broker)
@@ -95,7 +95,7 @@ class Observed(Struct):
             self.duplicates += weird.times
 
     def join(self, other: Observed) -> None:
-        """Adds what was counted elsewhere: in other pages, or of other connections or members."""
+        """Add the counts of other pages, connections or members."""
         self.sessions += other.sessions
         self.exchanges += other.exchanges
         self.gaps += other.gaps
@@ -108,7 +108,7 @@ class Observed(Struct):
         self.answered.update(other.answered)
         self.explained.update(other.explained)
         if other.since_ns is not None and other.until_ns is not None:
-            self._reaches(other.since_ns, other.until_ns)
+            self._extend(other.since_ns, other.until_ns)
         self.brokers |= other.brokers
         self.tls_connections += other.tls_connections
         self.duplicates += other.duplicates
@@ -116,22 +116,22 @@ class Observed(Struct):
             self.coverage = self.coverage or Coverage()
             self.coverage.join(other.coverage)
 
-    def _reaches(self, since_ns: int, until_ns: int) -> None:
+    def _extend(self, since_ns: int, until_ns: int) -> None:
         self.since_ns = since_ns if self.since_ns is None else min(self.since_ns, since_ns)
         self.until_ns = until_ns if self.until_ns is None else max(self.until_ns, until_ns)
 
     def unexplained(self) -> list[dict[str, Any]]:
-        """By API and error code, most first: how often a client was refused without a word that says why, and which
-        clients."""
-        return [row for row in self._left() if cause_of(row["api"], row["error_code"]) is None]
+        """Return the refusals without a cause by API and error code, with their number and clients, the most frequent
+        first."""
+        return [row for row in self._unexplained_rows() if cause_of(row["api"], row["error_code"]) is None]
 
     def ordinary(self) -> list[dict[str, Any]]:
-        """The same of refusals that say themselves why they came, and that are nobody's fault; `cause` is why."""
-        causes = [(row, cause_of(row["api"], row["error_code"])) for row in self._left()]
+        """Return the expected errors in the same form, with their `cause`: they are nobody's fault."""
+        causes = [(row, cause_of(row["api"], row["error_code"])) for row in self._unexplained_rows()]
         return [{**row, "cause": cause} for row, cause in causes if cause is not None]
 
-    def _left(self) -> list[dict[str, Any]]:
-        """Refusals without a finding."""
+    def _unexplained_rows(self) -> list[dict[str, Any]]:
+        """Return the refusals without a finding."""
         rows: dict[tuple[str, int], Counter[str]] = {}
         for refusal, count in (self.answered - self.explained).items():
             rows.setdefault(refusal[:2], Counter())[refusal.client] += count
@@ -142,7 +142,7 @@ class Observed(Struct):
         ]
 
     def covered(self) -> dict[str, Any]:
-        """What there was to be seen."""
+        """Return the time, the brokers and the connections that the capture covers."""
         return {
             "since_ns": self.since_ns,
             "until_ns": self.until_ns,
@@ -154,33 +154,34 @@ class Observed(Struct):
 
 _JUDGED: Final = BOOK.apis
 _REFUSED_WITH: Final = {code: rule.refused_with for code, rule in BOOK.weirds.items() if rule.refused_with}
-#: Where an answer stands: connection, packet, correlation id.
-_Place = tuple[Any, Any, Any]
+#: The position of an answer: connection, packet, correlation id.
+_AnswerKey = tuple[Any, Any, Any]
 
 
 class Observer:
-    """Takes the pages of a capture, and the findings in them; `observed` is what they hold.
+    """Count the pages of a capture, and the findings in them, in `observed`.
 
-    A finding explains error codes of the exchange that it stands at, at its request or its answer: the answer's own
-    ones; those of the partition that it is about, if it is about one; and all of them, where its rule is about
-    exchanges and not about a machine. One that stands elsewhere, at a connection's end, say, explains none, and no more
-    does one that is about bytes, but for the codes with which brokers refuse just these (Rule.refused_with), of APIs
-    that no other rule is about. `coverage`: what only that asks for is counted."""
+    A finding explains error codes of its exchange, if it stands at the request or the answer: the answer's own codes;
+    the codes of its partition, if it has one; and all codes if its rule is about exchanges and not about a machine. A
+    finding that stands elsewhere, at a connection's end for example, explains none. Neither does a finding about bytes,
+    except for the codes with which brokers refuse such bytes (Rule.refused_with), in APIs that no other rule is about.
+    `coverage`: count `tried` too."""
 
     def __init__(self, registry: Registry, *, coverage: bool = False) -> None:
         self.observed = Observed()
         self._tries: Mapping[Any, Tries] = TRIES if coverage else {}
         self._codes = ErrorCodes(registry)
-        #: Refusals that a finding may yet explain, of APIs that rules are about; the oldest are given up.
-        self._open: OrderedDict[_Place, list[tuple[PlacedCode, Refusal]]] = OrderedDict()
+        #: Refusals that a finding may still explain, of APIs that rules are about. Beyond limits.REFUSALS the oldest
+        #: are dropped.
+        self._open: OrderedDict[_AnswerKey, list[tuple[PlacedCode, Refusal]]] = OrderedDict()
 
-    def page(self, page: Iterable[Event]) -> None:
-        """Events of the time line; before the findings that they led to."""
+    def page(self, page: Iterable[Event]) -> None:  # noqa: C901 - hot: the loop over all events
+        """Count events of the time line, before `explain` takes their findings."""
         tests, observed, apis, tries = self._codes.tests, self.observed, _JUDGED, self._tries
         exchanges = judged = 0
         for event in page:
             if type(event) is Message:
-                continue  # half of all events: tested early, so that no further test is needed
+                continue  # half of all events: this test comes first and is the only one
             if type(event) is Exchange:
                 exchanges += 1
                 request = event.request
@@ -207,32 +208,34 @@ class Observer:
         observed.judged += judged
 
     def answer(self, request: Message, response: Message) -> None:
-        """One answer, for who counts the rest elsewhere."""
+        """Count the codes of one answer only; the caller counts the rest."""
         body = response.body
         if (self._codes.tests.get(type(body)) or self._codes.learn(response))(body):
             self._refused(request, response)
 
     def refusals(self, api_key: int, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
-        """Those of one answer, whose body was read elsewhere, with the weirds of both messages; no finding explains
-        them here."""
-        known = [self._known(refusal) for refusal in refusals]
-        self.observed.answered.update(known)
+        """Count the refusals of one answer whose body the caller has read, with the weirds of both messages. No finding
+        explains them later."""
+        limited = [self._limited(refusal) for refusal in refusals]
+        self.observed.answered.update(limited)
         if api_key not in _JUDGED:
-            self._explain_odd(known, weirds)
+            self._explain_faults(limited, weirds)
 
     def explain(self, findings: Iterable[Finding]) -> None:
-        """Findings, of exchanges that were taken."""
+        """Take findings, after the pages of their exchanges."""
         for finding in findings:
             about = finding.witness[-1]
-            place = about.flow, about.response_packet, about.correlation_id
-            left = (
-                self._open.pop(place, None) if finding.packet in (about.request_packet, about.response_packet) else None
+            answer_key = about.flow, about.response_packet, about.correlation_id
+            unexplained = (
+                self._open.pop(answer_key, None)
+                if finding.packet in (about.request_packet, about.response_packet)
+                else None
             )
-            if left is not None:
-                explained = [one for one in left if _explains(finding, one[0])]
+            if unexplained is not None:
+                explained = [code for code in unexplained if _explains(finding, code[0])]
                 self.observed.explained.update(refusal for _, refusal in explained)
-                if len(explained) < len(left):
-                    self._open[place] = [one for one in left if one not in explained]
+                if len(explained) < len(unexplained):
+                    self._open[answer_key] = [code for code in unexplained if code not in explained]
 
     def _refused(self, request: Message, response: Message) -> None:
         api_key, version, api = request.api_key, request.version, request.api
@@ -241,7 +244,7 @@ class Observer:
         assert isinstance(api, str)
         client = request.client_id or host_of(request.client)
         codes = [
-            (placed, self._known(Refusal(api, placed.code, client)))
+            (placed, self._limited(Refusal(api, placed.code, client)))
             for placed in self._codes.placed(response.body, api_key, version)
         ]
         self.observed.answered.update(refusal for _, refusal in codes)
@@ -250,15 +253,15 @@ class Observer:
             if len(self._open) > limits.REFUSALS:
                 self._open.popitem(last=False)
         elif request.weird or response.weird:
-            self._explain_odd((refusal for _, refusal in codes), [*(request.weird or ()), *(response.weird or ())])
+            self._explain_faults((refusal for _, refusal in codes), [*(request.weird or ()), *(response.weird or ())])
 
-    def _explain_odd(self, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
-        """Refusals of bytes that are odd themselves."""
-        odd = {code for weird in weirds for code in _REFUSED_WITH.get(weird, ())}
-        self.observed.explained.update(refusal for refusal in refusals if refusal.error_code in odd)
+    def _explain_faults(self, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
+        """Explain refusals by the faults of the refused bytes."""
+        expected = {code for weird in weirds for code in _REFUSED_WITH.get(weird, ())}
+        self.observed.explained.update(refusal for refusal in refusals if refusal.error_code in expected)
 
-    def _known(self, refusal: Refusal) -> Refusal:
-        """It, or what stands for all beyond the limit."""
+    def _limited(self, refusal: Refusal) -> Refusal:
+        """Return the refusal; beyond limits.STATISTICS_ROWS with OTHERS as its client."""
         answered = self.observed.answered
         return (
             refusal

@@ -1,15 +1,14 @@
-"""Refusals that nobody is to blame for, and that say themselves why they came: the cause of each, by error code and
-API.
+"""Expected errors, which are nobody's fault: the cause of each, by error code and API.
 
-What depends on what was before has a rule instead; these are for what no finding explains.
+Errors whose cause depends on earlier requests have rules instead. These causes are for errors that no finding explains.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: By error code, of whatever API.
-_ANYWHERE: Final = {
+#: By error code, of any API.
+_OF_ANY_API: Final = {
     6: "not_leader",
     14: "loading",
     15: "not_available",
@@ -22,9 +21,9 @@ _ANYWHERE: Final = {
     51: "transaction_open",
     55: "others_refused",
 }
-#: By API and error code: a leader that is none any more says so in two ways; who asks for a group is told that there is
-#: none, or none of that type.
-_THERE: Final = {
+#: By API and error code. A former leader has two codes. A request for a group is answered that there is none, or none
+#: of that type.
+_OF_API: Final = {
     ("ShareFetch", 74): "not_leader",
     ("JoinGroup", 79): "member_id_given",
     ("DeleteGroups", 68): "not_empty",
@@ -44,10 +43,10 @@ _THERE: Final = {
 }
 
 
-#: All causes that are named here.
-CAUSES: Final = frozenset({*_ANYWHERE.values(), *_THERE.values()})
+#: All causes of this file.
+CAUSES: Final = frozenset({*_OF_ANY_API.values(), *_OF_API.values()})
 
 
 def cause_of(api: str, error_code: int) -> str | None:
-    """A word of kshark.analysis.rules.causes; None where the code alone does not tell."""
-    return _THERE.get((api, error_code)) or _ANYWHERE.get(error_code)
+    """Return a word of kshark.analysis.rules.causes; None if the code alone does not show the cause."""
+    return _OF_API.get((api, error_code)) or _OF_ANY_API.get(error_code)

@@ -1,5 +1,4 @@
-"""Things kept until they are told in the order of packets: encoded, which takes a fifth of what they take as
-objects."""
+"""Encoded results that wait to be shown in the order of packets. Encoded they need a fifth of the memory of objects."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from itertools import groupby
 
 
 class Packed:
-    """What was added, one behind the other in one buffer; each stands at a packet."""
+    """A buffer of encoded results, each with its packet."""
 
     def __init__(self) -> None:
         self._packed = bytearray()
@@ -24,11 +23,11 @@ class Packed:
     def __len__(self) -> int:
         return len(self._packets)
 
-    def since(self, taken: int) -> Iterator[Iterator[bytearray]]:
-        """What was added behind the first `taken`, packet by packet: all of one packet as they came."""
+    def since(self, skipped: int) -> Iterator[Iterator[bytearray]]:
+        """Yield the results after the first `skipped` ones by packet, those of one packet in the order of adding."""
         packet = self._packets.__getitem__
-        for _, same in groupby(sorted(range(taken, len(self)), key=packet), packet):
+        for _, same in groupby(sorted(range(skipped, len(self)), key=packet), packet):
             yield map(self._at, same)
 
-    def _at(self, place: int) -> bytearray:
-        return self._packed[self._ends[place - 1] if place else 0 : self._ends[place]]
+    def _at(self, index: int) -> bytearray:
+        return self._packed[self._ends[index - 1] if index else 0 : self._ends[index]]

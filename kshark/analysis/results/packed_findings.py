@@ -1,4 +1,4 @@
-"""Findings kept until they are told in the order of packets: some 400 bytes each, which as objects are 2 kB."""
+"""Findings that wait to be shown in the order of packets: about 400 bytes each, as objects 2 kB."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kshark.model import Finding, Witness
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list).decode
 _WITNESS: Final = Finding.__struct_fields__.index("witness")
-#: Of a witness all but the files that its packets are in: these are told of a finding that is shown.
+#: The fields of a witness before the files of its packets; these are added to a finding when it is shown.
 _PLACES: Final = Witness.__struct_fields__.index("places")
 
 
 class PackedFindings:
-    """Takes findings as they are proved; iterating gives them in the order of packets, each time as new objects.
+    """Collect findings as they are proved. Iterate to get them in the order of packets, each time as new objects.
 
-    Which files their witnesses are in is not kept.
+    The files of their witnesses are not kept.
     """
 
     def __init__(self, findings: Iterable[Finding] = ()) -> None:
@@ -39,9 +39,9 @@ class PackedFindings:
     def __iter__(self) -> Iterator[Finding]:
         return self.since(0)
 
-    def since(self, taken: int) -> Iterator[Finding]:
-        """Those that were added behind the first `taken`."""
-        for same in self._packed.since(taken):
+    def since(self, skipped: int) -> Iterator[Finding]:
+        """Yield the findings after the first `skipped` added ones, in the order of packets."""
+        for same in self._packed.since(skipped):
             yield from in_packet_order(map(_unpack, same))
 
 

@@ -1,5 +1,5 @@
-"""Share sessions and their requests, listed: when one was opened and how it ended, which epoch was due with a request,
-what came of it."""
+"""Lists of share sessions and their requests: when a session was opened, how it ended, which epoch was expected with
+each request, and the outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import SessionState
 from kshark.model import Finding, Witness
 
-#: Causes of a refusal that end a session, in the words for how it ended.
+#: Closing.how by the cause of a refusal that shows the end of a session.
 _HOW: Final = {
     "connection_closed": "connection_closed",
     "old_connection_closed": "connection_closed",
@@ -39,20 +39,20 @@ _HOW: Final = {
     "evicted": "evicted",
 }
 
-#: What was refused of most sessions.
+#: ShareSession.rejected of most sessions.
 _NONE: Final[dict[str, int]] = {}
 
 
 class Moment(msgspec.Struct):
-    """The packet with which something happened, and its time."""
+    """The packet of an event, and its time."""
 
     packet: int
     time_ns: int
 
 
 class Closing(msgspec.Struct):
-    """How a session ended: final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the
-    capture shows."""
+    """The end of a session: final_epoch, connection_closed, reopened, broker_restart, evicted; or open, if the capture
+    shows no end."""
 
     packet: int
     time_ns: int
@@ -60,10 +60,10 @@ class Closing(msgspec.Struct):
 
 
 class SessionStep(msgspec.Struct):
-    """One request; `expected` is null where it is not known, 0 where there is no session, a list where several are
+    """One request. `expected` is the expected epoch: null if unknown, 0 without a session, a list if several are
     possible.
 
-    `cause`: of a refusal with 122 or 123, as in its finding.
+    `cause`: the cause of a refusal with error 122 or 123, as in its finding.
     """
 
     packet: int
@@ -78,8 +78,8 @@ class SessionStep(msgspec.Struct):
 class ShareSession(msgspec.Struct):
     """One share session; its fields, in this order, are the JSON line (`kshark sessions -T json`).
 
-    `session` counts from 1 for each (broker, group, member). `opened` is null where no accepted epoch 0 was seen,
-    `closed` where there was no session at all."""
+    `session` counts from 1 for each (broker, group, member). `opened` is null if the capture shows no accepted epoch 0,
+    `closed` if there was no session."""
 
     broker: str
     group_id: str | None
@@ -97,10 +97,10 @@ class ShareSession(msgspec.Struct):
 
 
 class ListedStep(msgspec.Struct, gc=False):
-    """A request in the order in which its session took it; `session` None: of none, as when it was refused before one
-    was looked for.
+    """A request, in the order in which its session processed it. `session` is None if it belongs to none: for example,
+    it was refused before the broker looked for a session.
 
-    `time_ns` is the request's, `end_ns` that of the exchange's last packet.
+    `time_ns`: time of the request. `end_ns`: time of the exchange's last packet.
     """
 
     witness: Witness
@@ -115,8 +115,8 @@ class ListedStep(msgspec.Struct, gc=False):
 
 
 class ListedSession(msgspec.Struct, gc=False):
-    """A session that is over, and where its first request stands; `partitions`: of one that is still open, how many it
-    holds."""
+    """A session that ended, or is open at the end of the capture, with the position of its first request. `partitions`:
+    the number of partitions in an open session."""
 
     flow: int
     packet: int
@@ -130,27 +130,27 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(ShareSession).decode
 
 Listed = ListedStep | ListedSession
-#: All that the analysis has to tell.
-Told = Finding | Listed
+#: Every result that the analysis returns.
+AnalysisResult = Finding | Listed
 
 
 class PackedSessions:
-    """Takes what is listed; iterating gives the sessions that are over in the order in which they began, each with the
-    steps listed of it, each time as new objects: the first limits.LISTED_SESSIONS of them, some 300 bytes each."""
+    """Collect listed results. Iterate to get the sessions that ended in the order in which they began, with their
+    listed steps, each time as new objects: the first limits.LISTED_SESSIONS of them, about 300 bytes each."""
 
     def __init__(self, listed: Iterable[Listed] = ()) -> None:
         self._packed = Packed()
         self.add(listed)
 
     def add(self, listed: Iterable[Listed]) -> None:
-        for one in listed:
-            if isinstance(one, ListedSession):
+        for row in listed:
+            if isinstance(row, ListedSession):
                 if len(self) < limits.LISTED_SESSIONS:
-                    self._packed.add(one.packet, _encode(one.session))
-            elif (session := one.session) is not None:
+                    self._packed.add(row.packet, _encode(row.session))
+            elif (session := row.session) is not None:
                 if isinstance(session.steps, UnsetType):
                     session.steps = []
-                session.steps.append(one.step)
+                session.steps.append(row.step)
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -160,46 +160,58 @@ class PackedSessions:
 
 
 class Listing:
-    """Of one (broker, group, member): tells `begun` of each session, and adds it to `sessions` when it is over, its
-    requests to `steps`."""
+    """List the sessions of one (broker, group, member): call `begun` for each session, append it to `sessions` when it
+    is over, and its requests to `steps`."""
 
-    __slots__ = ("_begun", "_clients", "_current", "_ending", "_first", "_over", "_sessions", "_steps")
+    __slots__ = (
+        "_begun",
+        "_clients",
+        "_current",
+        "_ended_sessions",
+        "_ending",
+        "_listed_session",
+        "_sessions",
+        "_steps",
+    )
 
     def __init__(self, begun: Callable[[], None], sessions: list[Listed] | None, steps: list[Listed] | None) -> None:
         self._begun = begun
-        self._over = sessions
+        self._ended_sessions = sessions
         self._steps = steps
         self._current: ShareSession | None = None
-        self._first: ListedSession | None = None
-        #: The connection of the current one; all of them, if it was used on several.
+        self._listed_session: ListedSession | None = None
+        #: The flow of the current session's connection; the set of all, if it used several.
         self._clients: int | set[int] = -1
         self._sessions = 0
-        #: The opening connection's end: the session's too, unless it is used again.
+        #: The end of the opening connection. It ends the session, unless the session is used again.
         self._ending: Closing | None = None
 
-    def step(self, now: SessionSituation, cause: str | None) -> None:
-        """Takes a request; `cause`: why it was refused."""
-        step = now.step
+    def step(self, situation: SessionSituation, cause: str | None) -> None:
+        """Take a request. `cause`: the cause of its refusal."""
+        step = situation.step
         opens = step.opens and _may_open(step)
         if opens:
-            self._finish(self._unasked(now.session, step.packet) or Closing(step.end, step.end_ns, "reopened"))
-        nowhere = self._current is None and not opens and (step.reply is REJECTED_EARLY or not step.is_named)
-        session = None if nowhere else self._current or self._begin(step, opened=opens)
+            self._finish(
+                self._ended_without_request(situation.session, step.packet)
+                or Closing(step.end, step.end_ns, "reopened")
+            )
+        has_no_session = self._current is None and not opens and (step.reply is REJECTED_EARLY or not step.is_named)
+        session = None if has_no_session else self._current or self._begin(step, opened=opens)
         if self._steps is not None:
-            self._steps.append(_listed(step, session, _row(now, cause)))
+            self._steps.append(_listed(step, session, _row(situation, cause)))
         if session is None:
             return
         self._add(session, step)
         if step.kind is FINAL and step.is_counted:
             session.closed = Closing(step.end, step.end_ns, "final_epoch")
         elif step.reply is SESSION_NOT_FOUND and session.closed is None and session.accepted:
-            session.closed = _found_by(now) or self._ending
+            session.closed = _ended_before(situation) or self._ending
         elif step.kind is SUBSEQUENT and (step.is_counted or step.reply is INVALID_EPOCH):
             self._ending = None
 
     def count(self, step: ShareStep) -> bool:
-        """Takes the request that was due, accepted behind another on its connection; says whether there is a session to
-        count it in."""
+        """Count an accepted request with the expected epoch on the session's connection. False if there is no session
+        to count it in."""
         session = self._current
         if session is None:
             return False
@@ -223,24 +235,26 @@ class Listing:
             self._ending = Closing(end.packet, end.time_ns, "connection_closed")
 
     def end(self, session: SessionState) -> None:
-        """The capture is over."""
+        """End the last session at the end of the capture."""
         last = session.alive
         still_open = None if last is None else Closing(last.end, last.end_ns, "open")
-        closed = self._unasked(session, 1 << 62) or still_open
+        closed = self._ended_without_request(session, 1 << 62) or still_open
         held = session.in_flight.partitions
         if (
-            self._first is not None
+            self._listed_session is not None
             and closed is still_open
             and self._current is not None
             and self._current.closed is None
         ):
-            self._first.partitions = None if held is None else len(held)
+            self._listed_session.partitions = None if held is None else len(held)
         self._finish(closed)
 
-    def _unasked(self, session: SessionState, before: int) -> Closing | None:
-        """What ended the session before that packet without a request of its own: the first of its connection's end and
-        a restart."""
-        restart = None if session.alive is None else session.broker.restarted_between(session.alive.packet, before)
+    def _ended_without_request(self, session: SessionState, before_packet: int) -> Closing | None:
+        """Return what ended the session before a packet without a request: its connection's end or a restart, whichever
+        came first."""
+        restart = (
+            None if session.alive is None else session.broker.restarted_between(session.alive.packet, before_packet)
+        )
         if restart is None or (self._ending is not None and self._ending.packet < restart.since):
             return self._ending
         return Closing(restart.packet, restart.time_ns, "broker_restart")
@@ -263,8 +277,8 @@ class Listing:
             rejected=_NONE,
             connections=0,
         )
-        if self._over is not None:
-            self._first = ListedSession(
+        if self._ended_sessions is not None:
+            self._listed_session = ListedSession(
                 step.connection.flow.id, step.packet, step.time_ns, step.connection.client, self._current
             )
         self._begun()
@@ -291,17 +305,17 @@ class Listing:
             return
         if session.closed is None and (session.accepted or session.opened):
             session.closed = closed
-        if self._over is not None and self._first is not None:
-            self._over.append(self._first)
+        if self._ended_sessions is not None and self._listed_session is not None:
+            self._ended_sessions.append(self._listed_session)
 
 
 def _may_open(step: ShareStep) -> bool:
     return step.is_counted or (step.reply is UNCLEAR and step.is_named)
 
 
-def _found_by(now: SessionSituation) -> Closing | None:
-    """What ended the session that a request did not find."""
-    cause = now.end_cause
+def _ended_before(situation: SessionSituation) -> Closing | None:
+    """Return the end of a session that a request did not find."""
+    cause = situation.end_cause
     return None if cause is None or cause.cause not in _HOW else Closing(cause.packet, cause.time_ns, _HOW[cause.cause])
 
 
@@ -312,17 +326,18 @@ def _listed(step: ShareStep, session: ShareSession | None, row: SessionStep) -> 
     )
 
 
-def _row(now: SessionSituation, cause: str | None) -> SessionStep:
-    step, expected = now.step, sorted({state.due for state in now.met}) if now.met is not None else None
+def _row(situation: SessionSituation, cause: str | None) -> SessionStep:
+    step = situation.step
+    expected = None if situation.met is None else sorted({state.due for state in situation.met})
     error = step.answer.error if step.answer is not None else None
     shown = None if expected is None else expected[0] if len(expected) == 1 else expected
-    return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(now), cause)
+    return SessionStep(step.packet, step.api, step.epoch, shown, error, _outcome(situation), cause)
 
 
-def _outcome(now: SessionSituation) -> str:
-    """opened, reopened, advanced, closed; overtaken; not found, wrong epoch; refused; unanswered."""
-    step = now.step
-    if now.overtaker is not None and step.reply is INVALID_EPOCH:
+def _outcome(situation: SessionSituation) -> str:
+    """Return a word: opened, reopened, advanced, closed, overtaken, not found, wrong epoch, refused, unanswered."""
+    step = situation.step
+    if situation.overtaker is not None and step.reply is INVALID_EPOCH:
         return "overtaken"
     match step.reply:
         case Reply.UNANSWERED:
@@ -332,7 +347,7 @@ def _outcome(now: SessionSituation) -> str:
         case Reply.INVALID_EPOCH:
             return "wrong epoch"
         case Reply.ACCEPTED | Reply.FAILED_LATER if step.kind is EpochKind.INITIAL:
-            return "opened" if not now.session.is_open else "reopened"
+            return "opened" if not situation.session.is_open else "reopened"
         case Reply.ACCEPTED | Reply.FAILED_LATER:
             return "closed" if step.kind is EpochKind.FINAL else "advanced"
         case _:

@@ -1,5 +1,5 @@
-"""What a capture holds, counted: APIs and versions, latency, errors, connections, clients, share groups. Memory does
-not grow with it."""
+"""Statistics of a capture: APIs and versions, latency, errors, connections, clients, share groups. The memory is
+bounded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
 from kshark_dissectors.enums import AcknowledgeType, ErrorCode
 
-#: A broker's timers go by its clock's milliseconds: one that began late in a millisecond ends that much early.
+#: A broker's timers count whole milliseconds: a timer that begins late in a millisecond ends up to 1 ms early.
 _TICK_NS: Final = 1_000_000
 
 #: Client id, software name and version, address.
@@ -29,8 +29,8 @@ _Client = tuple[str | None, str | None, str | None, str]
 
 
 class Percentiles:
-    """Of durations in ns, to three significant digits (the greatest, and the sum, exact): a few thousand counters
-    however many there are.
+    """Percentiles of durations in ns, to three significant digits; the greatest and the sum are exact. A few thousand
+    counters hold any number of durations.
 
     Other amounts from 0 may be added as well.
     """
@@ -49,30 +49,31 @@ class Percentiles:
         self._counts[(ns + scale // 2) // scale * scale] += 1
 
     def update(self, other: Percentiles, /) -> None:
-        """Adds the other's durations."""
+        """Add the durations of another object."""
         self._counts.update(other._counts)
         self.count += other.count
         self.total += other.total
         self.greatest = max(self.greatest, other.greatest)
 
     def at(self, *percents: float) -> list[int]:
-        """Nearest rank: the smallest duration that so many percent do not exceed. Needs at least one duration."""
-        wanted = [max(1, -(-self.count * percent // 100)) for percent in percents]
-        found: list[int] = []
-        passed = 0
+        """Return, by nearest rank, the smallest duration that each percentage does not exceed. Needs at least one
+        duration."""
+        ranks = [max(1, -(-self.count * percent // 100)) for percent in percents]
+        durations: list[int] = []
+        seen = 0
         for duration, count in sorted(self._counts.items()):
-            passed += count
-            while len(found) < len(wanted) and passed >= wanted[len(found)]:
-                found.append(min(duration, self.greatest))
-        return found
+            seen += count
+            while len(durations) < len(ranks) and seen >= ranks[len(durations)]:
+                durations.append(min(duration, self.greatest))
+        return durations
 
     @property
     def average(self) -> float | None:
-        """None where nothing was measured."""
+        """The mean in ns; None if nothing was measured."""
         return self.total / self.count if self.count else None
 
     def summary(self) -> dict[str, float] | None:
-        """Milliseconds at 50, 95 and 99 percent and the greatest; None where nothing was measured."""
+        """Return the milliseconds at 50, 95 and 99 percent and the greatest; None if nothing was measured."""
         if not self.count:
             return None
         p50, p95, p99 = self.at(50, 95, 99)
@@ -81,7 +82,7 @@ class Percentiles:
 
 @dataclass(slots=True)
 class ApiCounts:
-    """One API in one version."""
+    """Counts of one API in one version."""
 
     requests: int = 0
     responses: int = 0
@@ -94,7 +95,7 @@ class ApiCounts:
 
 @dataclass(slots=True)
 class GroupCounts:
-    """A share group: records where nothing else is said."""
+    """Counts of a share group. Counts without a noun of their own are records."""
 
     members: set[str] = field(default_factory=set)
     sessions: int = 0
@@ -108,7 +109,7 @@ class GroupCounts:
 
 
 class Statistics:
-    """Counts events as they pass; `summary` at the end is what `kshark stats -T json` prints."""
+    """Count events. `summary` returns what `kshark stats -T json` prints."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -123,7 +124,7 @@ class Statistics:
         self._messages = 0
 
     def feed(self, event: Event) -> Iterable[Any]:
-        """Counts; gives nothing back before the end."""
+        """Count an event. Return nothing: all results come with `summary`."""
         if isinstance(event, Exchange):
             self._exchange(event)
         elif isinstance(event, Message):
@@ -165,24 +166,24 @@ class Statistics:
     # -- share groups
 
     def _share(self, request: Message, response: Message | None) -> None:
-        asked = request.body
-        group_id = asked.group_id
+        body = request.body
+        group_id = body.group_id
         if group_id not in self._groups and len(self._groups) >= limits.STATISTICS_ROWS:
             group_id = OTHERS
         group = self._groups.setdefault(group_id, GroupCounts())
-        if len(group.members) < limits.STATISTICS_ROWS and asked.member_id:
-            group.members.add(asked.member_id)
+        if len(group.members) < limits.STATISTICS_ROWS and body.member_id:
+            group.members.add(body.member_id)
         fetch = request.api_key == SHARE_FETCH
         group.fetches += fetch
         group.acknowledges += not fetch
-        for batch in values(asked, ("topics", "partitions", "acknowledgement_batches")):
+        for batch in values(body, ("topics", "partitions", "acknowledgement_batches")):
             group.acknowledged.update(acknowledged_types(batch))
         if response is None or not is_whole(response):
             return
         if response.body.error_code:
             group.refused[response.body.error_code] += 1
         elif fetch:
-            group.sessions += asked.share_session_epoch == 0
+            group.sessions += body.share_session_epoch == 0
         for acquired in values(response.body, ("responses", "partitions", "acquired_records")):
             count = max(0, acquired.last_offset - acquired.first_offset + 1)
             group.acquired += count
@@ -207,7 +208,7 @@ class Statistics:
     # -- the end
 
     def summary(self) -> dict[str, Any]:
-        """Everything counted, as plain values; latencies in milliseconds."""
+        """Return all counts as plain values; latencies in milliseconds."""
         first, last = self._times or (None, None)
         return {
             "first_time_ns": first,
@@ -251,23 +252,23 @@ class Statistics:
             total.update(counts.errors)
             for code, count in counts.errors.items():
                 apis.setdefault(code, Counter())[self._registry.name(key) or str(key)] += count
-        return [{**each, "apis": dict(apis[each["error_code"]].most_common())} for each in _named(total)]
+        return [{**row, "apis": dict(apis[row["error_code"]].most_common())} for row in _named(total)]
 
 
 def is_whole(message: Message) -> bool:
-    """Whether the body was read to its end, and can be relied on."""
+    """True if the body was read to its end and is reliable."""
     return message.body is not None and message.body is not UNSET and doubt_of(message) is None
 
 
 def waited_in_full(body: Any, latency_ns: int) -> bool:
-    """Whether the answer to a fetch took as long as the request allows the broker to wait for records."""
+    """True if the answer to a fetch took as long as the request allows the broker to wait for records."""
     longest_ms = getattr(body, "max_wait_ms", None)
     return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * 1_000_000 - _TICK_NS
 
 
 def acknowledged_types(batch: Any) -> Counter[int]:
-    """Records of an acknowledgement batch by type: one type stands for the whole range, else each offset has its own
-    (KIP-932)."""
+    """Return the number of records of an acknowledgement batch by type. A single type stands for the whole range, else
+    each offset has its own (KIP-932)."""
     types: list[int] = batch.acknowledge_types or []
     if len(types) == 1:
         return Counter({types[0]: max(0, batch.last_offset - batch.first_offset + 1)})

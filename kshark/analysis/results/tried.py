@@ -1,4 +1,4 @@
-"""What is read that puts rules about bytes to the test, where these are about some exchanges only
+"""Counts of exchanges that put rules about bytes to the test, for rules about some exchanges only
 (kshark.analysis.rules.rule.Read)."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kshark.api_keys import (
 from kshark.codec.paths import Names, values
 from kshark.model import Message
 
-#: Share groups had it in Kafka 4.0. KIP-932.
+#: The version of share-group APIs in Kafka 4.0. KIP-932.
 EARLY_ACCESS: Final = 0
 _PRODUCED: Final = ("topic_data", "partition_data", "records")
 _FETCHED: Final = ("responses", "partitions", "records")
@@ -46,7 +46,7 @@ def _shared(request: Message, response: Message | None, tried: _Tried) -> None:
 
 
 def _produced(request: Message, response: Message | None, tried: _Tried) -> None:
-    """What a producer announces is counted by the batch's header, too."""
+    """Count produced batches: their headers count the records, too."""
     if (opened := _opened(request, _PRODUCED)) is not None:
         is_new = isinstance(request.version, int) and request.version >= MAGIC_2_ONLY
         tried.update({"batches": 1, "produced": is_new, "counted": is_new or opened, "opened": opened})
@@ -62,15 +62,15 @@ def _share_fetched(request: Message, response: Message | None, tried: _Tried) ->
     _fetched(request, response, tried)
 
 
-def _opened(message: Message, place: Names) -> bool | None:
-    """Whether the records in a message were opened; None where it has none."""
-    field = next((field for field in values(message.body, place) if getattr(field, "size", 0)), None)
+def _opened(message: Message, way: Names) -> bool | None:
+    """True if the records in a message were opened; None if it has none."""
+    field = next((field for field in values(message.body, way) if getattr(field, "size", 0)), None)
     return None if field is None else field.batches is not UNSET
 
 
-#: APIs of share groups that were there in early access.
+#: APIs of share groups that early access had.
 SHARED: Final = (SHARE_GROUP_HEARTBEAT, SHARE_GROUP_DESCRIBE, SHARE_FETCH, SHARE_ACKNOWLEDGE)
-#: Adds what a request with its answer, if there is one, puts to the test; by API key.
+#: By API key: count what a request puts to the test, with its answer if there is one.
 TRIES: Final[dict[Any, Tries]] = {
     API_VERSIONS: _versions,
     SASL_HANDSHAKE: _authentication,

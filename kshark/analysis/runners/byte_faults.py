@@ -1,5 +1,5 @@
-"""Rules of what is odd about bytes: messages and events that carry codes which rows name, judged when all that they
-tell is there."""
+"""Rules about bytes: judge messages and events that carry the codes which rules name, once the capture has shown all
+that the verdict needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Call, Sighting
-from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
+from kshark.analysis.facts.connections import PacketOrder, ConnectionFacts
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
@@ -22,18 +22,18 @@ from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness
 
 _SENDER: Final[dict[str, Blame]] = {"request": "client", "response": "broker"}
-#: Why bytes are missing, by the gap's reason.
-_WHY: Final = {
+#: Why bytes are missing, in words, by the reason of the gap.
+_GAP_REASONS: Final = {
     "missing": "",
     "snapped": " (cut off by the snap length)",
-    "buffer_full": " (given up: too much came behind them)",
+    "buffer_full": " (given up: too much followed them)",
     "at_close": " (up to the end)",
     "undecrypted": " (not decrypted)",
 }
 
 
 class ByteFaultRunner:
-    """Looks at what carries one of `codes`. What only the end of a connection tells waits for that."""
+    """Look at messages and events that carry one of `codes`. Some faults wait for the end of their connection."""
 
     def __init__(self, book: RuleBook, clock: PacketOrder) -> None:
         self._book, self._clock = book, clock
@@ -43,30 +43,30 @@ class ByteFaultRunner:
         return type(self), (self._book, self._clock)
 
     def exchange(self, exchange: Exchange, connection: ConnectionFacts | None) -> Sequence[Verdict]:
-        """An exchange one of whose messages has codes."""
+        """Return the verdicts on an exchange of which a message carries codes."""
         if connection is None:
             return ()
         request, response = exchange.request, exchange.response
-        said: list[Verdict] = []
+        verdicts: list[Verdict] = []
         if request is not None and self._concerns(request):
-            said += self._message(request, call_of(request, None, connection), connection)
+            verdicts += self._message(request, call_of(request, None, connection), connection)
         if response is not None and self._concerns(response):
             call = _alone(response, connection) if request is None else call_of(request, response, connection)
-            said += self._message(response, call, connection)
-        return said
+            verdicts += self._message(response, call, connection)
+        return verdicts
 
     def _concerns(self, message: Message) -> bool:
-        """Whether a rule is about one of its codes."""
+        """True if a rule is about one of its codes."""
         return message.weird is not UNSET and not self.codes.isdisjoint(message.weird)
 
     def frame(self, message: Message, connection: ConnectionFacts | None) -> Sequence[Verdict]:
-        """A message of which nothing is known but its place and size."""
+        """Return the verdicts on a message of which only the position and the size are known."""
         if connection is None or message.weird is UNSET:
             return ()
         return [*self._message(message, _alone(message, connection), connection)]
 
     def event(self, weird: Weird, connection: ConnectionFacts | None) -> Sequence[Verdict]:
-        """Something odd that is no message's."""
+        """Return the verdicts on a fault that belongs to no message."""
         if connection is None:
             return ()
         rule, flow, packet = self._book.weirds[weird.code], connection.flow, weird.packet
@@ -77,23 +77,23 @@ class ByteFaultRunner:
             seen = Witness(flow.id, weird.correlation_id, packet, None)
         sender: Blame = "client" if weird.side is None or flow.ends[weird.side] == flow.client else "broker"
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
-        return _said(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
+        return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
 
     def ended(self, connection: ConnectionFacts, closed: Closed) -> Sequence[Verdict]:
-        """What waited for the end of a connection."""
+        """Return the verdicts that waited for the end of a connection."""
         waiting, connection.odd = connection.odd, ()
-        said: list[Verdict] = []
+        verdicts: list[Verdict] = []
         for odd in waiting:
             odd.end, odd.disordered = closed, self._clock.disorder_ns > 0
-            said += [judged(odd.rule, argument) for argument in _arguments(odd)]
+            verdicts += [judged(odd.rule, argument) for argument in _arguments(odd)]
         gap, rule = connection.first_gap, self._book.weirds.get("STREAM_GAP")
         if gap is not None and rule is not None and connection.flow.service == "kafka":
-            said.append(_incomplete(rule, connection, gap))
-        return said
+            verdicts.append(_incomplete(rule, connection, gap))
+        return verdicts
 
     def _message(self, message: Message, call: Call, connection: ConnectionFacts) -> Iterator[Verdict]:
         codes = [] if message.weird is UNSET else message.weird
-        call.any_doubt = None  # what is odd is no doubt about itself
+        call.any_doubt = None  # a fault is no doubt about itself
         for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
             if CATALOGUE[rule.weird[0]].group == "exchange":
                 doubt = "resync" if "RESYNC" in codes else None
@@ -101,27 +101,26 @@ class ByteFaultRunner:
                 doubt = doubt_by(code for code in codes if code not in rule.weird)
                 if message.kind == "response":
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
-            yield from _said(
+            yield from _judge_or_keep(
                 ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
             )
 
     def _may_be_anothers(self, codes: Sequence[str], connection: ConnectionFacts) -> bool:
-        """Whether an answer that does not fit may be that to another request with its correlation id."""
+        """True if an answer that does not fit may answer another request with the same correlation id."""
         return "RESPONSE_OUT_OF_ORDER" in codes or (self._clock.disorder_ns > 0 and connection.orphans > 0)
 
 
-def _said(odd: ByteFault) -> Sequence[Verdict]:
-    """What is said of it now; what rests on the whole connection waits for its end, when all holes are known."""
+def _judge_or_keep(odd: ByteFault) -> Sequence[Verdict]:
+    """Judge a fault now, or keep it for the end of its connection if the verdict needs all holes of that."""
     arguments = [] if odd.rule.at == "end" else _arguments(odd)
     if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
         return [judged(odd.rule, argument) for argument in arguments]
     alike = [other for other in odd.connection.odd if other.rule is odd.rule]
-    if (
-        len(alike) < limits.WEIRDS_PER_FLOW
-    ):  # of each rule: what other rules are about may be known to other buckets alone
+    # The limit is for each rule: another Spark bucket may be the only one that knows the faults of other rules.
+    if len(alike) < limits.WEIRDS_PER_FLOW:
         odd.connection.odd += (odd,)
     else:
-        alike[-1].times += odd.times  # stands for all behind it
+        alike[-1].times += odd.times  # stands for all after it
     return ()
 
 
@@ -130,14 +129,14 @@ def _arguments(odd: ByteFault) -> list[Argument]:
 
 
 def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
-    """Said once a connection, with its first hole."""
+    """Report the first hole of a connection, once."""
     flow = connection.flow
     by = "client" if flow.ends[gap.side] == flow.client else "broker"
-    size = "bytes" if gap.size < 0 else f"{gap.size} bytes"
-    more = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
+    missing = "bytes" if gap.size < 0 else f"{gap.size} bytes"
+    others = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
     text = (
-        f"{size} from the {by} are missing between packets {gap.first_packet} and "
-        f"{gap.last_packet}{_WHY[gap.reason]}{more}"
+        f"{missing} from the {by} are missing between packets {gap.first_packet} and "
+        f"{gap.last_packet}{_GAP_REASONS[gap.reason]}{others}"
     )
     call = _sighting(
         connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap")
@@ -146,7 +145,7 @@ def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
 
 
 def _detail(rule: Rule, message: Message) -> str:
-    """Of what was seen, what the rule is about."""
+    """Return the parts of the message's detail that the rule is about."""
     if message.detail is UNSET:
         return "too short for a header" if message.correlation_id is UNSET else ""
     parts = (part for part in message.detail.split("; ") if part.startswith(rule.weird))
@@ -154,17 +153,17 @@ def _detail(rule: Rule, message: Message) -> str:
 
 
 def _alone(message: Message, connection: ConnectionFacts) -> Sighting:
-    """A message that belongs to no exchange."""
+    """Return a call for a message that belongs to no exchange."""
     flow, correlation_id = connection.flow.id, message.correlation_id
-    known = correlation_id if isinstance(correlation_id, int) else None
-    what = f"a frame of {message.size} bytes" if known is None else f"an answer with correlation id {known}"
+    shown_id = correlation_id if isinstance(correlation_id, int) else None
+    subject = f"a frame of {message.size} bytes" if shown_id is None else f"an answer with correlation id {shown_id}"
     places = (message.packet, None) if message.kind == "request" else (None, message.packet)
-    return _sighting(connection, message.packet, message.time_ns, known, what, Witness(flow, known, *places))
+    return _sighting(connection, message.packet, message.time_ns, shown_id, subject, Witness(flow, shown_id, *places))
 
 
 def _sighting(
-    connection: ConnectionFacts, packet: int, time_ns: int, correlation_id: int | None, what: str, seen: Witness
+    connection: ConnectionFacts, packet: int, time_ns: int, correlation_id: int | None, subject: str, seen: Witness
 ) -> Sighting:
     return Sighting(
-        connection, 0, what, 0, packet, time_ns, correlation_id or 0, None, None, None, 0, seen=seen, settled=True
+        connection, 0, subject, 0, packet, time_ns, correlation_id or 0, None, None, None, 0, seen=seen, settled=True
     )

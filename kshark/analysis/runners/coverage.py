@@ -1,11 +1,10 @@
-"""How often a capture put each rule to the test, and how often it held, was broken, or stayed unknown: for a client,
-how far it conforms.
+"""Coverage: how often a capture put each rule to the test, and how often the rule held, was broken, or stayed unknown.
+For a client this shows how far it conforms.
 
-Steps are counted by what they were, not rule by rule; which rules a step put to the test is read from their rows when
-all are counted. A rule that explains refusals was put to the test by what was accepted, too: it held there. What
-somebody else's mistake explains says nothing of it, and where no explanation is proved, those that came near stay
-unknown. Rules that are about bytes are put to the test by whatever is read of the kind that their row names
-(Rule.read)."""
+Steps are counted by their kind, not rule by rule. The rows of the rules show afterwards which steps put a rule to the
+test. A rule that explains refusals is also put to the test by accepted steps: it held there. A refusal that another
+rule explains does not count for it. Where no explanation is proved, those that were considered stay unknown. Rules
+about bytes are put to the test by everything that is read of the kind in their row (Rule.read)."""
 
 from __future__ import annotations
 
@@ -26,17 +25,17 @@ from kshark.analysis.states.session.state import SessionState
 from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import Blame
 
-#: Kinds of what is read, of which what is amiss is no part.
+#: Kinds of Rule.read whose count does not include the faulty ones.
 _APART: Final = frozenset({"frames", "matched", "share_requests"})
 _NOTHING: Final[Mapping[Read, int]] = {}
 
 
 class Trial(NamedTuple):
-    """What a step was, as far as that tells which rules it put to the test; `kind` and `reply` are None where checks
-    ask for none.
+    """The properties of a step that decide which rules it puts to the test. `kind` and `reply` are None where checks
+    do not ask for them.
 
-    `situation`: Checked.situation of the checks that look at it; `premises`: the names of their triggers whose premise
-    holds."""
+    `situation`: Checked.situation of the checks that look at the step. `premises`: the names of their triggers whose
+    premise holds."""
 
     situation: str
     api_key: Any
@@ -47,10 +46,9 @@ class Trial(NamedTuple):
 
 
 class RuleCoverage(NamedTuple):
-    """Of one rule: how often it was put to the test, and what came of that; `noted`: nobody broke it, and there was
-    something to note.
+    """How often one rule was put to the test, with the results. `noted`: it was not broken, and a note was made.
 
-    `blame`: whom the rule may accuse, the chief suspect first.
+    `blame`: the parties that the rule may accuse, the main suspect first.
     """
 
     rule: int | None
@@ -64,65 +62,64 @@ class RuleCoverage(NamedTuple):
 
 
 class Coverage(Struct):
-    """Counts of a capture or of a part of it. `trials` are steps, `asked` exchanges that were put to a rule of one
-    exchange, by its code;
-    `said` is what rules said, by code and verdict.
+    """The counts of a capture or of a part of it. `trials`: steps. `asked`: exchanges, by the code of the rule of one
+    exchange that they put to the test. `verdicts`: by the rule's code, verdict and part.
     """
 
     trials: Counter[Trial] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
-    said: Counter[tuple[str, str | None, Part]] = field(default_factory=Counter)
+    verdicts: Counter[tuple[str, str | None, Part]] = field(default_factory=Counter)
 
     def join(self, other: Coverage) -> None:
-        """Adds what was counted elsewhere."""
-        for mine, theirs in self._pairs(other):
-            mine.update(theirs)
+        """Add the counts of another part."""
+        for own, others in self._pairs(other):
+            own.update(others)
 
     def without(self, other: Coverage) -> Coverage:
-        """All but what is counted elsewhere, too."""
+        """Return the counts less those of another part."""
         left = Coverage()
         left.join(self)
-        for mine, theirs in left._pairs(other):
-            mine.subtract(theirs)
+        for own, others in left._pairs(other):
+            own.subtract(others)
         return left
 
     def _pairs(self, other: Coverage) -> tuple[tuple[Counter[Any], Counter[Any]], ...]:
-        return (self.trials, other.trials), (self.asked, other.asked), (self.said, other.said)
+        return (self.trials, other.trials), (self.asked, other.asked), (self.verdicts, other.verdicts)
 
     def rules(self, read: Mapping[Read, int] = _NOTHING, book: RuleBook = BOOK) -> list[RuleCoverage]:
-        """Every rule of the catalogue, in its order; `read`: how much of each kind was read (Observed.read)."""
+        """Return every rule of the catalogue, in its order. `read`: how much of each kind was read (Observed.read)."""
         return [self._of(rule, read) for rule in book.rules if rule.number is not None]
 
     def _of(self, rule: Rule, read: Mapping[Read, int]) -> RuleCoverage:
         checks = [Checked(rule, check) for check in rule.checks]
-        trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(one, trial) for one in checks))
-        said = {key[1:]: times for key, times in self.said.items() if key[0] == rule.code}
+        trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(check, trial) for check in checks))
+        verdicts_of_rule = {key[1:]: times for key, times in self.verdicts.items() if key[0] == rule.code}
         counts = rule.apis or any(
-            one.order is None and one.trigger.premise is not never_tested and not rule.weird for one in rule.checks
+            check.order is None and check.trigger.premise is not never_tested and not rule.weird for check in rule.checks
         )
-        remarks = sum(times for (_, part), times in said.items() if part == "remark") if counts else 0
+        remarks = sum(times for (_, part), times in verdicts_of_rule.items() if part == "remark") if counts else 0
         held = trials + self.asked[rule.code] - remarks
         verdicts = Counter[str | None]()
-        for (verdict, _), times in said.items():
+        for (verdict, _), times in verdicts_of_rule.items():
             verdicts[verdict] += times
         broken, unknown, noted = (verdicts[verdict] for verdict in ("violation", "unknown", "note"))
         unknown += verdicts["refuted"]
-        if rule.read:  # what could not be cut, or has no request, is none of those that could, or have one
-            amiss = 0 if rule.read in _APART else broken + unknown + noted
-            held += max(0, read.get(rule.read, 0) - amiss)
+        if rule.read:  # frames that could not be cut, and answers without a request, are not in their counts
+            faulty = 0 if rule.read in _APART else broken + unknown + noted
+            held += max(0, read.get(rule.read, 0) - faulty)
         return RuleCoverage(
             rule.number, rule.code, rule.blame, held + broken + unknown + noted, held, broken, unknown, noted
         )
 
 
-def _is_put_to(one: Checked, trial: Trial) -> bool:
-    """Whether the step put the check's rule to the test.
+def _is_put_to(checked: Checked, trial: Trial) -> bool:
+    """True if the step put the check's rule to the test.
 
-    Where a premise says which steps do, their kind does not matter: a new session behind a refusal shows that
-    NO_RECOVERY was kept. No more does it where the kind is itself the mistake: each epoch shows that none is below -1.
+    The kind of the step does not matter if a premise decides: a new session after a refusal shows that NO_RECOVERY was
+    kept. It does not matter either if the kind is itself the mistake: every epoch shows that none is below -1.
     """
-    check, explains = one.check, one.check.order is not None
-    if one.situation != trial.situation or (check.apis and trial.api_key not in check.apis):
+    check, explains = checked.check, checked.check.order is not None
+    if checked.situation != trial.situation or (check.apis and trial.api_key not in check.apis):
         return False
     if not trial.accepted if explains else trial.reply is not None and not check.is_about_reply(trial.reply):
         return False
@@ -132,14 +129,14 @@ def _is_put_to(one: Checked, trial: Trial) -> bool:
 
 
 class _Plain(NamedTuple):
-    """As much of a situation as premises of sessions ask for."""
+    """The part of a situation that premises of sessions read."""
 
     session: SessionState
     step: ShareStep
 
 
 class CoverageCounter:
-    """Takes steps before they belong to the past, and what rules say; counts into `coverage`."""
+    """Count steps, before their state takes them, and verdicts, in `coverage`."""
 
     def __init__(self, book: RuleBook) -> None:
         self.coverage = Coverage()
@@ -149,16 +146,18 @@ class CoverageCounter:
                 if check.trigger.premise is not None:
                     self._premises.setdefault(Checked(rule, check).situation, {})[check.trigger] = None
 
-    def step(self, now: Any, step: StepType) -> None:
+    def step(self, met: Any, step: StepType) -> None:
         """Count a situation that rules are about to look at."""
         triggers = self._premises.get(step.situation, ())
-        holding = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(now)])
-        self.coverage.trials[Trial(step.situation, step.api_key, step.kind, step.reply, step.accepted, holding)] += 1
+        premises = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(met)])
+        self.coverage.trials[Trial(step.situation, step.api_key, step.kind, step.reply, step.accepted, premises)] += 1
 
     def plain(self, session: SessionState, step: ShareStep) -> None:
         """Count a plain step, which no rule looks at."""
         self.step(_Plain(session, step), StepType(SESSION.name, step.api_key, SUBSEQUENT, ACCEPTED, accepted=True))
 
-    def say(self, verdicts: Iterable[Verdict]) -> None:
-        """What rules say of steps, told or not."""
-        self.coverage.said.update((verdict.rule.code, verdict.judgement.verdict, verdict.part) for verdict in verdicts)
+    def add(self, verdicts: Iterable[Verdict]) -> None:
+        """Count verdicts, reported or not."""
+        self.coverage.verdicts.update(
+            (verdict.rule.code, verdict.judgement.verdict, verdict.part) for verdict in verdicts
+        )

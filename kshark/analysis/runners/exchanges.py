@@ -1,4 +1,4 @@
-"""Rules of one exchange: a condition over the request, and one over its answer where the row has one."""
+"""Rules of one exchange: a condition over the request, and one over its answer if the row has one."""
 
 from __future__ import annotations
 
@@ -9,62 +9,80 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules.rule import Rule
+from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.conditions import compiled_together
 from kshark.model import Message
 
+#: API key and version; either may be unset.
+_ApiVersion = tuple[Any, Any]
 _Test = Callable[[Any], bool]
 _Holding = Callable[[Any], Sequence[int]]
 
 
 class ExchangeRules:
-    """Looks at exchanges of the APIs in `apis`; conditions are compiled when the first message of an API and version
-    comes.
+    """Look at the exchanges of the APIs in `apis`, each by itself.
 
-    `tests` has, by API and version, all conditions in one function: the numbers of the rules whose request they hold
-    of."""
+    Conditions are compiled with the first message of an API and version: all conditions over a request into one
+    function, which returns the numbers of the rules whose condition holds."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], counter: CoverageCounter | None = None) -> None:
         self.apis: Final = frozenset(api for rule in rules for api in rule.apis)
-        self.tests: Final[dict[tuple[Any, Any], _Holding]] = {}
         self._rules = rules
-        self._of: dict[tuple[Any, Any], tuple[tuple[Rule, _Test | None], ...]] = {}
-        self._given: dict[tuple[Any, Any], list[tuple[Rule, _Test]]] = {}
+        self._counter = counter
+        self._tests: dict[_ApiVersion, _Holding] = {}
+        self._answer_tests: dict[_ApiVersion, tuple[tuple[Rule, _Test | None], ...]] = {}
+        self._given: dict[_ApiVersion, list[tuple[Rule, _Test]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._rules,)  # what was compiled is compiled again
+        return type(self), (self._rules, self._counter)  # conditions are compiled again
 
-    def test(self, request: Message) -> _Holding:
-        """The test for requests like this one."""
-        api_key, version = key = request.api_key, request.version
-        number = version if isinstance(version, int) else 0
-        rules = [rule for rule in self._rules if api_key in rule.apis]
-        self._of[key] = tuple((rule, None if rule.answer is None else rule.answer.compiled(number)) for rule in rules)
-        test = self.tests[key] = compiled_together(
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Return the verdicts of the rules that an exchange breaks."""
+        if request.body is None:
+            return ()
+        key = request.api_key, request.version
+        test = self._tests.get(key) or self._compile(key)
+        if self._counter is not None:
+            self._counter.coverage.asked.update(self._put_to_the_test(request, answered=response is not None))
+        numbers = test(request.body)
+        return self._broken(numbers, request, response, connection) if numbers and connection is not None else ()
+
+    def _compile(self, key: _ApiVersion) -> _Holding:
+        """Compile the conditions for an API and version."""
+        number = _number(key)
+        rules = [rule for rule in self._rules if key[0] in rule.apis]
+        self._answer_tests[key] = tuple(
+            (rule, None if rule.answer is None else rule.answer.compiled(number)) for rule in rules
+        )
+        test = self._tests[key] = compiled_together(
             [broken.at(number) for rule in rules if (broken := rule.broken_by) is not None]
         )
         return test
 
-    def put_to_the_test(self, request: Message, answered: bool) -> Iterator[str]:
-        """The codes of the rules that are about a request; without an answer those that ask for none."""
-        api_key, version = key = request.api_key, request.version
+    def _put_to_the_test(self, request: Message, *, answered: bool) -> Iterator[str]:
+        """Yield the codes of the rules that are about a request; without an answer only those that need none."""
+        key = request.api_key, request.version
         if key not in self._given:
-            number = version if isinstance(version, int) else 0
-            self._given[key] = [(rule, rule.given.compiled(number)) for rule in self._rules if api_key in rule.apis]
+            number = _number(key)
+            self._given[key] = [(rule, rule.given.compiled(number)) for rule in self._rules if key[0] in rule.apis]
         for rule, given in self._given[key]:
             if (answered or rule.answer is None) and given(request.body):
                 yield rule.code
 
-    def broken(
-        self, numbers: Iterable[int], request: Message, response: Message | None, connection: ConnectionFacts | None
-    ) -> Sequence[Verdict]:
-        """What is said of an exchange whose request those conditions hold of."""
-        if connection is None:
-            return ()
+    def _broken(
+        self, numbers: Iterable[int], request: Message, response: Message | None, connection: ConnectionFacts
+    ) -> list[Verdict]:
+        """Return the verdicts of the rules whose condition over the request holds, and over the answer too."""
         answer = None if response is None else response.body
-        candidates = [self._of[request.api_key, request.version][number] for number in numbers]
+        candidates = [self._answer_tests[request.api_key, request.version][number] for number in numbers]
         broken = [rule for rule, test in candidates if test is None or (answer is not None and test(answer))]
         return [_verdict(rule, request, response, connection) for rule in broken]
+
+
+def _number(key: _ApiVersion) -> int:
+    """Return the version as a number: 0 if it could not be read."""
+    return key[1] if isinstance(key[1], int) else 0
 
 
 def _verdict(rule: Rule, request: Message, response: Message | None, connection: ConnectionFacts) -> Verdict:

@@ -1,5 +1,4 @@
-"""Members of share groups as their coordinator sees them: each heartbeat, with its answer, against what was known of
-its member."""
+"""The runner of members of share groups: judge each heartbeat, with its answer, by the state of its member."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ from kshark.model import Message
 
 
 class MemberRunner:
-    """A Watcher: keeps `members` up to date, and says what the rules say of their heartbeats.
+    """A MachineRunner: keep `members` up to date, and judge their heartbeats.
 
-    `exact`: also of those of which none has anything to say; the findings are the same.
+    `exact`: ask the rules about plain heartbeats too; the findings are the same.
     """
 
     def __init__(
@@ -31,21 +30,20 @@ class MemberRunner:
         book: RuleBook,
         members: Members,
         acquisitions: AcquisitionsOf,
-        covering: CoverageCounter | None = None,
+        counter: CoverageCounter | None = None,
         *,
         exact: bool = False,
     ) -> None:
         self.apis: Final = MEMBER.apis
-        self._runner = Runner(book, covering, exact=exact)
-        #: Not where coverage counts every heartbeat.
-        self._skips_plain = covering is None and self._runner.skips_plain(MEMBER)
+        self._runner = Runner(book, counter, exact=exact)
+        #: False if coverage counts every heartbeat.
+        self._skips_plain = counter is None and self._runner.skips_plain(MEMBER)
         self._members = members
         self._acquisitions = acquisitions
 
-    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
-        """What the rules say of a heartbeat. Of those that were open at the same time none is known to have been taken
-        first."""
-        beat = beat_of(request, response, connection)
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Return the verdicts on a heartbeat. The broker may take heartbeats that are open together in any order."""
+        beat = None if connection is None else beat_of(request, response, connection)
         if beat is None:
             return ()
         member = self._member(beat)
@@ -53,18 +51,18 @@ class MemberRunner:
             member.remember(beat)
             return ()
         before = member.before
-        crossed = before is not None and beat.packet < (
+        is_crossed = before is not None and beat.packet < (
             before.packet if before.connection is connection else before.end
         )
-        if crossed:
+        if is_crossed:
             member.lose_sight("race")
-        said: list[Verdict] = []
-        now = MemberSituation(member, beat, self._acquisitions)
-        self._runner.ask(now, said, member)
-        conclude(now)
-        if crossed:
+        verdicts: list[Verdict] = []
+        situation = MemberSituation(member, beat, self._acquisitions)
+        self._runner.ask(situation, verdicts, member)
+        conclude(situation)
+        if is_crossed:
             member.lose_sight("race")
-        return said
+        return verdicts
 
     def close(self) -> Sequence[Verdict]:
         return self._runner.close()

@@ -1,8 +1,8 @@
-"""The fast path of most records: handed out as they were due, and acknowledged by a member that surely had them.
+"""The fast path of most records: acquired when due, and acknowledged by the member that held them for certain.
 
-What is odd about a situation has a sign, a bit for each trigger of the rules' rows (kshark.analysis.rules.triggers):
-only the rules are looked at whose trigger's bit is there, and where there is none the situation need not be drawn up.
-The exact path looks at all of them and comes to the same (`Analyzer(exact=True)`; tests hold the two together)."""
+Each trigger of the rules' rows has a sign, which is one bit (kshark.analysis.rules.triggers). An unusual delivery has
+the signs of its triggers. Only rules with one of these signs are asked; without any sign no situation is made. The
+exact path asks all rules and returns the same findings (`Analyzer(exact=True)`; tests compare both)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from kshark.analysis.facts.calls import Acquired, ShareStep, Span
+from kshark.analysis.facts.calls import Acquired, Span, ShareStep
 from kshark.analysis.rules import triggers
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, Lacks, between, lacking
@@ -28,28 +28,28 @@ _AGAIN: Final = triggers.AGAIN.sign
 _DISORDERED: Final = triggers.DISORDERED.sign
 _OUT_OF_REACH: Final = triggers.OUT_OF_REACH.sign
 _REACHED: Final = triggers.REACHED.sign
-#: How records became available that rules look at when they are handed out again.
+#: How records became available again, if rules look at their next acquisition.
 _TELLING: Final = frozenset({"stored", "lock_timeout"})
 _NONE: Final[Sequence[Piece]] = ()
 
 
-def acknowledged(asked: Acknowledging) -> int:
-    """What is odd about acknowledgements that were answered."""
-    partition, rate, signs = asked.share_partition, asked.rate, 0
-    if asked.error != 0:
+def acknowledged(acknowledging: Acknowledging) -> int:  # noqa: C901 - hot: once for each acknowledged partition
+    """Return the signs of acknowledgements that were answered."""
+    partition, rate, signs = acknowledging.share_partition, acknowledging.rate, 0
+    if acknowledging.error != 0:
         return ALL_SIGNS
-    if partition.last_delivery_packet >= asked.step.packet:
+    if partition.last_delivery_packet >= acknowledging.step.packet:
         signs = triggers.AHEAD.sign
     if rate is not None and (rate.is_release_storm or rate.is_rejecting):
         signs |= triggers.MANY_BACK.sign
-    for run in asked.runs:
+    for run in acknowledging.runs:
         if run.type == GAP:
             signs |= _PASSES_OVER
             break
-    for first, last, may in asked.pieces:
-        record = may[0]
+    for first, last, possible in acknowledging.pieces:
+        record = possible[0]
         hold = record.hold
-        if len(may) > 1 or hold is None or record.stage is not ACQUIRED:
+        if len(possible) > 1 or hold is None or record.stage is not ACQUIRED:
             signs |= _NOT_HELD
         if hold is not None:
             if partition.refused and hold.before is not None:
@@ -62,10 +62,9 @@ def acknowledged(asked: Acknowledging) -> int:
 def acquired_ranges(
     partition: SharePartition, ranges: Iterable[Acquired], spans: Sequence[Span] | None, step: ShareStep, until_ns: int
 ) -> tuple[list[AcquiredRange], int]:
-    """The ranges that the answer to a request hands out of a partition, with what was known of them since, and what is
-    odd about them."""
+    """Return the ranges that an answer acquires in a partition, with the states of their records, and their signs."""
     records, stored, signs = partition.records, partition.stored, 0
-    handed: list[AcquiredRange] = []
+    acquired: list[AcquiredRange] = []
     before = -1 if stored is None else stored[0] - 1
     for _, first, last, number in ranges:
         if not before < first <= last:
@@ -73,14 +72,14 @@ def acquired_ranges(
         before = last
         pieces, later = records.over(first, last), _NONE
         if pieces:
-            again = _again(number, pieces)
-            if again == _UNDUE:
+            repeated = _repeated(number, pieces)
+            if repeated == _UNDUE:
                 later = [piece for piece in pieces if came_later(piece.value, step, number)]
                 if later:
                     pieces = [piece for piece in pieces if not came_later(piece.value, step, number)]
                 pieces = [partition.between(piece, step.time_ns, until_ns) for piece in pieces]
-                again = _again(number, pieces)
-            signs |= again
+                repeated = _repeated(number, pieces)
+            signs |= repeated
             for piece in pieces:
                 hold = piece.value[0].hold
                 if hold is not None and hold.lacks:
@@ -88,14 +87,14 @@ def acquired_ranges(
         elif number != 1:
             signs |= _UNDUE
         lacks = lacking(spans, first, last)
-        if lacks and any(one.kind == OUTSIDE for one in lacks):
+        if lacks and any(lack.kind == OUTSIDE for lack in lacks):
             signs |= _OUT_OF_REACH
-        handed.append(_handed((first, last, number, pieces, lacks, later)))
-    return handed, signs
+        acquired.append(_range_of((first, last, number, pieces, lacks, later)))
+    return acquired, signs
 
 
-def _again(number: int, pieces: Sequence[Piece]) -> int:
-    """What is odd about records of which something was known before they are handed out."""
+def _repeated(number: int, pieces: Sequence[Piece]) -> int:
+    """Return the signs of records that had a known state before they were acquired."""
     signs = 0 if 0 < number <= USUAL_LIMIT else _UNDUE
     for piece in pieces:
         record = piece.value[0]
@@ -106,7 +105,7 @@ def _again(number: int, pieces: Sequence[Piece]) -> int:
     return signs
 
 
-#: A NamedTuple made in C; see offset_ranges.
-_handed: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], AcquiredRange]] = (
+#: Make a NamedTuple in C; see offset_ranges.
+_range_of: Final[Callable[[tuple[int, int, int, Sequence[Piece], Lacks | None, Sequence[Piece]]], AcquiredRange]] = (
     partial(tuple.__new__, AcquiredRange)
 )

@@ -1,9 +1,8 @@
-"""The runner of one share session: one for each (broker, group, member), fed with its steps and what happened around
-them.
+"""The queue of steps of one share session, in front of the Runner: one for each (broker, group, member).
 
-Steps wait until all before them, and all that were sent before their answer, have theirs, so that a long poll,
-pipelined requests and an overtaken fetch come out in the order in which the broker took them; then the rules look at
-each, and it becomes the past."""
+A step waits until all steps before it have their answers, and also all that were sent before its own answer. So a long
+poll, pipelined requests and an overtaken fetch leave the queue in the order in which the broker processed them. Then
+the rules look at the step, and the session's state takes it."""
 
 from __future__ import annotations
 
@@ -26,20 +25,20 @@ from kshark.analysis.states.session.situation import SessionEnd, SessionSituatio
 from kshark.analysis.states.session.state import SessionState
 
 
-class Listing(Protocol):
-    """Takes what a session does, for lists of sessions and their requests (kshark.analysis.results.sessions)."""
+class SessionLog(Protocol):
+    """Take the steps of a session for lists of sessions and requests (kshark.analysis.results.sessions)."""
 
     def count(self, step: ShareStep) -> bool:
-        """Take a step of the fast path. False where it has to be listed with its situation."""
+        """Take a step of the fast path. False if it must be listed with its situation."""
 
-    def step(self, now: SessionSituation, cause: str | None) -> None: ...
+    def step(self, situation: SessionSituation, cause: str | None) -> None: ...
 
     def connection_ended(self, connection: ConnectionFacts, end: End, session: SessionState) -> None: ...
 
     def end(self, session: SessionState) -> None: ...
 
 
-class Ended(NamedTuple):
+class ConnectionEnded(NamedTuple):
     """A connection of the session ended."""
 
     packet: int
@@ -47,34 +46,34 @@ class Ended(NamedTuple):
     end: End
 
 
-class Blind(NamedTuple):
-    """Something was not seen, or cannot be relied on."""
+class SightLost(NamedTuple):
+    """Something was not captured, or is unreliable."""
 
     packet: int
     doubt: str
 
 
-class ShareSessionRunner:
-    """`ask`, `answer`, `ended` take what happens in the time line; `settle` gives what can be said by now, `close` the
-    rest.
+class SessionQueue:
+    """Take the steps of a session with `ask`, `answer` and `ended`. `settle` returns the verdicts that need no further
+    answer, `close` the rest.
 
-    Of requests and answers there are many: `ask` and `answer` settle at once. `copied_connections` are connections that
-    carry what another one does, too: nothing is looked at twice."""
+    `ask` and `answer`, which are called most, settle at once. `copied_connections` carry the same requests as another
+    connection; their steps are not judged again."""
 
     __slots__ = ("_queue", "_runner", "copied_connections", "listing", "owner", "state")
 
-    def __init__(self, runner: Runner, state: SessionState, listing: Listing, owner: Owner) -> None:
+    def __init__(self, runner: Runner, state: SessionState, listing: SessionLog, owner: Owner) -> None:
         self._runner = runner
         self.state = state
         self.listing = listing
-        self._queue: list[ShareStep | Ended | Blind] = []
+        self._queue: list[ShareStep | ConnectionEnded | SightLost] = []
         self.owner = owner
         self.copied_connections: dict[ConnectionFacts, CopiedConnection] = NOTHING
 
-    # -- what happens
+    # -- input
 
     def ask(self, step: ShareStep) -> Sequence[Verdict]:
-        """A request; its answer is set on the step later."""
+        """Take a request; `answer` completes its step later."""
         if step.connection in self.copied_connections:
             if self.copied_connections[step.connection].count_request():
                 return ()
@@ -86,21 +85,21 @@ class ShareSessionRunner:
         return self.settle() if len(self._queue) > limits.WAITING_STEPS else ()
 
     def answer(self, step: ShareStep, answer: Answer | None) -> Sequence[Verdict]:
-        """The answer to a request, or that none will come."""
+        """Take the answer to a request; None: there will be none."""
         if not step.settled and step.connection not in self.copied_connections:
             step.settle(answer)
             queue = self._queue
             if len(queue) > 1:
-                if (other := passed_on(step, self._steps())) is not None:
-                    return [*self.echo(step, answer, other), *self.settle()]
+                if (original := passed_on(step, self._steps())) is not None:
+                    return [*self.mark_copied(step, answer, original), *self.settle()]
                 self._overtake(step)
-            elif queue and queue[0] is step and not self._runner.waits(self.state) and self._goes_on(step, ()):
-                queue.clear()  # the usual: nothing else waits
+            elif queue and queue[0] is step and not self._runner.waits(self.state) and self._advances_plainly(step, ()):
+                queue.clear()  # the usual case: nothing else waits
                 return ()
         return self.settle()
 
-    def _goes_on(self, step: ShareStep, later: Sequence[ShareStep]) -> bool:
-        """Whether the step takes the fast path; then it is the past."""
+    def _advances_plainly(self, step: ShareStep, later: Sequence[ShareStep]) -> bool:
+        """Advance the state by the fast path. False if the step needs the rules."""
         session, runner = self.state, self._runner
         if (
             runner.exact
@@ -109,46 +108,45 @@ class ShareSessionRunner:
             or not self.listing.count(step)
         ):
             return False
-        if runner.covering is not None:
-            runner.covering.plain(session, step)
+        if runner.counter is not None:
+            runner.counter.plain(session, step)
         advance(session, step)
         return True
 
-    def echo(self, step: ShareStep, answer: Answer | None, other: ShareStep) -> Sequence[Verdict]:
-        """What the step's connection carries the other one does, too."""
+    def mark_copied(self, step: ShareStep, answer: Answer | None, original: ShareStep) -> Sequence[Verdict]:
+        """Mark the step's connection as a copy of another one, which carried the same request as `original`."""
         if not step.settled:
             step.settle(answer)
         connection = step.connection
-        self.copied_connections = {**self.copied_connections, connection: CopiedConnection(other.connection)}
-        self._queue = [
-            item for item in self._queue if not isinstance(item, ShareStep) or item.connection is not connection
-        ]
+        self.copied_connections = {**self.copied_connections, connection: CopiedConnection(original.connection)}
+        self._queue = [item for item in self._queue if not isinstance(item, ShareStep) or item.connection is not connection]
         connection.leave(self)
-        text = f"{other.story} on {other.connection.client}; {step.story} on {connection.client}, with the same answer"
-        return (Verdict(connections.SEEN_TWICE, Argument(text, (other, step), EXCHANGE), Judgement("note")),)
+        first = f"{original.story} on {original.connection.client}"
+        text = f"{first}; {step.story} on {connection.client}, with the same answer"
+        return (Verdict(connections.SEEN_TWICE, Argument(text, (original, step), EXCHANGE), Judgement("note")),)
 
     def _overtake(self, step: ShareStep) -> None:
-        """What is pipelined behind a request is the broker's turn only with its answer."""
+        """Move requests that were pipelined after a request: the broker processes them only after its answer."""
         if self.state.unread_on:
             self._look_up_unread()
-        behind = [item for item in self._steps() if item.connection is step.connection and item.packet > step.packet]
-        for item in behind:
+        pipelined = [item for item in self._steps() if item.connection is step.connection and item.packet > step.packet]
+        for item in pipelined:
             item.arrival = max(item.arrival, step.end)
-        if behind:
+        if pipelined:
             self._queue.sort(key=_turn)
 
     def ended(self, connection: ConnectionFacts, end: End) -> None:
         if self.copied_connections:
             self.copied_connections = {
-                one: echo for one, echo in self.copied_connections.items() if connection not in (one, echo.of)
+                copied: echo for copied, echo in self.copied_connections.items() if connection not in (copied, echo.of)
             } or NOTHING
-        self._queue.append(Ended(end.packet, connection, end))
+        self._queue.append(ConnectionEnded(end.packet, connection, end))
 
     def blind(self, packet: int, doubt: str) -> None:
-        """What is known of the session may be wrong from that packet on."""
-        if self._queue and isinstance(self._queue[-1], Blind):
-            del self._queue[-1]  # one is as good as many
-        self._queue.append(Blind(packet, doubt))
+        """Mark the session's state as unreliable from a packet on."""
+        if self._queue and isinstance(self._queue[-1], SightLost):
+            del self._queue[-1]  # the last of several is enough
+        self._queue.append(SightLost(packet, doubt))
         self.state.unread = packet
 
     def lost_on(self, connection: ConnectionFacts) -> None:
@@ -157,8 +155,7 @@ class ShareSessionRunner:
         self.state.member.listed = None
 
     def _look_up_unread(self) -> None:
-        """The last request that its connections did not tell it of: only what it does itself brings back what an
-        earlier one took."""
+        """Take the last unreadable request from its connections, and register for the next one there."""
         state = self.state
         state.unread = state.last_unread
         for connection in state.unread_on:
@@ -166,12 +163,12 @@ class ShareSessionRunner:
                 connection.used_by(self)
         state.unread_on.clear()
 
-    # -- what can be said
+    # -- verdicts
 
     def settle(self) -> Sequence[Verdict]:
-        """Everything that no missing answer holds back; where more waits than may, the first answer is not waited for
-        any longer."""
-        said: list[Verdict] = []
+        """Return the verdicts of all steps that wait for no answer. Beyond limits.WAITING_STEPS the first step stops
+        waiting."""
+        verdicts: list[Verdict] = []
         queue = self._queue
         while queue:
             head = queue[0]
@@ -183,15 +180,15 @@ class ShareSessionRunner:
                         break
                 del queue[0]
                 later = [item for item in self._steps() if item.packet < head.end] if queue else ()
-                if not self._goes_on(head, later):
-                    self._take(head, later, said)
+                if not self._advances_plainly(head, later):
+                    self._judge(head, later, verdicts)
             else:
                 del queue[0]
-                self._happened(head, said)
+                self._apply(head, verdicts)
         if self._runner.waits(self.state):
-            said += self._runner.prove(self.state)
+            verdicts += self._runner.prove(self.state)
             self._note_waiting()
-        return said
+        return verdicts
 
     def _note_waiting(self) -> None:
         """Tell the member whether its next heartbeat may prove something for this session."""
@@ -202,57 +199,57 @@ class ShareSessionRunner:
             state.member.waiting.pop(state.broker, None)
 
     def close(self) -> Sequence[Verdict]:
-        """No answer comes any more."""
+        """End the session. Steps without an answer get none."""
         for step in self._steps():
             step.settled = True
-        said = [*self.settle(), *self._runner.end(self.state)]
+        verdicts = [*self.settle(), *self._runner.end(self.state)]
         self._note_waiting()
         self.listing.end(self.state)
         for trace in self.state.here.values():
             trace.last.connection.leave(self)
         self.state.lose_sight("beginning_not_seen")
-        return said
+        return verdicts
 
     def waits_on(self, connection: ConnectionFacts) -> bool:
         return any(not step.settled and step.connection is connection for step in self._steps())
 
     def _steps(self) -> list[ShareStep]:
-        """The requests that wait."""
+        """Return the requests that wait."""
         return [item for item in self._queue if isinstance(item, ShareStep)]
 
     def _has_to_wait(self, head: ShareStep) -> bool:
-        """For its own answer, and for those to requests that were sent before that."""
+        """True if the step has no answer, or a request that was sent before its answer has none."""
         return not head.settled or any(not step.settled and step.packet < head.end for step in self._steps())
 
     def _give_up_waiting(self, head: ShareStep) -> None:
-        """Too much waits: what is open beside the first request counts as unanswered."""
+        """Treat the first request as unanswered, with all requests that it waits for."""
         for step in self._steps():
             if step is head or step.packet < head.end:
                 step.settled = True
 
     def moved(self, broker: Broker) -> None:
-        """The broker turned out to be this one."""
+        """Move the session to the broker that its address belongs to."""
         self.state.member.waiting.pop(self.state.broker, None)
         self.state.broker = broker
         self._note_waiting()
 
-    # -- one thing that happened
+    # -- one item of the queue
 
-    def _happened(self, item: Ended | Blind, said: list[Verdict]) -> None:
+    def _apply(self, item: ConnectionEnded | SightLost, verdicts: list[Verdict]) -> None:
         match item:
-            case Ended(connection=connection, end=end):
-                self._runner.ask(SessionEnd(self.state, connection, end), said, self.state)
+            case ConnectionEnded(connection=connection, end=end):
+                self._runner.ask(SessionEnd(self.state, connection, end), verdicts, self.state)
                 self.listing.connection_ended(connection, end, self.state)
-            case Blind(doubt=doubt):
+            case SightLost(doubt=doubt):
                 self.state.lose_sight(doubt)
 
-    def _take(self, step: ShareStep, later: Sequence[ShareStep], said: list[Verdict]) -> None:
-        now = situation(self.state, step, later)
-        cause = self._runner.ask(now, said, self.state)
-        self.listing.step(now, cause)
-        conclude(now)
+    def _judge(self, step: ShareStep, later: Sequence[ShareStep], verdicts: list[Verdict]) -> None:
+        judged = situation(self.state, step, later)
+        cause = self._runner.ask(judged, verdicts, self.state)
+        self.listing.step(judged, cause)
+        conclude(judged)
 
 
-def _turn(item: ShareStep | Ended | Blind) -> tuple[int, int]:
-    """The order in which the broker took what happened."""
+def _turn(item: ShareStep | ConnectionEnded | SightLost) -> tuple[int, int]:
+    """Return the sort key of an item: the order in which the broker processed it."""
     return item.arrival if isinstance(item, ShareStep) else item.packet, item.packet

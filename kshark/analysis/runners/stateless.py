@@ -1,4 +1,4 @@
-"""Rules of machines whose table is not written yet: they see the exchanges of each machine, one behind the other."""
+"""The runner of machines whose table is not written yet: rules see the exchanges of each machine in their order."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _Key = tuple[Any, ...]
 
 
 class Exchanged(NamedTuple):
-    """One exchange of a machine: the bodies of both sides, and the exchange of the same machine before it (None: the
-    first one seen)."""
+    """One exchange of a machine: the bodies of both sides, and the machine's exchange `before` (None: the first one
+    seen)."""
 
     machine: Machine
     key: _Key
@@ -41,43 +41,45 @@ class Exchanged(NamedTuple):
 
     @property
     def knowledge(self) -> None:
-        """A machine without states knows nothing; arguments are judged by themselves."""
+        """None: a machine without states judges each argument by itself."""
 
     @property
     def subject(self) -> None:
-        """An exchange is no share partition's."""
+        """None: an exchange does not belong to one share partition."""
 
 
 class StatelessRunner:
-    """Looks at exchanges of the APIs in `apis`, for every machine without states. The longest unused machines are
-    forgotten."""
+    """Look at exchanges of the APIs in `apis`, for every machine without states. Beyond limits.SESSIONS the machine
+    that was unused for longest is forgotten."""
 
-    def __init__(self, book: RuleBook, covering: CoverageCounter | None = None) -> None:
-        self._runner = Runner(book, covering)
+    def __init__(self, book: RuleBook, counter: CoverageCounter | None = None) -> None:
+        self._runner = Runner(book, counter)
         #: The APIs that each machine looks at.
         self._machines: Final = {
-            machine: frozenset(api for one in book.checks(machine) for api in one.rule.apis or machine.apis)
+            machine: frozenset(api for entry in book.checks(machine) for api in entry.rule.apis or machine.apis)
             for machine in book.machines
             if not machine.states
         }
         self._last: OrderedDict[_Key, Call] = OrderedDict()
         self.apis: Final = frozenset[int]().union(*self._machines.values())
 
-    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
-        """What the rules say of an exchange."""
-        said: list[Verdict] = []
-        if request.body is None:
-            return said
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Return the verdicts on an exchange."""
+        verdicts: list[Verdict] = []
+        if request.body is None or connection is None:
+            return verdicts
         call = call_of(request, response, connection)
         answer = None if response is None else response.body
         for machine, apis in self._machines.items():
             for key in _keys(machine, request.body, connection) if call.api_key in apis else ():
-                known = (machine.name, *key)
+                machine_key = (machine.name, *key)
                 self._runner.ask(
-                    Exchanged(machine, key, call, request.body, answer, self._last.get(known)), said, known
+                    Exchanged(machine, key, call, request.body, answer, self._last.get(machine_key)),
+                    verdicts,
+                    machine_key,
                 )
-                self._remember(known, call)
-        return said
+                self._remember(machine_key, call)
+        return verdicts
 
     def close(self) -> Sequence[Verdict]:
         return self._runner.close()
@@ -90,7 +92,7 @@ class StatelessRunner:
 
 
 def _keys(machine: Machine, body: Any, connection: ConnectionFacts) -> Iterator[_Key]:
-    """The machines of that sort that a request is about, by the columns of their key; none where the body lacks one."""
+    """Yield the keys of a kind of machines that a request is about; none if the body lacks a column of the key."""
     partitions = list(dict.fromkeys(_partitions(body))) if "partition" in machine.key else [("", 0)]
     for topic_id, partition in partitions:
         values = {
@@ -105,11 +107,11 @@ def _keys(machine: Machine, body: Any, connection: ConnectionFacts) -> Iterator[
 
 
 def _partitions(body: Any) -> Iterator[tuple[str, int]]:
-    """Topic ids and partitions that a request lists, as numbers or as structs."""
+    """Yield the topic ids and partitions that a request lists, as numbers or as structs."""
     topics = getattr(body, "topics", None) or ()
     for topic in topics if topics is not UNSET else ():
-        for topic_id, one in product([getattr(topic, "topic_id", "")], topic.partitions or ()):
+        for topic_id, entry in product([getattr(topic, "topic_id", "")], topic.partitions or ()):
             yield (
                 topic_id,
-                one if isinstance(one, int) else getattr(one, "partition_index", getattr(one, "partition", -1)),
+                entry if isinstance(entry, int) else getattr(entry, "partition_index", getattr(entry, "partition", -1)),
             )

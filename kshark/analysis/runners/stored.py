@@ -1,5 +1,4 @@
-"""Moves the persister machines: each exchange with a share coordinator is judged by the rules, then taken into the
-stored state."""
+"""The runner of persister machines: judge each exchange with a share coordinator, then apply it to the stored state."""
 
 from __future__ import annotations
 
@@ -29,50 +28,51 @@ _Key = tuple[int, str | None, Partition]
 
 
 class StoredStateRunner:
-    """Looks at the exchanges between brokers and share coordinators. Beyond the limits the longest unused states are
-    forgotten.
+    """Look at the exchanges between brokers and share coordinators. Beyond the limits the states that were unused for
+    longest are forgotten.
 
-    `tell` is told every step. `exact`: the rules look at those, too, of which none has anything to say; the findings
-    are the same."""
+    `on_step` is called with every step. `exact`: ask the rules about plain steps too; the findings are the same."""
 
     def __init__(
         self,
         book: RuleBook,
-        tell: Callable[[StateStep], object],
-        covering: CoverageCounter | None = None,
+        on_step: Callable[[StateStep], object],
+        counter: CoverageCounter | None = None,
         *,
         exact: bool = False,
     ) -> None:
-        self._tell = tell
-        self._runner = Runner(book, covering, exact=exact)
+        self._on_step = on_step
+        self._runner = Runner(book, counter, exact=exact)
         self._skips_plain = self._runner.skips_plain(PERSISTER)
         self.apis: Final = PERSISTER.apis if PERSISTER in book.machines else frozenset()
         self._stored: OrderedDict[_Key, StoredState] = OrderedDict()
         self._ranges = 0
         self._forgot = False
 
-    def look(self, request: Message, response: Message | None, connection: ConnectionFacts) -> Sequence[Verdict]:
-        """What the rules say of an exchange."""
-        said: list[Verdict] = []
+    def look(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Return the verdicts on an exchange."""
+        if connection is None:
+            return ()
+        verdicts: list[Verdict] = []
         steps = state_steps(request, response, connection)
         cluster = 0 if connection.broker is None else connection.broker.cluster
-        if not steps and doubt_of(request) == "cut":  # of whatever group's partitions it was, it may have been taken
+        if not steps and doubt_of(request) == "cut":  # its group is unknown, and the coordinator may have applied it
             connection.holes.add(Hole(request.packet, request.packet, "cut"))
         for step in steps:
             stored = self._of((cluster, step.call.group_id, step.partition))
-            now = StoredSituation(step, stored)
-            self._runner.count(now)
+            situation = StoredSituation(step, stored)
+            self._runner.count(situation)
             if not (self._skips_plain and is_plain(step, stored)):
-                self._runner.ask_uncounted(now, said, stored)
-            self._tell(step)
+                self._runner.ask_uncounted(situation, verdicts, stored)
+            self._on_step(step)
             batches = stored.batches
             before = batches.size
             stored.take(step)
             step.lighten()
             self._ranges += batches.size - before
             if len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES:
-                said += self._forget(step)
-        return said
+                verdicts += self._forget(step)
+        return verdicts
 
     def close(self) -> Sequence[Verdict]:
         return self._runner.close()
@@ -86,7 +86,7 @@ class StoredStateRunner:
         return stored
 
     def _forget(self, step: StateStep) -> Sequence[Verdict]:
-        """Lets go of the states that were not used for longest; that is said once."""
+        """Drop the states that were unused for longest. A note reports the first time."""
         forgot = self._forgot
         while len(self._stored) > 1 and (
             len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES

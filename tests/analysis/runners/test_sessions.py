@@ -259,7 +259,7 @@ def test_a_lost_answer_does_not_hold_back_more_than_the_limit(monkeypatch: pytes
     analyzer = Analyzer(sessions=True, steps=True)
     for event in events(talk):
         list(analyzer.feed(event))
-        waiting = [len(runner._queue) for runner in analyzer._runners.values()]
+        waiting = [len(session._queue) for session in analyzer._sessions.values()]
         assert max(waiting, default=0) <= 5
     list(analyzer.close())
     assert next(iter(PackedSessions(analyzer.listed()))).accepted == 11

@@ -33,7 +33,7 @@ def acquires(member: Member, epoch: int, first: int, last: int, count: int = 1) 
 def changes(talk: Conversation) -> list[tuple[str, int]]:
     """What happened to records, with the packets."""
     told: list[Change] = []
-    analyzer = Analyzer(tell=told.append)
+    analyzer = Analyzer(on_change=told.append)
     analyzer.page(events(talk))
     analyzer.close()
     return [(one.event, one.packet) for one in told]

@@ -96,8 +96,8 @@ def known(talk: Conversation) -> tuple[list[Finding], list[tuple[object, ...]]]:
     sessions: list[tuple[object, ...]] = []
     for event in events(talk):
         found += analyzer.feed(event)
-        for runner in analyzer._runners.values():
-            state = runner.state
+        for session in analyzer._sessions.values():
+            state = session.state
             due = None if state.states is None else [one.due for one in state.states]
             sessions.append((due, state.doubt, state.last_unread, state.member.listed))
     return found + analyzer.close(), sessions

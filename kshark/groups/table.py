@@ -1,5 +1,4 @@
-"""What is known of groups and their members so far; the handlers of the APIs say what happened. All of it is
-bounded."""
+"""The groups and their members, as the handlers of the APIs record them. The memory is bounded."""
 
 from __future__ import annotations
 
@@ -14,21 +13,21 @@ from kshark import limits
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.endpoints import host_of
-from kshark.groups.listed import Assigned, Coordinator, Ended, GroupState, GroupType, ListedMember, Source, Tasks
+from kshark.groups.listed import Assigned, Coordinator, GroupState, GroupType, ListedMember, MemberEnd, Source, Tasks
 from kshark.groups.sight import Sight
 from kshark.groups.styles import Style
 from kshark.model import Flow
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """An exchange: what was `asked`, the `answer` (None: there is none, or it could not be read), and when each was
-    there."""
+class GroupExchange:
+    """An exchange: the bodies of the request and the answer (None: there is none, or it could not be read). `since` is
+    the moment of the request, `at` that of the answer, or of the request without one."""
 
     flow: Flow
     api_key: int
     client_id: str | None
-    asked: Any
+    request: Any
     answer: Any
     since: Moment
     at: Moment
@@ -36,8 +35,8 @@ class Heard:
     @property
     def error(self) -> int | None:
         """The answer's own error code; None without an answer."""
-        found = getattr(self.answer, "error_code", None)
-        return found if isinstance(found, int) else None
+        code = getattr(self.answer, "error_code", None)
+        return code if isinstance(code, int) else None
 
 
 class Group:
@@ -50,46 +49,45 @@ class Group:
         self.members: dict[str, ListedMember] = {}
         self.styles: dict[str, Style] = {}
         self.members_left_out = 0
-        #: Members whose first message was not their first.
+        #: Members that are older than the capture.
         self.begun: set[str] = set()
         self.coordinators: deque[Coordinator] = deque(maxlen=limits.GROUP_CHANGES)
-        #: The last answer as only the coordinator gives it: from which address, when, to what; and addresses that are
-        #: another one's, too.
+        #: The last answer that only the coordinator gives: its address, time and question. `aliases`: addresses that
+        #: belong to the same broker as another one.
         self.answered: tuple[str, int, tuple[object, ...]] | None = None
         self.aliases: set[str] = set()
         self.history: deque[GroupState] = deque(maxlen=limits.GROUP_CHANGES)
         self.changes = 0
-        #: Administrative operations: those that change it, and those that read.
+        #: Administrative operations that change the group, and those that read it.
         self._done: deque[Operation] = deque(maxlen=limits.GROUP_CHANGES)
         self._read: deque[Operation] = deque(maxlen=limits.GROUP_CHANGES)
         self.operations_left_out = 0
-        #: Members that are in the group, with the epoch that each was given, and how many have which.
+        #: Members that are in the group, with the last epoch of each, and the number of members with each epoch.
         self.present: dict[str, int | None] = {}
         self._epochs: Counter[int | None] = Counter()
 
     @property
     def operations(self) -> list[Operation]:
         """Administrative operations in the order of their requests."""
-        return sorted((*self._done, *self._read), key=lambda one: one.packet)
+        return sorted((*self._done, *self._read), key=lambda operation: operation.packet)
 
     @property
     def is_known(self) -> bool:
-        """Whether more is known of it than where its coordinator is: who asked for a group that is not there learnt
-        nothing.
+        """True if more than the coordinator is known. Clients also ask for groups that do not exist.
 
-        A coordinator answers a question for the offsets of such a group without an error.
+        A coordinator answers a request for the offsets of such a group without an error.
         """
         return bool(self.history or self.members or self._done)
 
     def administered(self, operation: Operation) -> None:
-        """An operation is over."""
+        """Add an operation that is over."""
         held = self._read if operation.operation in READS else self._done
         self.operations_left_out += len(held) == limits.GROUP_CHANGES
         held.append(operation)
 
     @property
-    def now(self) -> GroupState:
-        """What it is."""
+    def latest(self) -> GroupState:
+        """The state after the last change."""
         return self.history[-1] if self.history else GroupState(0, 0, "inferred")
 
     def become(
@@ -103,60 +101,61 @@ class Group:
         assignment_epoch: int | None = None,
         generation: int | None = None,
     ) -> None:
-        """What is None stays as it was. A group epoch below the assignment's is out of date."""
-        told = {
+        """Record a change; values that are None stay. A group epoch below the assignment epoch is out of date."""
+        changes = {
             "type": type,
             "state": state,
             "group_epoch": group_epoch,
             "assignment_epoch": assignment_epoch,
             "generation": generation,
         }
-        before = self.now
+        before = self.latest
         if type is not None and before.type not in (None, type):
             before = GroupState(0, 0, "inferred")
         row = replace(
-            before, members=len(self.present), **{name: value for name, value in told.items() if value is not None}
+            before, members=len(self.present), **{name: value for name, value in changes.items() if value is not None}
         )
         if row.group_epoch is not None and row.assignment_epoch is not None and row.group_epoch < row.assignment_epoch:
             row.group_epoch = None
-        if not self.history or row != self.now:
+        if not self.history or row != self.latest:
             self.history.append(replace(row, packet=at.packet, time_ns=at.time_ns, source=source))
             self.changes += 1
 
     def settle(self, at: Moment, type: GroupType, epoch: int | None = None, *, joined: bool = False) -> None:
-        """The state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is brief).
+        """Record the state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is
+        brief).
 
-        `epoch` was given to a member just now: the assignment's, or an older one. That goes up as long as the group
-        lives: who `joined` with a lower one joined a group that was made anew."""
-        now, is_settled = self.now, type == "share" or len(self._epochs.keys() - {None}) <= 1
+        `epoch`: the epoch that a member has just received: the assignment epoch or an older one. It only increases
+        while the group exists: a member that `joined` with a lower one joined a new group."""
+        latest, is_settled = self.latest, type == "share" or len(self._epochs.keys() - {None}) <= 1
         state = "Empty" if not self.present else "Stable" if is_settled else "Reconciling"
-        before = None if joined or now.type != type or now.state == "Dead" else now.assignment_epoch
-        reached = max((one for one in (before, epoch) if one is not None), default=None)
+        before = None if joined or latest.type != type or latest.state == "Dead" else latest.assignment_epoch
+        reached = max((value for value in (before, epoch) if value is not None), default=None)
         self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)
 
     # -- members
 
-    def heard(self, heard: Heard, member_id: str) -> ListedMember:
-        """The member, from which a message came."""
+    def sender(self, exchange: GroupExchange, member_id: str) -> ListedMember:
+        """Return the member that sent an exchange, and record its client."""
         member = self.member(member_id)
-        flow = heard.flow
-        member.last = heard.at
-        member.client_id, member.address = heard.client_id, host_of(flow.client)
+        flow = exchange.flow
+        member.last = exchange.at
+        member.client_id, member.address = exchange.client_id, host_of(flow.client)
         if flow.software_name is not None:
             member.software, member.software_version = flow.software_name, flow.software_version
-        if heard.error:
-            code = str(heard.error)
+        if exchange.error:
+            code = str(exchange.error)
             member.rejected[code] = member.rejected.get(code, 0) + 1
         return member
 
     def member(self, member_id: str) -> ListedMember:
-        found = self.members.get(member_id)
-        if found is None:
-            found = self.members[member_id] = ListedMember(member_id)
-        return found
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = ListedMember(member_id)
+        return member
 
     def enter(self, member: ListedMember, epoch: int | None, *, joined: Moment | None = None) -> None:
-        """It is in the group, with that epoch; `joined`: by joining just now."""
+        """Record that a member is in the group, with an epoch. `joined`: the moment of its join, if it joined now."""
         self._withdraw(member.member_id)
         self.present[member.member_id] = epoch
         self._epochs[epoch] += 1
@@ -167,19 +166,19 @@ class Group:
             member.joins += 1
 
     def leave(self, member_id: str, at: Moment, how: str) -> None:
-        """It is in the group no longer; nothing if it was not before."""
+        """Record that a member left the group; ignore a member that was not in it."""
         if member_id in self.present:
             self._withdraw(member_id)
             member = self.members[member_id]
-            member.present, member.ended = False, Ended(at.packet, at.time_ns, how)
+            member.present, member.ended = False, MemberEnd(at.packet, at.time_ns, how)
 
     def keep_only(self, member_ids: set[str], at: Moment) -> None:
-        """The coordinator says who is in the group: the others are not."""
-        for gone in [one for one in self.present if one not in member_ids]:
+        """Record the full list of members: all others left."""
+        for gone in [member_id for member_id in self.present if member_id not in member_ids]:
             self.leave(gone, at, "unknown")
 
     def forget(self, member_id: str) -> None:
-        """There are too many."""
+        """Drop a member beyond the limit."""
         self._withdraw(member_id)
         self.members.pop(member_id, None)
         self.styles.pop(member_id, None)
@@ -197,13 +196,13 @@ class Group:
 def assign(
     member: ListedMember, at: Moment, assignment: list[Assigned] | None, tasks: list[Tasks] | UnsetType = UNSET
 ) -> None:
-    """The member is told its partitions, or its tasks."""
+    """Set the partitions or the tasks that a member received."""
     member.assigned, member.assignment, member.tasks = at, assignment, tasks
 
 
-class Known:
-    """Every group that the capture shows. Beyond the limits the groups and members that were longest not heard of are
-    forgotten."""
+class GroupTable:
+    """Every group that the capture shows. Beyond the limits the groups and members without messages for longest are
+    dropped."""
 
     def __init__(self) -> None:
         self.sight = Sight()
@@ -224,13 +223,13 @@ class Known:
             self.groups.move_to_end(group_id)
         return group
 
-    def heard(self, group: Group, heard: Heard, member_id: str) -> ListedMember:
-        """The member of that group, from which a message came."""
+    def sender(self, group: Group, exchange: GroupExchange, member_id: str) -> ListedMember:
+        """Return the member of a group that sent an exchange."""
         self._touch(group, member_id)
-        return group.heard(heard, member_id)
+        return group.sender(exchange, member_id)
 
-    def told(self, group: Group, member_id: str) -> ListedMember:
-        """The member of that group, of which others told."""
+    def mentioned(self, group: Group, member_id: str) -> ListedMember:
+        """Return the member of a group that an exchange of others mentions."""
         self._touch(group, member_id)
         return group.member(member_id)
 
