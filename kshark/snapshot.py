@@ -4,9 +4,9 @@ data = save(engine, analyzer, rows)  # after the pages of an item
 engine, analyzer, rows = load(data)  # continues as if nothing had happened
 
 State comes from packets. Machinery is made from code and options (compiled readers, rules, dissectors). A snapshot
-holds the state and the names of the machinery: `load` makes a new engine and finds the machinery there. Objects that refer to
-each other are written one after the other, not one inside the other, so a long chain of references needs no deep
-recursion.
+holds the state and the names of the machinery: `load` makes a new engine and finds the machinery there. Objects that
+refer to each other are written one after the other, not one inside the other, so a long chain of references needs no
+deep recursion.
 
 A snapshot needs 60 bytes for an open connection and 400 for a share session with an open request, compressed (1 kB and
 3 kB uncompressed). kshark.limits bounds their number, and the bytes that wait for more (HELD_BYTES, UNFINISHED_BYTES,
@@ -62,7 +62,8 @@ def load(data: bytes, registry: Registry | None = None) -> tuple[Any, ...]:
     if head + line != _head():
         writer = head[len(_MAGIC) :].decode("utf-8", "replace") if head.startswith(_MAGIC) else "something else"
         raise UsageError(
-            f"a snapshot of {writer} cannot be read by kshark {__version__}; start again, or use the version that wrote it"
+            f"a snapshot of {writer} cannot be read by kshark {__version__}; start again, or use the version that "
+            f"wrote it"
         )
     try:
         stream = io.BytesIO(zlib.decompress(rest))

@@ -28,7 +28,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import ShareStep, reply_of
-from kshark.analysis.facts.connections import PacketOrder, ConnectionFacts, Connections
+from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -261,7 +261,9 @@ class Analyzer:
         settled = session.ask(step)
         return [*verdicts, *settled] if settled else verdicts
 
-    def _answer(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+    def _answer(
+        self, request: Message, response: Message | None, connection: ConnectionFacts | None
+    ) -> Sequence[Verdict]:
         """Read the answer to a share session's request, or that there is none."""
         waiting = self._requests.pop(id(request), None)
         if waiting is None:
@@ -311,7 +313,9 @@ class Analyzer:
         waiting = [self._sessions.get((one, beat.group_id, beat.member_id)) for one in member.waiting]
         return [verdict for session in waiting if session is not None for verdict in session.settle()]
 
-    def _api_versions(self, _: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
+    def _api_versions(
+        self, _: Message, response: Message | None, connection: ConnectionFacts | None
+    ) -> Sequence[Verdict]:
         """Take the APIs that a broker offers."""
         if response is not None and connection is not None and connection.broker is not None:
             connection.broker.offers(response)

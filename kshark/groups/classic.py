@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from dissectors.enums import ErrorCode
 from kshark.analysis import Moment
 from kshark.codec import DECODED
 from kshark.endpoints import host_of
 from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, ListedMember
 from kshark.groups.table import Group, GroupExchange, GroupTable, assign
+from kshark_dissectors.enums import ErrorCode
 
 #: Errors that show a member that it is no longer in the group, and how its time there ended.
 _OUT: Final[dict[int, str]] = {ErrorCode.UNKNOWN_MEMBER_ID: "unknown", ErrorCode.FENCED_INSTANCE_ID: "replaced"}

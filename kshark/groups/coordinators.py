@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dissectors.enums import CoordinatorType
 from kshark import limits
 from kshark.endpoints import endpoint
 from kshark.groups.listed import Coordinator
 from kshark.groups.table import Group, GroupExchange, GroupTable
+from kshark_dissectors.enums import CoordinatorType
 
 
 def find_coordinator(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:

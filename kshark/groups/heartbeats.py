@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from dissectors.enums import ErrorCode
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, GroupType, ListedMember
 from kshark.groups.streams import tasks_of, topics_of
 from kshark.groups.styles import Style
 from kshark.groups.table import Group, GroupExchange, GroupTable, assign
+from kshark_dissectors.enums import ErrorCode
 
 _TYPES: Final[dict[int, GroupType]] = {
     CONSUMER_GROUP_HEARTBEAT: "consumer",

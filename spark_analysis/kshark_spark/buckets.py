@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import Listed, Observed, AnalysisResult
+from kshark.analysis import AnalysisResult, Listed, Observed
 from kshark.model import Finding
 from kshark.parallel.judging import Judging
 from kshark.registry import Registry

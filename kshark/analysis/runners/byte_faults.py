@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Call, Sighting
-from kshark.analysis.facts.connections import PacketOrder, ConnectionFacts
+from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook

@@ -95,7 +95,8 @@ class Coverage(Struct):
         trials = sum(times for trial, times in self.trials.items() if any(_is_put_to(check, trial) for check in checks))
         verdicts_of_rule = {key[1:]: times for key, times in self.verdicts.items() if key[0] == rule.code}
         counts = rule.apis or any(
-            check.order is None and check.trigger.premise is not never_tested and not rule.weird for check in rule.checks
+            check.order is None and check.trigger.premise is not never_tested and not rule.weird
+            for check in rule.checks
         )
         remarks = sum(times for (_, part), times in verdicts_of_rule.items() if part == "remark") if counts else 0
         held = trials + self.asked[rule.code] - remarks

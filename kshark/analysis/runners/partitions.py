@@ -161,7 +161,9 @@ class PartitionRunner:
             session.unread = step.end
         if answer is None and step.is_fetch:
             session.last_unanswered_fetch = step.end
-        if step.reply is SESSION_NOT_FOUND and session.last_acquisition:  # also what it acquired after an end that was seen
+        if (
+            step.reply is SESSION_NOT_FOUND and session.last_acquisition
+        ):  # also what it acquired after an end that was seen
             session.last_acquisition = None
             self._release(session, (step.group_id, step.member_id), (step.end, step.end_ns), None, None)
         if acquired or asked or step.kind is FINAL:
@@ -320,12 +322,19 @@ class PartitionRunner:
         """Compare the stored state with the answered acknowledgements, and judge the difference."""
         accepted = asked.error == 0
         situation = Persisted(
-            asked.step, asked, asked.share_partition.persistence.answered(asked.step, asked.runs, before, accepted=accepted)
+            asked.step,
+            asked,
+            asked.share_partition.persistence.answered(asked.step, asked.runs, before, accepted=accepted),
         )
         self._rules.ask(situation, verdicts)
 
     def _acquire(
-        self, step: ShareStep, answer: Answer, acquired: Sequence[Acquired], session: SessionState, verdicts: list[Verdict]
+        self,
+        step: ShareStep,
+        answer: Answer,
+        acquired: Sequence[Acquired],
+        session: SessionState,
+        verdicts: list[Verdict],
     ) -> None:
         """Acquire the answer's records. Rules judge an unusual acquisition by the records' states before the answer."""
         session.last_acquisition = step, acquired

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from kshark.analysis.facts.calls import Acquired, Span, ShareStep
+from kshark.analysis.facts.calls import Acquired, ShareStep, Span
 from kshark.analysis.rules import triggers
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, Lacks, between, lacking

@@ -16,8 +16,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.judge import PENDING, Judgement, judge
-from kshark.analysis.facts.judge import Knowledge
+from kshark.analysis.facts.judge import PENDING, Judgement, Knowledge, judge
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS

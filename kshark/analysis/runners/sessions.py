@@ -119,7 +119,9 @@ class SessionQueue:
             step.settle(answer)
         connection = step.connection
         self.copied_connections = {**self.copied_connections, connection: CopiedConnection(original.connection)}
-        self._queue = [item for item in self._queue if not isinstance(item, ShareStep) or item.connection is not connection]
+        self._queue = [
+            item for item in self._queue if not isinstance(item, ShareStep) or item.connection is not connection
+        ]
         connection.leave(self)
         first = f"{original.story} on {original.connection.client}"
         text = f"{first}; {step.story} on {connection.client}, with the same answer"
