@@ -26,7 +26,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def holds(condition: Condition, row: Any, version: int = 0) -> bool:
+def holds(condition: Condition, row: Any, version: int = 0) -> bool:  # noqa: C901  # one kind of condition a case
     match condition:
         case Truth(truth):
             return truth

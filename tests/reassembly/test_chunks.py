@@ -37,7 +37,7 @@ def moves(draw: st.DrawFn) -> tuple[int, str, int, int, int]:
     )
 
 
-def performed(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], seen_from_begin: bool) -> Talk:
+def performed(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], seen_from_begin: bool) -> Talk:  # noqa: C901  # one act a case
     """Segments whose bytes are those of STREAMS at their places."""
     talk = Talk(isn)
     if seen_from_begin:

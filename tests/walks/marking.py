@@ -127,7 +127,7 @@ def mark(capture: Path) -> Marks:
     return compare(steps_of(capture), kshark.check(capture))
 
 
-def compare(steps: list[Step], findings: Iterable[Finding]) -> Marks:
+def compare(steps: list[Step], findings: Iterable[Finding]) -> Marks:  # noqa: C901  # one comparison a step
     at: dict[Request | None, list[Finding]] = defaultdict(list)
     for finding in findings:
         at[_request(finding)].append(finding)
