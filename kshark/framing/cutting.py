@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.framing.streams import Stream, Tell
+from kshark.framing.streams import ReportWeird, Stream
 from kshark.model import Frames
 from kshark.reassembly import Run
 
@@ -43,17 +43,17 @@ class Cuts:
         #: Stream, start, end, first packet and its time, last packet and its time, True if marked RESYNC.
         self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
 
-    def all(self, streams: Iterable[Stream], tell: Tell) -> list[Broken]:
+    def all(self, streams: Iterable[Stream], report: ReportWeird) -> list[Broken]:
         """Cut all these streams at once."""
         self._make_columns()
-        frames, broken = cut(streams, tell)
+        frames, broken = cut(streams, report)
         if frames is not None:
             self._done.append(frames)
         return broken
 
-    def one(self, stream: Stream, tell: Tell) -> list[Broken]:
+    def one(self, stream: Stream, report: ReportWeird) -> list[Broken]:
         """Cut one stream."""
-        if not stream.can_be_cut(tell):
+        if not stream.can_be_cut(report):
             return []
         data = stream.joined()
         starts: list[int] = []
@@ -62,7 +62,7 @@ class Cuts:
         if starts:
             self._add(stream, data[:at], starts, ends)
         stream.drop(at)
-        return [] if invalid is None else [(stream, stream.break_off(invalid, tell))]
+        return [] if invalid is None else [(stream, stream.break_off(invalid, report))]
 
     def taken(self) -> list[Frames]:
         """Return all frames and keep none."""
@@ -101,13 +101,13 @@ class Cuts:
         self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
 
 
-def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
+def cut(streams: Iterable[Stream], report: ReportWeird) -> tuple[Frames | None, list[Broken]]:
     """Cut whole frames off streams whose boundaries are known; the rest stays in the streams.
 
     A stream breaks where a frame's length is impossible. The bytes after it are returned, to be searched piece by
     piece.
     """
-    ready = [stream for stream in streams if stream.can_be_cut(tell)]
+    ready = [stream for stream in streams if stream.can_be_cut(report)]
     if not ready:
         return None, []
     pieces = list(chain.from_iterable([stream.data for stream in ready]))
@@ -126,7 +126,7 @@ def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Brok
         at, invalid = _frames(stream, data, begin, stop, starts, ends)
         stream.drop(at - begin)
         if invalid is not None:
-            broken.append((stream, stream.break_off(invalid, tell)))
+            broken.append((stream, stream.break_off(invalid, report)))
         counts.append(len(starts) - before)
         begin += size
     if not starts:

@@ -23,7 +23,7 @@ from kshark.framing.recognition import (
     lengths_from,
     requests_from,
 )
-from kshark.framing.streams import UNSURE, Stream, Tell
+from kshark.framing.streams import UNSURE, ReportWeird, Stream
 from kshark.framing.waiting import NEVER
 from kshark.model import Flow, Side
 
@@ -111,7 +111,7 @@ def judge(
     brokers: Brokers,
     ports: frozenset[int],
     packet: int,
-    tell: Tell,
+    report: ReportWeird,
     *,
     final: bool,
 ) -> None:
@@ -124,7 +124,7 @@ def judge(
         return
     streams = conversation.streams
     for stream in streams if streams[0].skip or streams[1].skip else ():
-        stream.can_be_cut(tell)
+        stream.can_be_cut(report)
     heads = (streams[0].joined(), streams[1].joined())
     side = _forced(conversation.flow, ports)
     waits: list[tuple[Stream, Boundary | None]] = []
@@ -144,20 +144,20 @@ def judge(
         _settle(conversation, side, witness)
         return
     for stream, boundary in waits:  # only now: if this is Kafka, the other side's bytes may begin an answer
-        stream.wait_for(boundary, tell)
-    _leave_open(conversation, heads, witness, tell)
+        stream.wait_for(boundary, report)
+    _leave_open(conversation, heads, witness, report)
 
 
-def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, tell: Tell) -> None:
+def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, report: ReportWeird) -> None:
     """Mark the connection as another protocol if that is certain; else later bytes decide."""
     streams = conversation.streams
     if _certainly_other(conversation, heads, witness):
         conversation.flow.service = "other"
     elif streams[0].is_dear or streams[1].is_dear:
-        _look_again(conversation, tell)
+        _look_again(conversation, report)
 
 
-def _look_again(conversation: Conversation, tell: Tell) -> None:
+def _look_again(conversation: Conversation, report: ReportWeird) -> None:
     """Defer the next check of a connection with many undecided bytes.
 
     The next check comes after half as many bytes more, or when the frame that may begin in them is whole. Bytes that
@@ -166,7 +166,7 @@ def _look_again(conversation: Conversation, tell: Tell) -> None:
     for stream in conversation.streams:
         if stream.is_too_much and stream.awaited <= stream.size:
             stream.lost = True
-            stream.wait_for(None, tell)
+            stream.wait_for(None, report)
     missing = [stream.awaited - stream.size for stream in conversation.streams if stream.awaited > stream.size]
     conversation.try_at = conversation.size + min(conversation.size >> 1, *missing, limits.SEARCH_BYTES)
 

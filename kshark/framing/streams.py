@@ -26,7 +26,7 @@ UNSURE: Final = 3
 #: The number of requests per connection whose correlation ids are kept: they identify answers after a gap.
 REMEMBERED: Final = 128
 
-Tell = Callable[[Weird], None]
+ReportWeird = Callable[[Weird], None]
 
 #: A length and a correlation id: fewer bytes do not prove that a message begins.
 _LEAST: Final = 8
@@ -154,10 +154,10 @@ class Stream:
 
     # -- frames
 
-    def can_be_cut(self, tell: Tell) -> bool:
+    def can_be_cut(self, report: ReportWeird) -> bool:
         """True if a whole frame may be here, once the rest of a broken frame is skipped."""
         if self.skip:
-            self._skip_broken(tell)
+            self._skip_broken(report)
         return self.size >= self.need and not self.searching
 
     def drop(self, count: int) -> None:
@@ -212,17 +212,17 @@ class Stream:
 
     # -- damage
 
-    def break_off(self, length: int, tell: Tell) -> list[Run]:
+    def break_off(self, length: int, report: ReportWeird) -> list[Run]:
         """Report an impossible length; return the bytes after it, to be searched piece by piece for the next message
         boundary.
         """
         piece = bisect_right(self.edges(), 3) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
         text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
-        tell(
+        report(
             Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4)
         )
-        self._skip_bytes(4, tell)
+        self._skip_bytes(4, report)
         self.search()
         if not self.size:
             return []
@@ -236,25 +236,25 @@ class Stream:
         self.try_at = self.awaited = 0
         self.need = 4
 
-    def _skip_bytes(self, count: int, tell: Tell) -> None:
+    def _skip_bytes(self, count: int, report: ReportWeird) -> None:
         if count and not self.skipped:
             self.skipped_from = self.packet[0]
         self.skipped += count
         self.drop(count)
 
-    def _skip_broken(self, tell: Tell) -> None:
+    def _skip_broken(self, report: ReportWeird) -> None:
         count = min(self.skip, self.size)
         if count:
             self.skip -= count
             piece = bisect_right(self.edges(), count - 1) - 1
             packet, time_ns = self.ready[piece], self.ready_ns[piece]
-            self._skip_bytes(count, tell)
+            self._skip_bytes(count, report)
             if not self.skip:
-                self.tell_skipped(packet, time_ns, self.skip_why, tell)
+                self.report_skipped(packet, time_ns, self.skip_why, report)
 
-    def tell_skipped(self, packet: int, time_ns: int, why: str, tell: Tell) -> None:
+    def report_skipped(self, packet: int, time_ns: int, why: str, report: ReportWeird) -> None:
         if self.skipped:
-            tell(
+            report(
                 Weird(
                     "BYTES_SKIPPED",
                     "framing",
@@ -269,7 +269,7 @@ class Stream:
             )
             self.skipped = 0
 
-    def lose(self, gap: Gap, tell: Tell) -> None:
+    def lose(self, gap: Gap, report: ReportWeird) -> None:
         """Handle a gap after these bytes: if it lies inside a frame of known length, the next boundary is still
         certain.
         """
@@ -282,9 +282,9 @@ class Stream:
         else:
             left = -1
         if self.size:
-            self._skip_bytes(self.size, tell)
-        self.tell_skipped(
-            gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", tell
+            self._skip_bytes(self.size, report)
+        self.report_skipped(
+            gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", report
         )
         self.need = 4
         if 0 < gap.size <= left and not self.searching:
@@ -293,13 +293,13 @@ class Stream:
             self.skip = 0
             self.search()
 
-    def give_up(self, tell: Tell) -> None:
+    def give_up(self, report: ReportWeird) -> None:
         """Skip the unfinished frame, or, without a known boundary, the bytes searched so far: they take too much
         memory.
         """
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
         text = f"{self.size} bytes" + ("" if self.searching or self.by_client is None else f" of {self.need}")
-        tell(
+        report(
             Weird(
                 "UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size
             )
@@ -311,10 +311,10 @@ class Stream:
         if self.awaited > self.size:
             self.skip, self.skip_why = self.awaited - self.size, "the rest of a frame passed over"
         self.try_at = self.awaited = 0
-        self._skip_bytes(self.size, tell)
+        self._skip_bytes(self.size, report)
         self.need = 4
 
-    def find(self, other: Stream, witness: Witness, final: bool, tell: Tell) -> bool:
+    def find(self, other: Stream, witness: Witness, final: bool, report: ReportWeird) -> bool:
         """Search the bytes for the next message boundary; True if frames can be cut again."""
         if self.size < _LEAST or (self.size < self.try_at and not final):
             return False
@@ -326,23 +326,23 @@ class Stream:
         else:
             boundary = next_answer(data, edges, self.open_ids(other))
         if boundary is None or not boundary.sure:
-            self.wait_for(boundary, tell)
+            self.wait_for(boundary, report)
             return False
         packet, time_ns = self.ready[0], self.ready_ns[0]
-        self._skip_bytes(boundary.at, tell)
-        self.tell_skipped(packet, time_ns, "until the next message boundary", tell)
+        self._skip_bytes(boundary.at, report)
+        self.report_skipped(packet, time_ns, "until the next message boundary", report)
         self.searching = False
         self.unsure = UNSURE
         return True
 
-    def wait_for(self, boundary: Boundary | None, tell: Tell) -> None:
+    def wait_for(self, boundary: Boundary | None, report: ReportWeird) -> None:
         """Let the search wait for more bytes, since no boundary is certain yet. Of too many bytes, skip those without
         one.
         """
         if self.is_too_much:
             old = self.size - min(limits.RECOGNITION_BYTES, sum(map(len, self.data[-limits.SEARCH_PIECES // 4 :])))
             old = old if boundary is None else min(boundary.at, old)
-            self._skip_bytes(old, tell)
+            self._skip_bytes(old, report)
             boundary = boundary and boundary._replace(at=boundary.at - old, end=boundary.end - old)
         self.awaited = 0 if boundary is None else boundary.end
         next_size = self.size + (self.size >> 2) if self.is_dear else self.size + 1 if self.by_client else 0
@@ -358,7 +358,11 @@ class Stream:
         return open_at(asked, signed(self.ids[-1]) if self.ids else None)
 
     def end(
-        self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell
+        self,
+        how: Literal["fin", "rst", "reused", "forgotten", "capture"],
+        packet: int,
+        time_ns: int,
+        report: ReportWeird,
     ) -> None:
         """Report the rest of the bytes when the connection ends: they are not a whole frame."""
         if self.size and not self.searching and not self.skip:
@@ -368,7 +372,7 @@ class Stream:
                 f"{_ENDS.get(how, 'connection')} ended"
             )
             first = self.packet[0]
-            tell(
+            report(
                 Weird(
                     "FRAME_TRUNCATED_AT_CLOSE",
                     "framing",
@@ -383,8 +387,8 @@ class Stream:
             )
             self.drop(self.size)
         elif self.size:
-            self._skip_bytes(self.size, tell)
-        self.tell_skipped(packet, time_ns, "no message boundary was found", tell)
+            self._skip_bytes(self.size, report)
+        self.report_skipped(packet, time_ns, "no message boundary was found", report)
 
 
 def signed(number: int) -> int:
