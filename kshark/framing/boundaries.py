@@ -21,7 +21,7 @@ from kshark.framing.recognition import (
     Header,
     Witness,
     answers_from,
-    bodies_told,
+    body_score,
     header_at,
     requests_from,
 )
@@ -126,7 +126,7 @@ def _confirmed(
             and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT
         ):
             return True
-    return by_edge and bodies_told(chain, at, data, other or b"", witness) > 0
+    return by_edge and body_score(chain, at, data, other or b"", witness) > 0
 
 
 def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> Sequence[int]:

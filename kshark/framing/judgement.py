@@ -18,7 +18,7 @@ from kshark.framing.recognition import (
     answer_to,
     answers_alone,
     answers_from,
-    bodies_told,
+    body_score,
     foreign,
     lengths_from,
     requests_from,
@@ -234,7 +234,7 @@ def _requests_told(
         return 3
     opened = conversation.flow.opened_by == side
     if chain.whole and chain.consistent:
-        bodies, telling = bodies_told(chain, 0, head, other, witness), chain.headers[0].telling
+        bodies, telling = body_score(chain, 0, head, other, witness), chain.headers[0].telling
         if bodies > 0 or (bodies == 0 and final and opened and telling):
             score = 2 + 2 * telling * (1 + opened) + opened
             return score if score >= FOR_OPENERS else score + _linked(chain, other)
@@ -246,7 +246,7 @@ def _requests_told(
             return 3
     if not chain.headers:  # a version newer than all known ones: weak evidence
         newer = _of_any_version(head, witness.knows)
-        return int(newer.whole > 0 and bodies_told(newer, 0, head, other, witness) > 0)
+        return int(newer.whole > 0 and body_score(newer, 0, head, other, witness) > 0)
     return 0
 
 

@@ -179,7 +179,7 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
     return whole, True, at == len(data)
 
 
-def bodies_told(chain: Chain, at: int, data: bytes, other: bytes, witness: Witness) -> int:
+def body_score(chain: Chain, at: int, data: bytes, other: bytes, witness: Witness) -> int:
     """Score the bodies of the first requests, which begin at `at`, and of the answers to them in `other`.
 
     A body that fits its header adds 1, another body subtracts 1. A version that may not exist yet counts only if it
