@@ -185,7 +185,7 @@ REPEATED_BYTES: Final = 16 << 10
 TOPICS: Final = 1_000_000
 BROKERS: Final = 10_000
 #: Places looked at in one search for the next message boundary.
-BOUNDARY_PLACES: Final = 4_096
+BOUNDARY_CANDIDATES: Final = 4_096
 #: Pieces of one direction that are looked at again with each one that comes; more only when they have become a good
 #: part more.
 SEARCHED_PIECES: Final = 64

@@ -142,7 +142,7 @@ def _named_places(data: bytes, client_id: bytes | None) -> list[int]:
     if client_id:
         mark = len(client_id).to_bytes(2, "big") + client_id
         hit = data.find(mark, HEADER_BYTES - 2)
-        while hit >= 0 and len(candidates) < limits.BOUNDARY_PLACES:
+        while hit >= 0 and len(candidates) < limits.BOUNDARY_CANDIDATES:
             candidates.append(hit - HEADER_BYTES + 2)
             hit = data.find(mark, hit + 1)
     return candidates
@@ -175,10 +175,10 @@ def _answer_places(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -
     correlation id.
     """
     candidates = {edge for edge in edges if edge < len(data)}
-    for number in open_ids[: limits.BOUNDARY_PLACES]:
+    for number in open_ids[: limits.BOUNDARY_CANDIDATES]:
         mark = number.to_bytes(4, "big", signed=True)
         hit = data.find(mark, 4)
-        while hit >= 0 and len(candidates) < limits.BOUNDARY_PLACES:
+        while hit >= 0 and len(candidates) < limits.BOUNDARY_CANDIDATES:
             candidates.add(hit - 4)
             hit = data.find(mark, hit + 1)
     return sorted(candidates)
