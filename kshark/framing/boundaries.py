@@ -17,9 +17,9 @@ from kshark import limits
 from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_ANSWER,
+    BodyChecker,
     Chain,
     Header,
-    Witness,
     answers_from,
     body_score,
     header_at,
@@ -42,7 +42,7 @@ def next_request(
     edges: Sequence[int],
     last_id: int | None,
     client_id: bytes | None,
-    witness: Witness,
+    checker: BodyChecker,
     final: bool,
     other: bytes | None = None,
     chain_at_0: Chain | None = None,
@@ -61,8 +61,8 @@ def next_request(
     """
     kept: Boundary | None = None
     starts = edges if len(edges) == 1 else set(edges)
-    for at in _request_places(data, edges, client_id):
-        chain = chain_at_0 if at == 0 and chain_at_0 is not None else requests_from(data, at, witness.knows)
+    for at in _request_candidates(data, edges, client_id):
+        chain = chain_at_0 if at == 0 and chain_at_0 is not None else requests_from(data, at, checker.knows)
         if not chain.consistent or not chain.headers:
             continue
         first = chain.headers[0]
@@ -73,13 +73,13 @@ def next_request(
             and first.client_id == client_id
         )
         if continues and (by_edge or chain.whole >= 2):
-            return _leading(data, at, first, witness)
+            return _leading(data, at, first, checker)
         if (
             chain.whole
             and _rising(chain.headers)
-            and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final)
+            and _confirmed(data, at, chain, checker, other, by_edge=by_edge, final=final)
         ):
-            return _leading(data, at, first, witness)
+            return _leading(data, at, first, checker)
         if by_edge and chain.whole and other is not None:
             return kept  # sound headers with unfitting bodies: a body farther on may fit by chance
         if by_edge and not chain.whole and kept is None:
@@ -94,12 +94,12 @@ def _rising(headers: Sequence[Header]) -> bool:
     )
 
 
-def _leading(data: bytes, at: int, first: Header, witness: Witness) -> Boundary:
+def _leading(data: bytes, at: int, first: Header, checker: BodyChecker) -> Boundary:
     """Return the certain request at `at`, or the earliest request from which whole requests of the same client, with
     rising ids, lead up to it.
     """
-    for candidate in reversed(_named_places(data[:at], first.client_id)):
-        header = header_at(data, candidate, witness.knows)
+    for candidate in reversed(_named_candidates(data[:at], first.client_id)):
+        header = header_at(data, candidate, checker.knows)
         if (
             header is not None
             and header.end == at
@@ -111,7 +111,7 @@ def _leading(data: bytes, at: int, first: Header, witness: Witness) -> Boundary:
 
 
 def _confirmed(
-    data: bytes, at: int, chain: Chain, witness: Witness, other: bytes | None, *, by_edge: bool, final: bool
+    data: bytes, at: int, chain: Chain, checker: BodyChecker, other: bytes | None, *, by_edge: bool, final: bool
 ) -> bool:
     """True if these are requests: other requests follow the first one, or their bodies decode."""
     if other is None:
@@ -126,17 +126,17 @@ def _confirmed(
             and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT
         ):
             return True
-    return by_edge and body_score(chain, at, data, other or b"", witness) > 0
+    return by_edge and body_score(chain, at, data, other or b"", checker) > 0
 
 
-def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> Sequence[int]:
+def _request_candidates(data: bytes, edges: Sequence[int], client_id: bytes | None) -> Sequence[int]:
     """Return the positions where a request may begin: edges of segments, and each occurrence of the connection's client
     id.
     """
-    return sorted({*edges, *_named_places(data, client_id)}) if client_id else edges
+    return sorted({*edges, *_named_candidates(data, client_id)}) if client_id else edges
 
 
-def _named_places(data: bytes, client_id: bytes | None) -> list[int]:
+def _named_candidates(data: bytes, client_id: bytes | None) -> list[int]:
     """Return the positions where a header with that client id would begin."""
     candidates: list[int] = []
     if client_id:
@@ -157,7 +157,7 @@ def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> B
     """
     kept: Boundary | None = None
     starts = set(edges)
-    for at in _answer_places(data, edges, open_ids):
+    for at in _answer_candidates(data, edges, open_ids):
         whole, consistent, ends = answers_from(data, at, open_ids)
         if not consistent or at + 8 > len(data):
             continue
@@ -170,7 +170,7 @@ def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> B
     return kept
 
 
-def _answer_places(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> list[int]:
+def _answer_candidates(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> list[int]:
     """Return the positions where an answer may begin: edges of segments, and each occurrence of an open request's
     correlation id.
     """

@@ -11,10 +11,10 @@ from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_REQUEST,
+    BodyChecker,
     Chain,
     Header,
     Knows,
-    Witness,
     answer_to,
     answers_alone,
     answers_from,
@@ -32,7 +32,7 @@ ANSWERED: Final = 0
 UNANSWERED: Final = -1
 OTHERWISE: Final = -2
 
-#: Only the side that opened the connection gets a score of this or more (_requests_told); then the other side is not
+#: Only the side that opened the connection gets a score of this or more (_request_score); then the other side is not
 #: checked.
 FOR_OPENERS: Final = 6
 
@@ -107,7 +107,7 @@ class Conversation:
 
 def judge(
     conversation: Conversation,
-    witness: Witness,
+    checker: BodyChecker,
     brokers: Brokers,
     ports: frozenset[int],
     packet: int,
@@ -137,21 +137,23 @@ def judge(
     elif not all(heads) and not final:
         return  # declared as Kafka, but one side sends another protocol: the other side's bytes decide
     if side is None:
-        side = _client(conversation, heads, witness, final, waits)
+        side = _client(conversation, heads, checker, final, waits)
     if side is None:
-        side = _by_broker(conversation, heads, brokers, packet, witness, final)
+        side = _by_broker(conversation, heads, brokers, packet, checker, final)
     if side is not None:
-        _settle(conversation, side, witness)
+        _settle(conversation, side, checker)
         return
     for stream, boundary in waits:  # only now: if this is Kafka, the other side's bytes may begin an answer
         stream.wait_for(boundary, report)
-    _leave_open(conversation, heads, witness, report)
+    _leave_open(conversation, heads, checker, report)
 
 
-def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, report: ReportWeird) -> None:
+def _leave_open(
+    conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker, report: ReportWeird
+) -> None:
     """Mark the connection as another protocol if that is certain; else later bytes decide."""
     streams = conversation.streams
-    if _certainly_other(conversation, heads, witness):
+    if _certainly_other(conversation, heads, checker):
         conversation.flow.service = "other"
     elif streams[0].is_dear or streams[1].is_dear:
         _look_again(conversation, report)
@@ -171,11 +173,11 @@ def _look_again(conversation: Conversation, report: ReportWeird) -> None:
     conversation.try_at = conversation.size + min(conversation.size >> 1, *missing, limits.SEARCH_BYTES)
 
 
-def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
+def _settle(conversation: Conversation, client: Side, checker: BodyChecker) -> None:
     conversation.settle(client)
     for stream in conversation.streams:
         if not stream.begun:
-            if stream.by_client and conversation.requests(stream.side, stream.joined(), witness.knows).whole:
+            if stream.by_client and conversation.requests(stream.side, stream.joined(), checker.knows).whole:
                 stream.searching, stream.unsure = False, UNSURE
             else:
                 stream.search()
@@ -194,7 +196,7 @@ def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
 def _client(
     conversation: Conversation,
     heads: tuple[bytes, bytes],
-    witness: Witness,
+    checker: BodyChecker,
     final: bool,
     waits: list[tuple[Stream, Boundary | None]],
 ) -> Side | None:
@@ -204,20 +206,20 @@ def _client(
     """
     opener: Side = 1 if conversation.flow.opened_by == 1 else 0
     other: Side = 0 if opener else 1
-    score = _requests_told(conversation, opener, heads, witness, final, waits)
+    score = _request_score(conversation, opener, heads, checker, final, waits)
     if score >= FOR_OPENERS:
         return opener
-    other_score = _requests_told(conversation, other, heads, witness, final, waits)
+    other_score = _request_score(conversation, other, heads, checker, final, waits)
     if score == other_score:
         return None
     return opener if score > other_score else other
 
 
-def _requests_told(
+def _request_score(
     conversation: Conversation,
     side: int,
     heads: tuple[bytes, bytes],
-    witness: Witness,
+    checker: BodyChecker,
     final: bool,
     waits: list[tuple[Stream, Boundary | None]],
 ) -> int:
@@ -225,28 +227,28 @@ def _requests_told(
     stream, head, other = conversation.streams[side], heads[side], heads[1 - side]
     if not head:
         return 1 if answers_alone(other) else 0
-    chain = conversation.requests(side, head, witness.knows)
+    chain = conversation.requests(side, head, checker.knows)
     if not stream.begun:
-        boundary = next_request(head, stream.edges(), None, None, witness, final, other, chain)
+        boundary = next_request(head, stream.edges(), None, None, checker, final, other, chain)
         if boundary is None or not boundary.sure:
             waits.append((stream, boundary))
             return 0
         return 3
     opened = conversation.flow.opened_by == side
     if chain.whole and chain.consistent:
-        bodies, telling = body_score(chain, 0, head, other, witness), chain.headers[0].telling
+        bodies, telling = body_score(chain, 0, head, other, checker), chain.headers[0].telling
         if bodies > 0 or (bodies == 0 and final and opened and telling):
             score = 2 + 2 * telling * (1 + opened) + opened
             return score if score >= FOR_OPENERS else score + _linked(chain, other)
-    if chain.whole and opened and _certainly_answered(chain.headers[0], head, other, witness):
+    if chain.whole and opened and _certainly_answered(chain.headers[0], head, other, checker):
         return 3  # the bytes after that request are not a request: a broker cannot read them either
     if chain.consistent and chain.headers and not chain.whole:
         stream.awaited = chain.headers[0].end
         if final and opened and chain.headers[0].telling and len(head) > limits.RECOGNITION_BYTES:
             return 3
     if not chain.headers:  # a version newer than all known ones: weak evidence
-        newer = _of_any_version(head, witness.knows)
-        return int(newer.whole > 0 and body_score(newer, 0, head, other, witness) > 0)
+        newer = _of_any_version(head, checker.knows)
+        return int(newer.whole > 0 and body_score(newer, 0, head, other, checker) > 0)
     return 0
 
 
@@ -261,17 +263,22 @@ def _linked(chain: Chain, other: bytes) -> int:
 
 
 def _by_broker(
-    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Brokers, packet: int, witness: Witness, final: bool
+    conversation: Conversation,
+    heads: tuple[bytes, bytes],
+    brokers: Brokers,
+    packet: int,
+    checker: BodyChecker,
+    final: bool,
 ) -> Side | None:
     """Return the client side of a connection to a known broker whose first bytes are not a valid request; else None."""
     for side in (0, 1):
         head = heads[side]
         if not conversation.streams[side].begun or not head:
             continue
-        chain = conversation.requests(side, head, witness.knows)
+        chain = conversation.requests(side, head, checker.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
         broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
-        answered = _answered(chain, heads[1 - side], witness)
+        answered = _answered(chain, heads[1 - side], checker)
         decided = broken or final or answered >= 0 or (len(head) >= HEADER_BYTES and not chain.headers)
         if chain.whole and answered == OTHERWISE:
             continue
@@ -280,8 +287,8 @@ def _by_broker(
     return None
 
 
-def _answered(chain: Chain, other: bytes, witness: Witness) -> int:
-    """Return the reaction to the first request (ANSWERED, UNANSWERED, OTHERWISE), judged with Witness.answers.
+def _answered(chain: Chain, other: bytes, checker: BodyChecker) -> int:
+    """Return the reaction to the first request (ANSWERED, UNANSWERED, OTHERWISE), judged with BodyChecker.answers.
 
     A broker does not answer a request that it cannot read.
     """
@@ -291,21 +298,21 @@ def _answered(chain: Chain, other: bytes, witness: Witness) -> int:
     answer = answer_to(other, first.correlation_id)
     if answer is None:
         return UNANSWERED
-    return OTHERWISE if witness.answers(first.key, first.version, other, *answer) < 0 else ANSWERED
+    return OTHERWISE if checker.answers(first.key, first.version, other, *answer) < 0 else ANSWERED
 
 
-def _certainly_answered(first: Header, head: bytes, other: bytes, witness: Witness) -> bool:
+def _certainly_answered(first: Header, head: bytes, other: bytes, checker: BodyChecker) -> bool:
     """True if the first request and the answer to it decode to their last byte as the header announces."""
     answer = answer_to(other, first.correlation_id)
     return (
         answer is not None
         and first.telling
-        and witness.asks(head, 4, first.end) >= 0
-        and witness.answers(first.key, first.version, other, *answer) > 0
+        and checker.asks(head, 4, first.end) >= 0
+        and checker.answers(first.key, first.version, other, *answer) > 0
     )
 
 
-def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness) -> bool:
+def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker) -> bool:
     """True if a connection seen from its beginning starts with bytes that cannot start a request."""
     opener = conversation.flow.opened_by
     if opener is None:
@@ -313,7 +320,7 @@ def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], wit
     own, other = heads[opener], heads[1 - opener]
     if not own:
         return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
-    chain = conversation.requests(opener, own, witness.knows)
+    chain = conversation.requests(opener, own, checker.knows)
     if chain.consistent or chain.headers or not conversation.streams[opener].begun:
         return False
-    return not _of_any_version(own, witness.knows).headers
+    return not _of_any_version(own, checker.knows).headers

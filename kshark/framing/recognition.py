@@ -21,7 +21,7 @@ from kshark.model import Service
 Knows = Callable[[int, int], bool]
 
 
-class Witness(Protocol):
+class BodyChecker(Protocol):
     """Checks against Kafka's message definitions.
 
     `knows` is True if an api key and version exist. `asks` checks whether the frame between two positions has the body
@@ -179,7 +179,7 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
     return whole, True, at == len(data)
 
 
-def body_score(chain: Chain, at: int, data: bytes, other: bytes, witness: Witness) -> int:
+def body_score(chain: Chain, at: int, data: bytes, other: bytes, checker: BodyChecker) -> int:
     """Score the bodies of the first requests, which begin at `at`, and of the answers to them in `other`.
 
     A body that fits its header adds 1, another body subtracts 1. A version that may not exist yet counts only if it
@@ -187,12 +187,12 @@ def body_score(chain: Chain, at: int, data: bytes, other: bytes, witness: Witnes
     """
     score = 0
     for header in chain.headers[: min(chain.whole, BODIES)]:
-        exists = witness.knows(header.key, header.version)
+        exists = checker.knows(header.key, header.version)
         if exists and (header.telling or header.end - at >= LEAST_PRODUCE):
-            score += witness.asks(data, at + 4, header.end)
+            score += checker.asks(data, at + 4, header.end)
         span = answer_to(other, header.correlation_id)
         if span is not None:
-            fit = witness.answers(header.key, header.version, other, *span)
+            fit = checker.answers(header.key, header.version, other, *span)
             score += fit if exists else max(fit, 0)
         at = header.end
     return score

@@ -16,7 +16,7 @@ from kshark.framing.brokers import Brokers
 from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
 from kshark.framing.judgement import Conversation, judge
-from kshark.framing.recognition import Witness
+from kshark.framing.recognition import BodyChecker
 from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream
 from kshark.framing.timeline import Ending, Line, Timeline, Told
@@ -33,15 +33,17 @@ Step = tuple[Happening, int]
 class Framing:
     """The stage that turns chunks into the time line.
 
-    `witness` checks Kafka's messages. `kafka_ports` carry Kafka whatever the bytes show. `asking`: only some of the
+    `checker` checks Kafka's messages. `kafka_ports` carry Kafka whatever the bytes show. `asking`: only some of the
     capture's connections come here.
 
     A connection with a hole that may still be filled waits, and the time line waits with it (Chunks.holes). A forgotten
     connection that continues is recognised by Flow.continues, which reassembly sets.
     """
 
-    def __init__(self, witness: Witness, kafka_ports: frozenset[int] = frozenset(), *, asking: bool = False) -> None:
-        self._witness = witness
+    def __init__(
+        self, checker: BodyChecker, kafka_ports: frozenset[int] = frozenset(), *, asking: bool = False
+    ) -> None:
+        self._checker = checker
         self._ports = kafka_ports
         self._timeline = Timeline()
         #: Connections that may be Kafka and have bytes or a gap.
@@ -263,7 +265,7 @@ class Framing:
         """Try to recognise the connection, find its message boundary and cut its frames, after one more piece."""
         service: str = conversation.flow.service
         if service == "unknown":
-            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=False)
+            judge(conversation, self._checker, self._brokers, self._ports, packet, self._told.append, final=False)
             service = conversation.flow.service
             if service == "kafka":
                 if not conversation.holed:
@@ -323,7 +325,7 @@ class Framing:
             if (
                 stream.searching
                 and stream.size
-                and stream.find(other, self._witness, final is not None, self._told.append)
+                and stream.find(other, self._checker, final is not None, self._told.append)
             ):
                 continue
             if not waiting:
@@ -349,7 +351,7 @@ class Framing:
     def _finish(self, conversation: Conversation | None, closed: Closed, packet: int) -> None:
         flow = closed.flow
         if conversation is not None and flow.service == "unknown" and conversation.size:
-            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=True)
+            judge(conversation, self._checker, self._brokers, self._ports, packet, self._told.append, final=True)
         if conversation is not None and flow.service == "kafka":
             if not conversation.holed:
                 self._brokers.learn(flow.broker, packet)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
-from kshark.framing.recognition import Witness, header_at
+from kshark.framing.recognition import BodyChecker, header_at
 from kshark.model import Flow, Gap, Side, Weird
 from kshark.reassembly import Run, Runs
 
@@ -314,14 +314,14 @@ class Stream:
         self._skip_bytes(self.size, report)
         self.need = 4
 
-    def find(self, other: Stream, witness: Witness, final: bool, report: ReportWeird) -> bool:
+    def find(self, other: Stream, checker: BodyChecker, final: bool, report: ReportWeird) -> bool:
         """Search the bytes for the next message boundary; True if frames can be cut again."""
         if self.size < _LEAST or (self.size < self.try_at and not final):
             return False
         data, edges = self.joined(), self.edges()
         if self.by_client:
             boundary = next_request(
-                data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, witness, final
+                data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, checker, final
             )
         else:
             boundary = next_answer(data, edges, self.open_ids(other))
