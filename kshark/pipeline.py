@@ -166,7 +166,7 @@ class Share:
         self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asking=True)
         self._back = Back(asked, registry, asking=True)
         known = [*told]
-        self._framing.brokers.told(known)
+        self._framing.brokers.add_facts(known)
         if self._back.embedding is not None:
             self._back.embedding.told(known)
 

@@ -24,7 +24,7 @@ class Brokers:
         self._own: dict[str, int] = {}
         self._since: dict[str, int] = {}
 
-    def told(self, facts: Iterable[Fact]) -> None:
+    def add_facts(self, facts: Iterable[Fact]) -> None:
         """Add ends that other parts of the capture identified."""
         for fact in facts:
             if fact.kind == "broker":

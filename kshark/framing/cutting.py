@@ -30,8 +30,9 @@ _UINT32: Final = Struct(">I").unpack_from
 class Cuts:
     """The frames of one batch, in the order in which they were cut.
 
-    `all` cuts many streams at once; `one` cuts a single stream that is searched piece by piece. Making columns costs as
-    much for one frame as for many, so frames of single streams are kept as rows until `taken` makes columns of them.
+    `cut_all` cuts many streams at once; `cut_one` cuts a single stream that is searched piece by piece. Making columns
+    costs as much for one frame as for many, so frames of single streams are kept as rows until `finished` makes columns
+    of them.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Cuts:
         #: Stream, start, end, first packet and its time, last packet and its time, True if marked RESYNC.
         self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
 
-    def all(self, streams: Iterable[Stream], report: ReportWeird) -> list[Broken]:
+    def cut_all(self, streams: Iterable[Stream], report: ReportWeird) -> list[Broken]:
         """Cut all these streams at once."""
         self._make_columns()
         frames, broken = cut(streams, report)
@@ -51,7 +52,7 @@ class Cuts:
             self._done.append(frames)
         return broken
 
-    def one(self, stream: Stream, report: ReportWeird) -> list[Broken]:
+    def cut_one(self, stream: Stream, report: ReportWeird) -> list[Broken]:
         """Cut one stream."""
         if not stream.can_be_cut(report):
             return []
@@ -64,7 +65,7 @@ class Cuts:
         stream.drop(at)
         return [] if invalid is None else [(stream, stream.break_off(invalid, report))]
 
-    def taken(self) -> list[Frames]:
+    def finished(self) -> list[Frames]:
         """Return all frames and keep none."""
         self._make_columns()
         done, self._done = self._done, []

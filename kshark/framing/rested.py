@@ -20,7 +20,7 @@ class Rested:
         if flow.tls is None and flow.client_side is not None and all(stream.rests for stream in conversation.streams):
             self._client.put(flow.id, flow.client_side)
 
-    def go_on(self, flow: Flow) -> Conversation | None:
+    def resume(self, flow: Flow) -> Conversation | None:
         """Return the conversation of a flow that continues a kept connection; None for any other flow."""
         entry = None if flow.continues is None else self._client.take(flow.continues)
         if entry is None:

@@ -19,15 +19,15 @@ from kshark.framing.judgement import Conversation, judge
 from kshark.framing.recognition import BodyChecker
 from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream
-from kshark.framing.timeline import Ending, Line, Timeline, Told
+from kshark.framing.timeline import Ending, Line, Timeline, TimelineEvent
 from kshark.framing.waiting import NEVER
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Weird
 from kshark.reassembly import Chunks, Hole, Run, Runs
 from kshark.tls import unread
 
-Happening = Run | Gap | HalfClosed | Closed
+StreamItem = Run | Gap | HalfClosed | Closed
 #: An event or run; only the pieces of the run from this index on count.
-Step = tuple[Happening, int]
+QueuedItem = tuple[StreamItem, int]
 
 
 class Framing:
@@ -52,10 +52,10 @@ class Framing:
         self._uncertain: dict[int, Conversation] = {}
         #: By flow: a hole that may still be filled, and the items after it.
         self._holes: dict[int, Hole] = {}
-        self._waiting: dict[int, list[Step]] = {}
+        self._waiting: dict[int, list[QueuedItem]] = {}
         self._rested = Rested()
         self._brokers = Brokers(asking=asking)
-        self._told: list[Told] = []
+        self._events: list[TimelineEvent] = []
         self._cuts = Cuts()
         #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.
         self._touched: dict[Stream, None] = {}
@@ -80,8 +80,8 @@ class Framing:
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
-        told, self._told = self._told, []
-        return self._timeline.release(self._cuts.taken(), told, horizon)
+        events, self._events = self._events, []
+        return self._timeline.release(self._cuts.finished(), events, horizon)
 
     def _horizon(self) -> int:
         """Return the last packet up to which the time line is complete: nothing earlier can still arrive."""
@@ -97,14 +97,14 @@ class Framing:
     def _take(self, chunks: Chunks) -> None:
         self._clock.feed(chunks.packets, chunks.clock_ns)
         self._holes = chunks.holes
-        self._timeline.behind({flow: hole.packet for flow, hole in self._holes.items()})
+        self._timeline.set_holes({flow: hole.packet for flow, hole in self._holes.items()})
         unsettled = {item.flow.id for item in chunks.items if type(item) is Gap}
         unsettled.update(self._uncertain, self._holes, self._waiting)
-        piecewise: list[Happening] = []
+        piecewise: list[StreamItem] = []
         for item in chunks.items:
             if type(item) is Weird or type(item) is Opened:
-                self._told.append(item)
-                if type(item) is Opened and (conversation := self._rested.go_on(item.flow)) is not None:
+                self._events.append(item)
+                if type(item) is Opened and (conversation := self._rested.resume(item.flow)) is not None:
                     self._conversations[item.flow.id] = conversation
             elif type(item) is Late:
                 self._timeline.of(item.flow).know(item)
@@ -121,7 +121,7 @@ class Framing:
             self._end(conversation, closed)
         self._make_room()
 
-    def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[Happening]) -> None:
+    def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[StreamItem]) -> None:
         """Give runs of recognised connections to their streams, and those of unrecognised ones to `piecewise`; drop
         others.
         """
@@ -134,7 +134,7 @@ class Framing:
             elif flow.service in ("kafka", "unknown"):
                 piecewise.append(runs.run(index))
 
-    def _take_settled(self, item: Happening) -> None:
+    def _take_settled(self, item: StreamItem) -> None:
         """Apply an item of a recognised Kafka connection that has no gap in this batch."""
         conversation = self._conversations[item.flow.id]
         if type(item) is Run:
@@ -144,7 +144,7 @@ class Framing:
         elif type(item) is Closed:
             self._ended.append((conversation, item))
         else:
-            self._told.append(item)
+            self._events.append(item)
 
     def _cut_touched(self) -> None:
         """Cut the streams whose boundaries are known, all at once.
@@ -155,8 +155,8 @@ class Framing:
         while self._touched:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
-            later: list[Happening] = []
-            for stream, rest in self._cuts.all(touched, self._told.append):
+            later: list[StreamItem] = []
+            for stream, rest in self._cuts.cut_all(touched, self._events.append):
                 self._uncertain[stream.flow.id] = self._conversations[stream.flow.id]
                 later += rest
             if later:
@@ -177,9 +177,9 @@ class Framing:
             if held <= limits.UNFINISHED_BYTES:
                 break
             held -= stream.size
-            stream.give_up(self._told.append)
+            stream.give_up(self._events.append)
 
-    def _take_piecewise(self, items: list[Happening]) -> None:
+    def _take_piecewise(self, items: list[StreamItem]) -> None:
         """Apply events and pieces of runs in packet order, over all connections that are not settled.
 
         While a connection has a hole that may be filled, everything after the hole waits, in both directions. The
@@ -189,7 +189,7 @@ class Framing:
         steps += [(item, 0) for item in items]
         self._waiting = {}
         gapped = {item.flow.id for item, _ in steps if type(item) is Gap}
-        queue = [(*self._place(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
+        queue = [(*self._position(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
         heapify(queue)
         while queue:
             position, packet, order, item, index = queue[0]
@@ -215,17 +215,17 @@ class Framing:
                 self._piece(item, index, position, gapped=number in gapped)
                 index += 1
                 if index < len(item.ready):
-                    heapreplace(queue, (*self._place(item, index), order, item, index))
+                    heapreplace(queue, (*self._position(item, index), order, item, index))
                 else:
                     heappop(queue)
 
-    def _place(self, item: Happening, index: int) -> tuple[int, int]:
+    def _position(self, item: StreamItem, index: int) -> tuple[int, int]:
         """Return the item's position in the time line, and its own packet."""
         packet = item.ready[index] if type(item) is Run else item.packet
         waits = self._timeline.waits.get(item.flow.id)
         if waits is None:
             return packet, packet
-        return waits.place(packet, item.side if type(item) is Run or type(item) is Gap else None), packet
+        return waits.position(packet, item.side if type(item) is Run or type(item) is Gap else None), packet
 
     def _piece(self, run: Run, index: int, position: int, *, gapped: bool) -> None:
         """Add one piece to its stream.
@@ -259,13 +259,13 @@ class Framing:
         elif type(item) is Closed:
             self._finish(self._conversations.get(item.flow.id), item, position)
         else:
-            self._told.append(item)
+            self._events.append(item)
 
     def _advance(self, conversation: Conversation, packet: int) -> None:
         """Try to recognise the connection, find its message boundary and cut its frames, after one more piece."""
         service: str = conversation.flow.service
         if service == "unknown":
-            judge(conversation, self._checker, self._brokers, self._ports, packet, self._told.append, final=False)
+            judge(conversation, self._checker, self._brokers, self._ports, packet, self._events.append, final=False)
             service = conversation.flow.service
             if service == "kafka":
                 if not conversation.holed:
@@ -320,12 +320,12 @@ class Framing:
         waiting: deque[tuple[bytes, int, int, int, int]] = deque()
         other = conversation.streams[1 - stream.side]
         while True:
-            for _, rest in self._cuts.one(stream, self._told.append):
+            for _, rest in self._cuts.cut_one(stream, self._events.append):
                 waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
             if (
                 stream.searching
                 and stream.size
-                and stream.find(other, self._checker, final is not None, self._told.append)
+                and stream.find(other, self._checker, final is not None, self._events.append)
             ):
                 continue
             if not waiting:
@@ -339,8 +339,8 @@ class Framing:
             conversation.flow.service == "kafka" and not conversation.searching
         ):  # else each piece was searched as it came
             self._resume_both(conversation)
-        stream.lose(gap, self._told.append)
-        self._told.append(gap)
+        stream.lose(gap, self._events.append)
+        self._events.append(gap)
         if conversation.flow.service == "kafka":
             self._review(conversation, packet)
             return
@@ -351,18 +351,18 @@ class Framing:
     def _finish(self, conversation: Conversation | None, closed: Closed, packet: int) -> None:
         flow = closed.flow
         if conversation is not None and flow.service == "unknown" and conversation.size:
-            judge(conversation, self._checker, self._brokers, self._ports, packet, self._told.append, final=True)
+            judge(conversation, self._checker, self._brokers, self._ports, packet, self._events.append, final=True)
         if conversation is not None and flow.service == "kafka":
             if not conversation.holed:
                 self._brokers.learn(flow.broker, packet)
             self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
-        self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
+        self._events.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
         self._forget(flow, packet)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
-        packet, _ = self._place(closed, 0)
+        packet, _ = self._position(closed, 0)
         if conversation.searching:
             self._search(conversation, packet, closed)
             self._cut_touched()
@@ -371,7 +371,7 @@ class Framing:
         ending = Ending([], closed)
         for stream in conversation.streams:
             stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
-        self._told.append(ending)
+        self._events.append(ending)
         self._forget(conversation.flow, packet)
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:

@@ -34,7 +34,7 @@ class Ending(NamedTuple):
     closed: Closed
 
 
-Told = Gap | Late | Weird | Opened | HalfClosed | Ending
+TimelineEvent = Gap | Late | Weird | Opened | HalfClosed | Ending
 
 #: Approximate memory of a held event.
 _EVENT_BYTES: Final = 256
@@ -42,22 +42,22 @@ _EVENT_BYTES: Final = 256
 _ON_TIME: Final = 1 << 62
 
 
-class Place(Struct, gc=False):
+class EventPosition(Struct, gc=False):
     """The position of an event in the time line.
 
     `known` is the packet at which it became known. `late` is its flow if that was late, else _ON_TIME. `packet` is its
     own packet; `after_frames` is True if it stands after the frames of that packet (as endings do).
     """
 
-    known: int
+    known_at: int
     late: int
     packet: int
     after_frames: bool
     flow: int
-    event: Told
+    event: TimelineEvent
 
 
-_order: Final = attrgetter("known", "late", "packet", "after_frames", "flow")
+_order: Final = attrgetter("known_at", "late", "packet", "after_frames", "flow")
 
 
 class Timeline(Struct, eq=False):
@@ -68,18 +68,18 @@ class Timeline(Struct, eq=False):
 
     waits: dict[int, Waits] = field(default_factory=dict)
     _held: list[Frames] = field(default_factory=list)
-    _told: list[Told] = field(default_factory=list)
+    _events: list[TimelineEvent] = field(default_factory=list)
 
     @property
     def held_bytes(self) -> int:
         """Approximate bytes of the held items."""
-        return sum(len(frames.buffer) for frames in self._held) + _EVENT_BYTES * len(self._told)
+        return sum(len(frames.buffer) for frames in self._held) + _EVENT_BYTES * len(self._events)
 
     def of(self, flow: int) -> Waits:
         """Return the waiting state of a connection, to be changed."""
         return self.waits.setdefault(flow, Waits())
 
-    def behind(self, holes: dict[int, int]) -> None:
+    def set_holes(self, holes: dict[int, int]) -> None:
         """Set by flow the first packet after an undecided hole: the flow's items from that packet on wait."""
         for flow, waits in self.waits.items():
             waits.hole = holes.get(flow, NEVER)
@@ -91,44 +91,44 @@ class Timeline(Struct, eq=False):
         for waits in self.waits.values():
             waits.let_go()
 
-    def release(self, cuts: list[Frames], told: list[Told], horizon: int) -> list[Line]:
+    def release(self, cuts: list[Frames], events: list[TimelineEvent], horizon: int) -> list[Line]:
         """Add the frames and events of a batch; return everything up to the packet `horizon` and hold the rest."""
         late = [Late(flow, *news) for flow, waits in self.waits.items() for news in waits.news()]
-        told, self._told = [*self._told, *late, *told], []
-        events: list[Place] = []
-        for event in told:  # positions of waiting events are made again with the next batch, to save memory
-            position = self._place(event)
-            if position.known > horizon:
-                self._told.append(event)
+        events, self._events = [*self._events, *late, *events], []
+        due: list[EventPosition] = []
+        for event in events:  # positions of waiting events are made again with the next batch, to save memory
+            position = self._position(event)
+            if position.known_at > horizon:
+                self._events.append(event)
             else:
-                events.append(position)
-        events.sort(key=_order)
+                due.append(position)
+        due.sort(key=_order)
         frames = joined(self._held + cuts)
         self._held = []
         if frames is None:
-            lines = [line for position in events for line in _events(position.event)]
+            lines = [line for position in due for line in _events(position.event)]
         else:
-            known_at = self._known(frames)
+            known_at = self._frames_known_at(frames)
             if int(known_at.max()) > horizon:
                 later = known_at > horizon
                 self._held = [apart(frames.rows(later))]
                 frames, known_at = frames.rows(~later), known_at[~later]
-            lines = _lines(*_in_order(frames, known_at), events)
+            lines = _lines(*_in_order(frames, known_at), due)
         for number in [number for number, waits in self.waits.items() if waits.forget(horizon)]:
             del self.waits[number]
         return lines
 
-    def _place(self, told: Told) -> Place:
-        if type(told) is Opened:  # certain at once
-            return Place(told.packet, _ON_TIME, told.packet, False, told.flow.id, told)
-        if type(told) is Late:  # before all items that it concerns
-            return Place(told.packet, told.flow, 0, False, told.flow, told)
-        packet, after_frames, flow, side = _own_place(told)
+    def _position(self, event: TimelineEvent) -> EventPosition:
+        if type(event) is Opened:  # certain at once
+            return EventPosition(event.packet, _ON_TIME, event.packet, False, event.flow.id, event)
+        if type(event) is Late:  # before all items that it concerns
+            return EventPosition(event.packet, event.flow, 0, False, event.flow, event)
+        packet, after_frames, flow, side = _own_position(event)
         waits = self.waits.get(flow)
-        known_at = packet if waits is None else waits.known(packet, side)
-        return Place(known_at, _ON_TIME if known_at == packet else flow, packet, after_frames, flow, told)
+        known_at = packet if waits is None else waits.known_at(packet, side)
+        return EventPosition(known_at, _ON_TIME if known_at == packet else flow, packet, after_frames, flow, event)
 
-    def _known(self, frames: Frames) -> Int64s:
+    def _frames_known_at(self, frames: Frames) -> Int64s:
         """Return for each frame the packet at which it became known."""
         own = frames.last_packet
         waits = [self.waits.get(flow.id) for flow in frames.flows] if self.waits else ()
@@ -141,7 +141,7 @@ class Timeline(Struct, eq=False):
             if flow_waits is not None:
                 rows = order[edges[number] : edges[number + 1]]
                 side = _side(frames.flows[number], frames.by_client[number])
-                known_at[rows] = [flow_waits.known(packet, side) for packet in own[rows].tolist()]
+                known_at[rows] = [flow_waits.known_at(packet, side) for packet in own[rows].tolist()]
         return known_at
 
 
@@ -204,40 +204,42 @@ def _in_order(frames: Frames, known_at: Int64s) -> tuple[Frames, Int64s]:
 
 
 def _late(frames: Frames, known_at: Int64s) -> Int64s:
-    """Return `Place.late` of each frame."""
+    """Return `EventPosition.late` of each frame."""
     flows = np.array([flow.id for flow in frames.flows])
     return np.where(known_at > frames.last_packet, flows[frames.stream], _ON_TIME)
 
 
-def _lines(frames: Frames, known_at: Int64s, events: list[Place]) -> list[Line]:
+def _lines(frames: Frames, known_at: Int64s, due: list[EventPosition]) -> list[Line]:
     """Cut the frames at the events between them."""
     lines: list[Line] = []
     at = 0
     positions = (
         [*zip(*(column.tolist() for column in (known_at, _late(frames, known_at), frames.last_packet)), strict=True)]
-        if events
+        if due
         else []
     )
-    for event in events:
-        to = (bisect_right if event.after_frames else bisect_left)(positions, (event.known, event.late, event.packet))
+    for position in due:
+        to = (bisect_right if position.after_frames else bisect_left)(
+            positions, (position.known_at, position.late, position.packet)
+        )
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to
-        lines += _events(event.event)
+        lines += _events(position.event)
     if at < len(frames):
         lines.append(frames.rows(slice(at, None)) if at else frames)
     return lines
 
 
-def _own_place(told: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
+def _own_position(event: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
     """Return packet, True if after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
-    if type(told) is Weird:
-        return told.packet, False, -1 if told.flow is None else told.flow, told.side
-    if type(told) is Gap:
-        return told.packet, False, told.flow.id, told.side
-    event = told.closed if type(told) is Ending else told
-    return event.packet, True, event.flow.id, None
+    if type(event) is Weird:
+        return event.packet, False, -1 if event.flow is None else event.flow, event.side
+    if type(event) is Gap:
+        return event.packet, False, event.flow.id, event.side
+    last = event.closed if type(event) is Ending else event
+    return last.packet, True, last.flow.id, None
 
 
-def _events(told: Told) -> Sequence[Line]:
-    return [*told.weirds, told.closed] if type(told) is Ending else [told]
+def _events(event: TimelineEvent) -> Sequence[Line]:
+    return [*event.weirds, event.closed] if type(event) is Ending else [event]

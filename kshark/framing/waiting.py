@@ -39,20 +39,20 @@ class Waits:
     def waits(self) -> bool:
         return self.since != (NEVER, NEVER)
 
-    def place(self, packet: int, side: int | None = None) -> int:
+    def position(self, packet: int, side: int | None = None) -> int:
         """Return the position of an item in the time line: its packet, or the packet at which it became known late."""
         if self._known is None:
             return packet
         if side is None:
-            return max(self.place(packet, 0), self.place(packet, 1))
+            return max(self.position(packet, 0), self.position(packet, 1))
         pairs = self._known[side]
         at = bisect_right(pairs, (packet, NEVER))
         return max(packet, pairs[at - 1][1]) if at else packet
 
-    def known(self, packet: int, side: int | None) -> int:
+    def known_at(self, packet: int, side: int | None) -> int:
         """Return the item's position; NEVER if it still waits."""
         since = min(self.since) if side is None else self.since[side]
-        return NEVER if packet >= since or packet >= self.hole else self.place(packet, side)
+        return NEVER if packet >= since or packet >= self.hole else self.position(packet, side)
 
     def wait(self, since: tuple[int, int], packet: int, clock: Clock) -> None:
         """Let the items of the packets `since` (by side) and later ones wait. Items that waited before become known at
@@ -107,7 +107,7 @@ class Waits:
     def _held(self) -> int:
         first, second = self.since
         return min(
-            NEVER if first == NEVER else self.place(first, 0), NEVER if second == NEVER else self.place(second, 1)
+            NEVER if first == NEVER else self.position(first, 0), NEVER if second == NEVER else self.position(second, 1)
         )
 
     def _waited(self, packet: int, clock: Clock) -> int:
