@@ -105,14 +105,14 @@ class Connection:
         if here.fin is not None:
             self._come_to_fin(side, packet, time_ns, out)
 
-    def goes_on(self, side: int, seq: int) -> bool:
+    def is_in_order(self, side: int, seq: int) -> bool:
         """True if segments in order, beginning with this sequence number, only advance this side."""
         here, there = self.sides[side], self.sides[1 - side]
         if here.next != seq or here.late or there.late or here.fin is not None or here.early or there.early:
             return False
         return there.next is not None or (there.base is not None and (here.place > 0 or not self.flow.begun[side]))
 
-    def go_on(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
+    def advance(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
         """Apply all such segments at once, without their bytes.
 
         `due` is the sequence number after them, `ack` the last acknowledgement sent.

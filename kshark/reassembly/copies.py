@@ -68,7 +68,7 @@ class Copies(NamedTuple):
         sums = (self.connections + other.connections, self.packets + other.packets, self.size + other.size)
         return Copies(*sums, first, max(self.most, other.most))
 
-    def told(self, end: Moment) -> list[Weird]:
+    def weirds(self, end: Moment) -> list[Weird]:
         """Return one Weird for all copies, at the capture's end; an empty list without copies."""
         if not self.packets:
             return []

@@ -52,7 +52,7 @@ class Past:
                 pair, flow.id, next0, next1, -1 if has_spoken or flow.opened_by is None else flow.opened_by
             )
 
-    def go_on(self, pair: int, segment: Segment, connection: Connection) -> None:
+    def resume(self, pair: int, segment: Segment, connection: Connection) -> None:
         """Continue a forgotten connection in the new `connection` if the segment is its next one."""
         rested = self._rested.take(pair)
         if rested is None or segment.flags & SYN or rested[1 + segment.side] != segment.seq:
@@ -62,7 +62,7 @@ class Past:
         if opener >= 0:
             flow.begun, flow.opened_by = (True, True), 1 if opener else 0
 
-    def takes(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
+    def claims(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
         """True if the segment belongs to an ended connection of these ends, not to the `live` one or to a new one."""
         last = self.by_pair[pair][-1]
         ended = live is None and not segment.flags & SYN and not last.forgotten

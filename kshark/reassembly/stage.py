@@ -98,7 +98,7 @@ class Reassembly:
         self._holed.clear()
         self._past.close()
         if whole:
-            out += self.copies.told(end)
+            out += self.copies.weirds(end)
         return Chunks(out, {}, np.array([end.packet]), np.array([end.clock_ns]))
 
     def _expire(self, clock_ns: int, out: list[Item]) -> None:
@@ -131,7 +131,7 @@ class Reassembly:
             silent = path ^ 1 not in moving
             if (
                 connection is None
-                or not connection.goes_on(path & 1, seq)
+                or not connection.is_in_order(path & 1, seq)
                 or (silent and connection.sides[~path & 1].lacks(ack))
             ):
                 failed.add(path >> 1)
@@ -152,7 +152,7 @@ class Reassembly:
                 continue
             connection = connections[path >> 1]
             side: Side = 1 if path & 1 else 0
-            connection.go_on(side, due, ack, size, packet, time_ns)
+            connection.advance(side, due, ack, size, packet, time_ns)
             if size:
                 runs.add(connection.flow, side, size, first, behind)
                 here = connection.sides[side]
@@ -192,9 +192,9 @@ class Reassembly:
                     self._settle(pair, connection)
             else:
                 segment = Segment(side, packet, time_ns, clock_ns, seq, ack, flags, payload, missing, length + missing)
-                self._one(pair, connection, segment, ends, out, due=due)
+                self._segment(pair, connection, segment, ends, out, due=due)
 
-    def _one(
+    def _segment(
         self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
     ) -> None:
         """Apply any segment. An expected one (`due`) belongs to the open connection, whatever earlier ones carried."""
@@ -202,7 +202,7 @@ class Reassembly:
             connection.expire(segment.clock_ns, out)
             self._settle(pair, connection)
             connection = self._connections.get(pair)
-        if not due and pair in self._past.by_pair and self._past.takes(pair, segment, connection, out):
+        if not due and pair in self._past.by_pair and self._past.claims(pair, segment, connection, out):
             return
         if connection is None:
             connection = self._open(pair, segment, ends[pair], out)
@@ -219,7 +219,7 @@ class Reassembly:
         flow = Flow(self._flows, ends, segment.packet, segment.time_ns)
         self._flows += 1
         connection = self._connections[pair] = Connection(flow)
-        self._past.go_on(pair, segment, connection)
+        self._past.resume(pair, segment, connection)
         out.append(Opened(flow, segment.packet, segment.time_ns))
         if self._measuring is not None:
             self._measuring.open(pair, flow)
