@@ -110,7 +110,7 @@ class Connection:
         here, there = self.sides[side], self.sides[1 - side]
         if here.next != seq or here.late or there.late or here.fin is not None or here.early or there.early:
             return False
-        return there.next is not None or (there.base is not None and (here.place > 0 or not self.flow.begun[side]))
+        return there.next is not None or (there.base is not None and (here.position > 0 or not self.flow.begun[side]))
 
     def advance(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
         """Apply all such segments at once, without their bytes.
@@ -123,7 +123,7 @@ class Connection:
         self.sides[1 - side].acknowledge(ack)
         if size:
             here.next = due
-            here.place += size
+            here.position += size
             here.run = None
             flow.stream_bytes[side] += size
 
@@ -148,7 +148,7 @@ class Connection:
             size = len(payload)
             flow.stream_bytes[side] += size
             here.next = (here.next + size) & MASK
-            here.place += size
+            here.position += size
             here.last_packet = here.last_ready = packet
             here.last_ready_ns = time_ns
         if here.fin is not None:
@@ -161,7 +161,7 @@ class Connection:
         again.count(segment)
         later_ns = segment.time_ns - flow.first_time_ns
         if segment.flags & SYN:
-            if not segment.flags & ACK and (here.place or there.acked is not None or abs(later_ns) < AT_ONCE_NS):
+            if not segment.flags & ACK and (here.position or there.acked is not None or abs(later_ns) < AT_ONCE_NS):
                 again.open(later_ns)
         elif not again.opened and segment.size and (segment.seq + segment.size) & MASK == here.next:
             again.later_ns = segment.time_ns - here.last_ready_ns
@@ -218,7 +218,7 @@ class Connection:
 
     def _has_spoken(self) -> bool:
         """True if bytes of either side were delivered. From then on `Flow.begun` must not change."""
-        return bool(self.sides[0].place or self.sides[1].place)
+        return bool(self.sides[0].position or self.sides[1].position)
 
     def _acknowledged(self, segment: Segment) -> None:
         there = self.sides[1 - segment.side]
@@ -236,7 +236,7 @@ class Connection:
         has sent nothing.
         """
         here, there = self.sides[side], self.sides[1 - side]
-        if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
+        if flags & SYN or (self.flow.begun[side] and here.position == 0 and seq == here.next):
             there.next = ack
             if not self._has_spoken():
                 self.flow.begun = self.flow.begun[0] or side == 1, self.flow.begun[1] or side == 0
@@ -261,13 +261,13 @@ class Connection:
         if segment.payload and here.finished and here.next == here.fin and distance > 0:
             self._skip(segment, "after the sender's own FIN", out)
             return
-        if here.place + distance < 0:
-            self._before(-here.place - distance, segment, out)
+        if here.position + distance < 0:
+            self._before(-here.position - distance, segment, out)
         if distance + segment.size <= 0:
             if segment.size:
                 self._again(segment)
             return
-        late = Waiting(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
+        late = Waiting(here.position + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
         moment = Moment(segment.packet, segment.clock_ns)
         if distance <= 0 and here.early is not None:
             here.displaced(self.flow.id, segment.side, segment.packet, segment.time_ns, out)
@@ -276,7 +276,7 @@ class Connection:
             return
         since = here.since if here.late else None
         self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
-        if since is not None and here.places[0] <= here.place:
+        if since is not None and here.positions[0] <= here.position:
             self._decide(here, since, moment, out)
         while first := here.due():
             self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
@@ -308,7 +308,7 @@ class Connection:
             return
         if here.acked_at is not None:
             here.since_acked += 1
-        elif here.places[0] == late.place:
+        elif here.positions[0] == late.position:
             here.see_acked(moment)
         if here.late_bytes > limits.REORDER_BYTES:
             self._give_up(here, side, "buffer_full", moment, out)
@@ -316,9 +316,9 @@ class Connection:
             self._give_up(here, side, "missing", moment, out)
 
     def _deliver(self, here: Direction, side: Side, late: Waiting, ready: int, ready_ns: int, out: list[Item]) -> None:
-        """Deliver the new part of a segment; `late.place` is at or before the expected position."""
+        """Deliver the new part of a segment; `late.position` is at or before the expected position."""
         assert here.next is not None
-        overlap = here.place - late.place
+        overlap = here.position - late.position
         payload = late.payload[overlap:] if overlap else late.payload
         missing = min(late.missing, len(late.payload) + late.missing - overlap)
         if overlap and len(payload) + missing <= 0:
@@ -330,7 +330,7 @@ class Connection:
             self.flow.stream_bytes[side] += len(payload)
         here.last_packet, here.last_ready, here.last_ready_ns = late.packet, ready, ready_ns
         here.next = (here.next + len(payload) + missing) & MASK
-        here.place += len(payload) + missing
+        here.position += len(payload) + missing
         if missing:
             self._gap(here, side, late.packet, late.time_ns, missing, "snapped", out)
 
@@ -365,12 +365,12 @@ class Connection:
     ) -> None:
         """Give up the first hole: deliver the segments after it, each ready at its own packet."""
         assert here.next is not None
-        first = here.late[here.places[0]]
-        size = first.place - here.place
+        first = here.late[here.positions[0]]
+        size = first.position - here.position
         self._decide(here, here.since, here.acked_at or moment, out)
         self._gap(here, side, first.packet, first.time_ns, size, reason, out)
         here.next = (here.next + size) & MASK
-        here.place = first.place
+        here.position = first.position
         while late := here.due():
             self._deliver(here, side, late, late.packet, late.time_ns, out)
         here.since_acked = 0

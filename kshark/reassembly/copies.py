@@ -95,12 +95,12 @@ class Range(Struct):
         due = side.base if side.next is None else side.next
         if due is None:
             return None
-        before = EARLIER if side.isn is None else (due - side.place - side.isn) & MASK
+        before = EARLIER if side.isn is None else (due - side.position - side.isn) & MASK
         sent_after = int(side.finished)
         for number in (side.acked, side.reached):
             if number is not None:
                 sent_after = max(sent_after, ahead(number, due))
-        size = min(side.place + before, WINDOW) + sent_after
+        size = min(side.position + before, WINDOW) + sent_after
         return cls(side.isn, (due + sent_after - size) & MASK, size)
 
     def holds(self, number: int, size: int = 0) -> bool:

@@ -65,10 +65,10 @@ def skipped(segment: Segment, why: str, flow: int) -> Weird:
 class Waiting(Struct, eq=False):
     """A segment after a hole, or a FIN, which has no bytes.
 
-    `place` is its distance from the direction's first sequence number, so that order survives the wrap of numbers.
+    `position` is its distance from the direction's first sequence number, so that order survives the wrap of numbers.
     """
 
-    place: int
+    position: int
     packet: int
     time_ns: int
     payload: bytes
@@ -86,15 +86,15 @@ class Direction:
     next: int | None = None
     isn: int | None = None
     #: Bytes delivered and lost so far: the position of `next`.
-    place: int = 0
+    position: int = 0
     #: The late segments by position, and these positions as a heap.
     late: dict[int, Waiting] = _NONE
-    places: list[int] = _NONE
+    positions: list[int] = _NONE
     late_bytes: int = 0
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
     acked: int | None = None
-    #: Packet, clock and position of the late segments, in packet order; those up to `place` are not late any more.
+    #: Packet, clock and position of the late segments, in packet order; those up to `position` are not late any more.
     #: None: never used.
     order: deque[tuple[int, int, int]] | None = None
     #: When the peer had acknowledged the whole first hole; the segments after the hole since then; the last
@@ -118,7 +118,7 @@ class Direction:
     @property
     def first(self) -> int | None:
         """The number of the first known byte."""
-        return None if self.next is None else (self.next - self.place) & MASK
+        return None if self.next is None else (self.next - self.position) & MASK
 
     @property
     def rests_at(self) -> int | None:
@@ -165,16 +165,16 @@ class Direction:
     def keep(self, late: Waiting, moment: Moment) -> Waiting | None:
         """Keep a segment after a hole; if one is already kept at the same position, return that one."""
         if not self.late:
-            self.late, self.places, self.order, self.last_acked = {}, [], deque(), None
-        if late.place in self.late:
-            return self.late[late.place]
-        self.late[late.place] = late
-        heappush(self.places, late.place)
+            self.late, self.positions, self.order, self.last_acked = {}, [], deque(), None
+        if late.position in self.late:
+            return self.late[late.position]
+        self.late[late.position] = late
+        heappush(self.positions, late.position)
         self.late_bytes += len(late.payload) + limits.LATE_SEGMENT_BYTES
         assert self.order is not None
         if len(self.order) > 2 * len(self.late):
-            self.order = deque([entry for entry in self.order if entry[2] > self.place])
-        self.order.append((*moment, late.place))
+            self.order = deque([entry for entry in self.order if entry[2] > self.position])
+        self.order.append((*moment, late.position))
         return None
 
     @property
@@ -182,18 +182,18 @@ class Direction:
         """The packet and clock at which the first late segment came."""
         order = self.order
         assert order
-        while order[0][2] <= self.place:
+        while order[0][2] <= self.position:
             order.popleft()
         packet, clock_ns, _ = order[0]
         return Moment(packet, clock_ns)
 
     def due(self) -> Waiting | None:
         """Remove and return the first late segment if no hole is before it any more."""
-        if not self.places or self.places[0] > self.place:
+        if not self.positions or self.positions[0] > self.position:
             return None
-        late = self.late.pop(heappop(self.places))
+        late = self.late.pop(heappop(self.positions))
         if not self.late:
-            self.late = self.places = _NONE
+            self.late = self.positions = _NONE
         self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
         return late
 
@@ -202,7 +202,7 @@ class Direction:
         if not self.late or self.acked_at is not None:
             return
         assert self.next is not None
-        hole = self.places[0] - self.place
+        hole = self.positions[0] - self.position
         if self.acked is not None and ahead(self.acked, self.next) >= hole:
             self.acked_at, self.since_acked = moment, 0
 
@@ -231,7 +231,7 @@ class Direction:
         if begin is None or self.fin is not None:
             return 0
         acked = 0 if self.acked is None else ahead(self.acked, begin)
-        if acked < (-WINDOW if self.place else 0):
+        if acked < (-WINDOW if self.position else 0):
             return -1  # wrapped: an acknowledgement is at most a window before the bytes here
         size = acked if self.reached is None else max(acked, ahead(self.reached, begin))
         return size if size > 1 else 0

@@ -49,7 +49,7 @@ class _Side:
         self.window: int | None = None
         self.zero_ns: int | None = None
 
-    def place(self, number: int) -> int:
+    def unwrapped(self, number: int) -> int:
         """Return the number of a segment, continued beyond 2**32."""
         assert self.next is not None
         return self.next + ahead(number, self.next & 0xFFFFFFFF)
@@ -123,7 +123,7 @@ class _Measured:
             if flags & (SYN | FIN | RST) == 0 and not size and ack == here.ack and window == here.window and window:
                 outstanding = ahead(there.next & 0xFFFFFFFF, ack)
                 here.sent.duplicate_acks += outstanding > 0 and here.next is not None and seq == here.next & 0xFFFFFFFF
-            if there.timed is not None and there.place(ack) >= there.timed[0]:
+            if there.timed is not None and there.unwrapped(ack) >= there.timed[0]:
                 there.sent.round_trips.add(max(0, time_ns - there.timed[1]))
                 there.timed = None
         here.ack = ack
@@ -158,7 +158,7 @@ class _Measured:
             here.holes.append(
                 (seq - WINDOW, seq, time_ns)
             )  # bytes sent before the capture, which the capture's first bytes may have overtaken
-        begin = here.place(seq)
+        begin = here.unwrapped(seq)
         end, due = begin + count, here.next
         if abs(begin - due) > WINDOW:
             return
@@ -172,11 +172,11 @@ class _Measured:
             here.sent.keep_alives += 1
             return
         else:
-            self._behind(here, there, time_ns, begin, end, size)
+            self._before_last(here, there, time_ns, begin, end, size)
             here.timed = None
         here.next = max(due, end)
 
-    def _behind(self, here: _Side, there: _Side, time_ns: int, begin: int, end: int, size: int) -> None:
+    def _before_last(self, here: _Side, there: _Side, time_ns: int, begin: int, end: int, size: int) -> None:
         """Classify a segment before the last number."""
         sent, whole_ns = here.sent, self._round_trip()
         since = here.fill(begin, end)
@@ -188,7 +188,7 @@ class _Measured:
         if sent_ns is not None and time_ns - sent_ns < (_COPIED_NS if whole_ns is None else whole_ns):
             sent.copies += 1
             return
-        if since is None and there.ack is not None and here.place(there.ack) >= end:
+        if since is None and there.ack is not None and here.unwrapped(there.ack) >= end:
             sent.spurious += 1
             return
         if sent_ns is not None and end == here.next and time_ns - sent_ns < _TIMEOUT_NS:

@@ -47,7 +47,7 @@ class Past:
         flow, (side0, side1) = connection.flow, connection.sides
         next0, next1 = side0.rests_at, side1.rests_at
         if next0 is not None and next1 is not None:
-            has_spoken = side0.place or side1.place
+            has_spoken = side0.position or side1.position
             self._rested.put(
                 pair, flow.id, next0, next1, -1 if has_spoken or flow.opened_by is None else flow.opened_by
             )
