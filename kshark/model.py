@@ -230,7 +230,7 @@ class Late(msgspec.Struct, eq=False):
 
 @final
 class Frames(msgspec.Struct, eq=False):
-    """Frames as columns, ordered by the packet at which each became known: the one time line of later stages and users.
+    """Frames as columns, ordered by the packet at which each became known: the one time line that users see.
 
     `start` and `end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows`
     (the connection) and `by_client` (True if the client sends; None if content has not shown it). `first_*` and
@@ -354,7 +354,7 @@ class Weird(msgspec.Struct, gc=False):
     correlation_id: int | None = None
 
 
-class Place(msgspec.Struct, frozen=True):
+class PacketInFile(msgspec.Struct, frozen=True):
     """A packet in one of several files: its number in the merge, and its file and number there."""
 
     packet: int
@@ -374,7 +374,7 @@ class Witness(msgspec.Struct, gc=False):
     response_packet: int | None
     packet: int | None = None
     event: str | None = None
-    places: list[Place] | UnsetType = UNSET
+    places: list[PacketInFile] | UnsetType = UNSET
 
 
 class Finding(msgspec.Struct, gc=False):

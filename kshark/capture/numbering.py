@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kshark.limits import NUMBERING_RUNS
-from kshark.model import Finding, Place
+from kshark.model import Finding, PacketInFile
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -52,10 +52,10 @@ class Numbering:
         return self.names[self._file[at]], self._frame[at] + number - self._number[at]
 
 
-def place(findings: Iterable[Finding], locate: Locate) -> None:
+def add_places(findings: Iterable[Finding], locate: Locate) -> None:
     """Tells each finding's witnesses which of several files their packets are in."""
     for witness in (one for finding in findings for one in finding.witness):
         packets = [
             packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None
         ]
-        witness.places = [Place(packet, *found) for packet in packets if (found := locate(packet)) is not None]
+        witness.places = [PacketInFile(packet, *found) for packet in packets if (found := locate(packet)) is not None]

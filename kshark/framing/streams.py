@@ -88,7 +88,7 @@ class Stream:
 
     def take_runs(self, runs: Runs, index: int) -> None:
         """Add the pieces of one run of `runs`."""
-        first, stop = runs.first[index], runs.behind[index]
+        first, stop = runs.first[index], runs.end[index]
         packet, time_ns = runs.packet[first:stop], runs.time_ns[first:stop]
         data, ready, ready_ns = runs.pieces(first, stop), packet[:], time_ns[:]
         if self.size:

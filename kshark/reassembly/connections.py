@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
-from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Range
+from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, SequenceRange
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead, skipped
 from kshark.reassembly.runs import Hole, Item, Run
 
@@ -21,7 +21,7 @@ from kshark.reassembly.runs import Hole, Item, Run
 _NEAR: Final = WINDOW >> 10
 
 
-class Connection:
+class TcpConnection:
     """A TCP connection of one pair of ends. `feed` appends the results of a segment to `out`."""
 
     __slots__ = ("again", "clock_ns", "closed", "first_finished", "flow", "forgotten", "latest", "ranges", "sides")
@@ -38,7 +38,7 @@ class Connection:
         #: Segments captured again; None if there are none.
         self.again: Again | None = None
         #: The sequence numbers that both sides sent; set on first use after the connection ended.
-        self.ranges: tuple[Range | None, Range | None] | None = None
+        self.ranges: tuple[SequenceRange | None, SequenceRange | None] | None = None
 
     @property
     def holed(self) -> bool:
@@ -56,7 +56,7 @@ class Connection:
     def carried(self, segment: Segment) -> bool:
         """True if a segment lies wholly within the numbers that this ended connection sent; then it is counted."""
         if self.ranges is None:
-            self.ranges = Range.of(self.sides[0]), Range.of(self.sides[1])
+            self.ranges = SequenceRange.of(self.sides[0]), SequenceRange.of(self.sides[1])
         here, there = self.ranges[segment.side], self.ranges[1 - segment.side]
         if segment.flags & ACK and there is not None and not there.holds(segment.ack):
             return False

@@ -78,7 +78,7 @@ class Copies(NamedTuple):
         ]
 
 
-class Range(Struct):
+class SequenceRange(Struct):
     """Sequence numbers of one side that were seen, or must have been sent: `size` of them from `first` on."""
 
     isn: int | None
@@ -86,7 +86,7 @@ class Range(Struct):
     size: int
 
     @classmethod
-    def of(cls, side: Direction) -> Range | None:
+    def of(cls, side: Direction) -> SequenceRange | None:
         """Return the numbers of a side; None if nothing is known.
 
         Of more than a window only the last numbers count. Of a connection older than the capture, earlier ones count

@@ -31,7 +31,7 @@ class Stretches(Struct):
     adjacent.
 
     `seq` is the first sequence number of the stretch, `due` the one after its last byte; `size` counts payload bytes.
-    The segments with payload are rows `first` to `behind` (exclusive) of the last four columns: `start` and `stop` in
+    The segments with payload are rows `first` to `end` (exclusive) of the last four columns: `start` and `stop` in
     the batch's buffer, packet, time.
     """
 
@@ -43,7 +43,7 @@ class Stretches(Struct):
     last_time_ns: list[int]
     size: list[int]
     first: list[int]
-    behind: list[int]
+    end: list[int]
     start: list[int]
     stop: list[int]
     packet: list[int]
@@ -75,7 +75,7 @@ class FastPath:
         lower, upper = self._bounds(pairs[self._pair_begin], known)
         sort_key = np.repeat(path, end - begin) * (count + 2) + order
         self._first = np.searchsorted(sort_key, path * (count + 2) + lower, "right")
-        self._behind = np.maximum(np.searchsorted(sort_key, path * (count + 2) + upper, "left"), self._first)
+        self._stop = np.maximum(np.searchsorted(sort_key, path * (count + 2) + upper, "left"), self._first)
         self._fast = self._eligible()
         self.before = self._rows(begin, np.where(self._fast, self._first, end))
 
@@ -83,7 +83,7 @@ class FastPath:
         """Return the remaining rows in capture order, with the stretches of the pairs `failed`, which were not in
         order.
         """
-        begin = np.where(self._fast, self._behind, self._end)
+        begin = np.where(self._fast, self._stop, self._end)
         if failed:
             begin = np.where(self._fast & np.isin(self._path >> 1, list(failed)), self._first, begin)
         return self._rows(begin, self._end)
@@ -131,7 +131,7 @@ class FastPath:
 
     def _eligible(self) -> NDArray[np.bool_]:
         """True by direction if its connection takes the fast path; a direction without segments is no obstacle."""
-        first, stop, pair_begin = self._first, self._behind, self._pair_begin
+        first, stop, pair_begin = self._first, self._stop, self._pair_begin
         empty = first == stop
         odd = self._odd[np.minimum(first, len(self._odd) - 1)]
         plain = empty | (~odd & (self._breaks[stop] == self._breaks[np.minimum(first + 1, stop)]))
@@ -145,7 +145,7 @@ class FastPath:
         """True by position if a segment acknowledges bytes that the other side sends later in its stretch."""
         order, size, path = self._order, self._end - self._begin, self._path
         other = np.minimum(np.searchsorted(path, path ^ 1), len(path) - 1)
-        sends = (path[other] == path ^ 1) & (self._first[other] < self._behind[other])
+        sends = (path[other] == path ^ 1) & (self._first[other] < self._stop[other])
         first = np.repeat(self._first[other], size)
         sort_key = np.repeat(path, size) * (len(order) + 2) + order
         before = np.searchsorted(sort_key, np.repeat(path ^ 1, size) * (len(order) + 2) + order) - 1
@@ -156,11 +156,11 @@ class FastPath:
     def stretches(self) -> Stretches | None:
         """Return the stretches; None if there are none."""
         segments, order = self._segments, self._order
-        chosen = np.flatnonzero(self._fast & (self._first < self._behind))
+        chosen = np.flatnonzero(self._fast & (self._first < self._stop))
         if not len(chosen):
             return None
-        first, behind = self._first[chosen], self._behind[chosen]
-        last = order[behind - 1]
+        first, stop = self._first[chosen], self._stop[chosen]
+        last = order[stop - 1]
         sizes = np.concatenate(([0], np.cumsum(self._length)))
         loaded = np.flatnonzero(self._length)
         rows = order[loaded]
@@ -168,13 +168,13 @@ class FastPath:
         return Stretches(
             path=self._path[chosen].tolist(),
             seq=self._seq[first].tolist(),
-            due=self._due[behind - 1].tolist(),
-            ack=self._ack[behind - 1].tolist(),
+            due=self._due[stop - 1].tolist(),
+            ack=self._ack[stop - 1].tolist(),
             last_packet=segments.packet[last].tolist(),
             last_time_ns=segments.time_ns[last].tolist(),
-            size=(sizes[behind] - sizes[first]).tolist(),
+            size=(sizes[stop] - sizes[first]).tolist(),
             first=np.searchsorted(loaded, first).tolist(),
-            behind=np.searchsorted(loaded, behind).tolist(),
+            end=np.searchsorted(loaded, stop).tolist(),
             start=start.tolist(),
             stop=(start + segments.length[rows]).tolist(),
             packet=segments.packet[rows].tolist(),

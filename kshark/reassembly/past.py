@@ -6,7 +6,7 @@ from collections import deque
 
 from kshark import limits
 from kshark.model import FIN, SYN
-from kshark.reassembly.connections import Connection
+from kshark.reassembly.connections import TcpConnection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment, skipped
 from kshark.reassembly.runs import Item
@@ -17,7 +17,7 @@ class Past:
     """The last limits.CLOSED_FLOWS connections, by their pair of ends, and the copies of all connections so far."""
 
     def __init__(self) -> None:
-        self.by_pair: dict[int, list[Connection]] = {}
+        self.by_pair: dict[int, list[TcpConnection]] = {}
         #: The pairs of these connections, the oldest first.
         self._order: deque[int] = deque()
         #: Connections forgotten to save memory, by pair: flow, both expected numbers, and the opener if no side had
@@ -26,7 +26,7 @@ class Past:
         #: Copies of the connections that are no longer remembered.
         self.copies = Copies()
 
-    def remember(self, pair: int, connection: Connection) -> None:
+    def remember(self, pair: int, connection: TcpConnection) -> None:
         connections = self.by_pair.setdefault(pair, [])
         connections.append(connection)
         self._order.append(pair)
@@ -39,7 +39,7 @@ class Past:
             if not connections:
                 self.by_pair.pop(oldest, None)
 
-    def rest(self, pair: int, connection: Connection) -> None:
+    def rest(self, pair: int, connection: TcpConnection) -> None:
         """Keep the position of a connection that is about to be forgotten, so that it can continue.
 
         Nothing is kept if bytes are missing.
@@ -52,7 +52,7 @@ class Past:
                 pair, flow.id, next0, next1, -1 if has_spoken or flow.opened_by is None else flow.opened_by
             )
 
-    def resume(self, pair: int, segment: Segment, connection: Connection) -> None:
+    def resume(self, pair: int, segment: Segment, connection: TcpConnection) -> None:
         """Continue a forgotten connection in the new `connection` if the segment is its next one."""
         rested = self._rested.take(pair)
         if rested is None or segment.flags & SYN or rested[1 + segment.side] != segment.seq:
@@ -62,7 +62,7 @@ class Past:
         if opener >= 0:
             flow.begun, flow.opened_by = (True, True), 1 if opener else 0
 
-    def claims(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
+    def claims(self, pair: int, segment: Segment, live: TcpConnection | None, out: list[Item]) -> bool:
         """True if the segment belongs to an ended connection of these ends, not to the `live` one or to a new one."""
         last = self.by_pair[pair][-1]
         ended = live is None and not segment.flags & SYN and not last.forgotten
@@ -75,7 +75,7 @@ class Past:
             out.append(skipped(segment, "after the connection was closed", last.flow.id))
         return ended
 
-    def count(self, connection: Connection) -> None:
+    def count(self, connection: TcpConnection) -> None:
         """Count the copies of a connection that has ended."""
         again, flow = connection.again, connection.flow
         if again is None or not again.is_copy(flow.stream_bytes):

@@ -56,7 +56,7 @@ class Run(Struct, eq=False):
 class Runs(Struct, eq=False):
     """The runs of many directions as columns; each piece was ready at its own packet.
 
-    One value a direction: flow, side, size in bytes, and its pieces `first` to `behind` (exclusive). One value a piece:
+    One value a direction: flow, side, size in bytes, and its pieces `first` to `end` (exclusive). One value a piece:
     `start` and `stop` in `buffer`, packet, time. Some pieces may belong to no direction.
     """
 
@@ -69,24 +69,24 @@ class Runs(Struct, eq=False):
     side: list[Side] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
-    behind: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
 
-    def add(self, flow: Flow, side: Side, size: int, first: int, behind: int) -> None:
+    def add(self, flow: Flow, side: Side, size: int, first: int, end: int) -> None:
         self.flow.append(flow)
         self.side.append(side)
         self.size.append(size)
         self.first.append(first)
-        self.behind.append(behind)
+        self.end.append(end)
 
-    def pieces(self, first: int, behind: int) -> list[bytes]:
+    def pieces(self, first: int, end: int) -> list[bytes]:
         buffer = self.buffer
-        return [buffer[a:z] for a, z in zip(self.start[first:behind], self.stop[first:behind], strict=True)]
+        return [buffer[a:z] for a, z in zip(self.start[first:end], self.stop[first:end], strict=True)]
 
     def run(self, index: int) -> Run:
         """Return one direction as a Run."""
-        first, behind = self.first[index], self.behind[index]
-        packet, time_ns = self.packet[first:behind], self.time_ns[first:behind]
-        return Run(self.flow[index], self.side[index], self.pieces(first, behind), packet, time_ns, packet, time_ns)
+        first, end = self.first[index], self.end[index]
+        packet, time_ns = self.packet[first:end], self.time_ns[first:end]
+        return Run(self.flow[index], self.side[index], self.pieces(first, end), packet, time_ns, packet, time_ns)
 
 
 class Hole(NamedTuple):

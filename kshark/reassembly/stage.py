@@ -14,7 +14,7 @@ import numpy as np
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Moment, Opened, Segments, Side, Weird
-from kshark.reassembly.connections import Connection
+from kshark.reassembly.connections import TcpConnection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
@@ -43,11 +43,11 @@ class Reassembly:
             from kshark.reassembly.measuring import Measuring  # imported only on request
 
             self._measuring = Measuring()
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, TcpConnection] = {}
         self._flows = 0
         self._clock_ns = 0
         self._packet = 0
-        self._holed: dict[int, Connection] = {}
+        self._holed: dict[int, TcpConnection] = {}
         self._past = Past()
 
     def feed(self, segments: Segments | None, weirds: Iterable[Weird] = ()) -> Chunks:
@@ -144,20 +144,20 @@ class Reassembly:
             fast.last_packet,
             fast.last_time_ns,
             fast.first,
-            fast.behind,
+            fast.end,
             strict=True,
         )
-        for path, due, ack, size, packet, time_ns, first, behind in columns:
+        for path, due, ack, size, packet, time_ns, first, end in columns:
             if failed and path >> 1 in failed:
                 continue
             connection = connections[path >> 1]
             side: Side = 1 if path & 1 else 0
             connection.advance(side, due, ack, size, packet, time_ns)
             if size:
-                runs.add(connection.flow, side, size, first, behind)
+                runs.add(connection.flow, side, size, first, end)
                 here = connection.sides[side]
-                here.last_packet = here.last_ready = fast.packet[behind - 1]
-                here.last_ready_ns = fast.time_ns[behind - 1]
+                here.last_packet = here.last_ready = fast.packet[end - 1]
+                here.last_ready_ns = fast.time_ns[end - 1]
         if runs.flow:
             out.append(runs)
         return failed
@@ -195,7 +195,7 @@ class Reassembly:
                 self._segment(pair, connection, segment, ends, out, due=due)
 
     def _segment(
-        self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
+        self, pair: int, connection: TcpConnection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
     ) -> None:
         """Apply any segment. An expected one (`due`) belongs to the open connection, whatever earlier ones carried."""
         if connection is not None and pair in self._holed:
@@ -215,17 +215,17 @@ class Reassembly:
         if connection.closed or pair in self._holed or connection.holed:
             self._settle(pair, connection)
 
-    def _open(self, pair: int, segment: Segment, ends: Ends, out: list[Item]) -> Connection:
+    def _open(self, pair: int, segment: Segment, ends: Ends, out: list[Item]) -> TcpConnection:
         flow = Flow(self._flows, ends, segment.packet, segment.time_ns)
         self._flows += 1
-        connection = self._connections[pair] = Connection(flow)
+        connection = self._connections[pair] = TcpConnection(flow)
         self._past.resume(pair, segment, connection)
         out.append(Opened(flow, segment.packet, segment.time_ns))
         if self._measuring is not None:
             self._measuring.open(pair, flow)
         return connection
 
-    def _settle(self, pair: int, connection: Connection) -> None:
+    def _settle(self, pair: int, connection: TcpConnection) -> None:
         """Update the state of a connection: ended, with a hole, or neither."""
         if connection.closed:
             del self._connections[pair]

@@ -33,7 +33,7 @@ WRONG_KEYS: Final = "the keys do not fit"
 NOT_SEEN: Final = "its handshake is not all in the capture"
 
 
-class Connection:
+class TlsConnection:
     """Takes what happens on a TLS connection in the order of packets, and puts what is inside into `out`.
 
     `over`: nothing of it will be read any more, and nothing was.

@@ -20,7 +20,7 @@ from kshark.tls.keylog import KeyLog
 from kshark.tls.signs import CLIENT_HELLO, HANDSHAKE, SERVER_HELLO
 
 if TYPE_CHECKING:
-    from kshark.tls.connection import Connection
+    from kshark.tls.connection import TlsConnection
 
 #: What happens on one connection, after its beginning.
 Happening = Run | Gap | HalfClosed | Closed
@@ -40,7 +40,7 @@ class TlsStage:
 
     def __init__(self, keys: bytes = b"") -> None:
         self.keys = KeyLog(keys)
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, TlsConnection] = {}
         #: Connections of which too little is known to tell, and what happened on them.
         self._undecided: dict[int, list[Happening]] = {}
         #: What stands behind a hole of its connection that may still be filled, or turn out to be a gap.
@@ -91,7 +91,7 @@ class TlsStage:
             if self._is_doubtful(flow):
                 doubtful.setdefault(flow.id, []).append(runs.run(index))
             else:
-                rest.add(flow, runs.side[index], runs.size[index], runs.first[index], runs.behind[index])
+                rest.add(flow, runs.side[index], runs.size[index], runs.first[index], runs.end[index])
         if rest.flow:
             out.append(rest)
 
@@ -104,9 +104,9 @@ class TlsStage:
         elif client is None or (hole is not None and hole.packet <= packet):
             self._undecided[number] = happened
         else:
-            from kshark.tls.connection import Connection  # 6 ms, which captures without TLS do not take
+            from kshark.tls.connection import TlsConnection  # 6 ms, which captures without TLS do not take
 
-            self._connections[number] = Connection(happened[0].flow, client, self.keys)
+            self._connections[number] = TlsConnection(happened[0].flow, client, self.keys)
             self._take(number, happened, hole, out)
 
     def _take(self, number: int, happened: list[Happening], hole: Hole | None, out: list[Item]) -> None:
