@@ -272,7 +272,10 @@ class Frames(msgspec.Struct, eq=False):
 
 @final
 class Message(msgspec.Struct, gc=False, omit_defaults=False):
-    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`). UNSET is absent."""
+    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`).
+
+    UNSET fields are absent.
+    """
 
     packet: int
     packets: tuple[int, int] | UnsetType
