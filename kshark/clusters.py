@@ -39,9 +39,9 @@ class Clusters:
             else []
         )
         addresses = (message.broker, *(endpoint(broker.host, broker.port) for broker in brokers))
-        return [address for address in addresses if self.tell(address, cluster)]
+        return [address for address in addresses if self.assign(address, cluster)]
 
-    def tell(self, address: str, cluster: str) -> bool:
+    def assign(self, address: str, cluster: str) -> bool:
         """Record that an address belongs to a cluster; True if that is new."""
         if self._of.get(address) == cluster or (address not in self._of and len(self._of) >= limits.BROKERS):
             return False
