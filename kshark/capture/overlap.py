@@ -29,5 +29,5 @@ class Overlap:
 
     def told(self, numbers: Int64s, keys_ns: Int64s) -> Iterator[Weird]:
         """Numbers and times of the next packets of all captures, in order."""
-        for row, most_ns in self._growth.told(np.minimum(keys_ns - self._since_ns, CLOCKS_NS)):
+        for row, most_ns in self._growth.reports(np.minimum(keys_ns - self._since_ns, CLOCKS_NS)):
             yield overlap(int(numbers[row]), int(keys_ns[row]), min(most_ns, CLOCKS_NS))

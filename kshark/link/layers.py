@@ -1,7 +1,8 @@
-"""One packet, exactly: from the link layer to the TCP payload, step by step, with every length checked.
+"""Read one packet exactly: from the link layer to the TCP payload, step by step, with every length checked.
 
-The ordinary frames are read as columns (kshark.link.columns); this reads whatever they leave, and is what they are
-compared with."""
+Ordinary frames are read as columns (kshark.link.columns); this module reads all others, and tests compare the columns
+with it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from kshark.link.packet import ANY_IP, IPV4, IPV6, Datagram, Found, Layer, Other
 from kshark.link.shims import SHIMS
 
 _LAYERS: Final[Mapping[int, Layer]] = {**SHIMS, ANY_IP: any_ip, IPV4: ipv4, IPV6: ipv6}
-#: Ethertypes of what holds no TCP.
+#: Ethertypes that hold no TCP.
 _ETHERTYPES: Final = {
     0x0806: "ARP",
     0x8035: "RARP",
@@ -29,7 +30,7 @@ _ETHERTYPES: Final = {
 
 
 def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_type: int) -> Found:
-    """What the packet at `offset` is; `length` bytes of it were captured, `wire_length` were sent."""
+    """Read the packet at `offset`; `length` bytes of it were captured, `wire_length` were sent."""
     layer = LINK_LAYERS.get(link_type)
     if layer is None:
         return unknown_link(link_type)
@@ -37,7 +38,7 @@ def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_
 
 
 def read_datagram(datagram: Datagram, payload: bytes, size: int) -> Found:
-    """The same of an IP packet's payload that came in fragments; `payload` is what was captured of `size` bytes."""
+    """Read a reassembled IP packet's payload; `payload` is the captured part of `size` bytes."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
         return carried(packet, datagram.protocol, position, size, datagram.addresses, datagram.version)
@@ -47,15 +48,15 @@ def read_datagram(datagram: Datagram, payload: bytes, size: int) -> Found:
 
 def _read(packet: Packet, layer: Layer, position: int) -> Found:
     try:
-        found = layer(packet, position)
-        while isinstance(found, Step):
-            following = _LAYERS.get(found.ethertype)
+        result = layer(packet, position)
+        while isinstance(result, Step):
+            following = _LAYERS.get(result.ethertype)
             if following is None:
-                return _other_ethertype(found.ethertype)
-            found = following(packet, found.position)
+                return _other_ethertype(result.ethertype)
+            result = following(packet, result.position)
     except Settled as settled:
         return settled.result
-    return found
+    return result
 
 
 def _other_ethertype(ethertype: int) -> Other:

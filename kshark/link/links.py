@@ -1,9 +1,9 @@
-"""The header in front of all others, by the capture's link type: gives the ethertype of what follows, and where that
-begins.
+"""Link layer headers by the capture's link type: return the ethertype of the next header, and its position.
 
 Sources: tcpdump.org/linktypes; RFC 1547 and 1661 (HDLC, PPP), RFC 2427 (Frame Relay), RFC 2684 (ATM), RFC 4391 (IP over
 InfiniBand), RFC 2625 (IP over Fibre Channel), IEEE 802.5, FDDI (ANSI X3T9.5), IEEE 802.3br, CableLabs' DOCSIS MAC;
-Linux' NFLOG, Apple's PKTAP, OpenBSD's pflog and Juniper's headers as tcpdump and Wireshark read them."""
+Linux' NFLOG, Apple's PKTAP, OpenBSD's pflog and Juniper's headers as tcpdump and Wireshark read them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kshark.link.wireless import ieee_802_11, prism, radiotap
 
 #: Address families in a NULL or LOOP header: IPv6 has another number on every BSD, and on Linux.
 FAMILIES: Final = {2: IPV4, 10: IPV6, 24: IPV6, 28: IPV6, 30: IPV6}
-#: What the link types are that are not read, where there is more to say than the number.
+#: Names of link types that are not read, if there is more than the number.
 _NAMES: Final = {
     **dict.fromkeys(range(147, 163), "user-defined"),
     **dict.fromkeys((186, 189, 220, 249, 266, 288), "USB"),
@@ -44,18 +44,18 @@ _NAMES: Final = {
 _NLPID: Final = {0xCC: IPV4, 0x8E: IPV6}
 _NFLOG_PAYLOAD: Final = 9
 _JUNIPER_MAGIC: Final = b"MGC"
-#: Starts of a frame on the wire, behind the preamble: of a whole one, and of one that may be interrupted (IEEE
+#: First bytes of a frame on the wire, after the preamble: of a whole frame, and of one that may be interrupted (IEEE
 #: 802.3br).
 _FRAME_BEGINS: Final = frozenset((0xD5, 0xE6, 0x4C, 0x7F, 0xB3))
 
 
-def _only(ethertype: int, behind: int = 0, what: str = "a header") -> Layer:
-    """A header of that size that is passed over."""
+def _only(ethertype: int, size: int = 0, what: str = "a header") -> Layer:
+    """Return a layer that skips a header of that size."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
-        if behind:
-            packet.need(position, behind, what)
-        return Step(ethertype, position + behind)
+        if size:
+            packet.need(position, size, what)
+        return Step(ethertype, position + size)
 
     return layer
 
@@ -71,7 +71,7 @@ def _cooked_2(packet: Packet, position: int) -> Step | Found:
 
 
 def _family(size: int) -> Layer:
-    """An address family and more. The capturing host's byte order is not told, so both are tried."""
+    """Return a layer for an address family. The capturing host's byte order is unknown, so both are tried."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
         packet.need(position, size, "a loopback header")
@@ -85,7 +85,7 @@ def _family(size: int) -> Layer:
 
 
 def _hdlc(packet: Packet, position: int) -> Step | Found:
-    """Cisco's has an Ethernet type behind address and control, where PPP has its own."""
+    """Cisco's HDLC has an Ethernet type after address and control; PPP has its own type."""
     packet.need(position, 4, "an HDLC header")
     if packet.buffer[position] not in (0x0F, 0x8F):
         return Step(PPP, position)
@@ -125,7 +125,7 @@ def _fddi(packet: Packet, position: int) -> Step | Found:
 
 
 def _infiniband(packet: Packet, position: int) -> Step | Found:
-    """Four bytes, behind a global routing header or without."""
+    """Four bytes, with or without a global routing header before them."""
     packet.need(position, 4, "an IPoIB header")
     if packet.uint16(position) in (IPV4, IPV6) and packet.is_ip(position + 4):
         return Step(packet.uint16(position), position + 4)
@@ -139,7 +139,9 @@ def _ieee_1394(packet: Packet, position: int) -> Step | Found:
 
 
 def _docsis(packet: Packet, position: int) -> Step | Found:
-    """Cable modem head-ends write Ethernet frames under this link type too: a DOCSIS header has the packet's length."""
+    """Cable modem head-ends also write Ethernet frames under this link type; a DOCSIS header has the packet's
+    length.
+    """
     packet.need(position, 14, "a DOCSIS header")
     if packet.uint16(position + 2) + 6 != packet.wire_end - position:
         return Step(ETHERNET, position)
@@ -150,14 +152,14 @@ def _docsis(packet: Packet, position: int) -> Step | Found:
 
 
 def _packet_filter(packet: Packet, position: int) -> Step | Found:
-    """pflog: its first byte is its length, but for what aligns it."""
+    """pflog: its first byte is its length, without the padding."""
     packet.need(position, 4, "a pflog header")
     size = packet.buffer[position] + 3 & ~3
     return Step(ANY_IP, position + size) if size >= 4 else Fault("HEADER_INVALID", f"a pflog header of {size} bytes")
 
 
 def _netfilter_log(packet: Packet, position: int) -> Step | Found:
-    """NFLOG: attributes with length and type in the capturing host's byte order, one of which is the packet."""
+    """NFLOG: attributes with length and type in the capturing host's byte order; one of them is the packet."""
     packet.need(position, 4, "an NFLOG header")
     position += 4
     while position < packet.end:
@@ -185,9 +187,9 @@ def _packet_tap(packet: Packet, position: int) -> Step | Found:
 
 
 def _user_2(packet: Packet, position: int) -> Step | Found:
-    """Apple's PKTAP was there before it had a link type of its own."""
-    found = _packet_tap(packet, position)
-    return unknown_link(149) if isinstance(found, Fault) else found
+    """Link type of Apple's PKTAP before it had its own."""
+    result = _packet_tap(packet, position)
+    return unknown_link(149) if isinstance(result, Fault) else result
 
 
 def _per_packet_information(packet: Packet, position: int) -> Step | Found:
@@ -205,8 +207,9 @@ def _inner(packet: Packet, position: int, link_type: int) -> Step | Found:
 
 
 def _juniper(follows: Layer) -> Layer:
-    """Juniper's header: a magic number, flags, perhaps extensions; without a link layer four bytes with IP's family
-    instead."""
+    """Juniper's header: a magic number, flags, optional extensions; without a link layer four bytes with IP's family
+    instead.
+    """
 
     def layer(packet: Packet, position: int) -> Step | Found:
         packet.need(position, 6, "a Juniper header")
@@ -223,11 +226,11 @@ def _juniper(follows: Layer) -> Layer:
     return layer
 
 
-def _on_the_wire(behind: int) -> Layer:
-    """A preamble, the byte that starts a frame, and Ethernet; `behind` something else."""
+def _on_the_wire(before: int) -> Layer:
+    """A preamble, the byte that starts a frame, and Ethernet; `behind` bytes of another header come first."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
-        position += behind
+        position += before
         packet.need(position, 8, "a preamble")
         rest = packet.buffer[position : min(position + 8, packet.end)].lstrip(b"\x55")
         if not rest or rest[0] not in _FRAME_BEGINS:
@@ -238,12 +241,12 @@ def _on_the_wire(behind: int) -> Layer:
 
 
 def unknown_link(link_type: int) -> Other:
-    """A link type that is not read."""
+    """Return the kind of a link type that is not read."""
     name = f" ({_NAMES[link_type]})" if link_type in _NAMES else ""
     return Other(f"link type {link_type}{name}", "LINK_TYPE_UNKNOWN")
 
 
-#: Those with nothing else inside.
+#: Link types that contain no other link type.
 _WHOLE: Final[Mapping[int, Layer]] = {
     0: _family(4),
     1: _only(ETHERNET),
@@ -288,7 +291,7 @@ _WHOLE: Final[Mapping[int, Layer]] = {
 
 
 def _directed(layer: Layer) -> Layer:
-    """One byte says in which direction the packet went."""
+    """Return a layer with one byte before it that gives the direction."""
 
     def directed(packet: Packet, position: int) -> Step | Found:
         packet.need(position, 1, "a direction")

@@ -1,8 +1,9 @@
-"""What may stand between a link layer and IP: 802.2, VLAN tags, MPLS with pseudowires, PPP, MACsec, metadata.
+"""Headers between a link layer and IP: 802.2, VLAN tags, MPLS with pseudowires, PPP, MACsec, metadata.
 
 Sources: IEEE 802.1Q, 802.1ah, 802.1AE, 802.1BR, 802.1CB, 802.2, RFC 1042 (SNAP), RFC 1661 (PPP), RFC 2516 (PPPoE), RFC
 3032 (MPLS), RFC 4385 (the pseudowire's control word), RFC 8300 (NSH), Cisco's TrustSec and VN-Tag as Wireshark reads
-them."""
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ from kshark.link.packet import (
 )
 
 VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200, 0x9300))
-#: Other tags of a fixed size, in front of the ethertype of what follows: VN-Tag, E-TAG, R-TAG.
+#: Other tags of a fixed size, before the ethertype of the next header: VN-Tag, E-TAG, R-TAG.
 _TAGS: Final = {**dict.fromkeys(VLAN_TAGS, 2), 0x8926: 4, 0x893F: 6, 0xF1C1: 4}
-#: Below it, an Ethernet type is a length and an 802.2 header follows.
+#: A smaller Ethernet type is a length, and an 802.2 header follows.
 SMALLEST_ETHERTYPE: Final = 0x0600
 #: By the first six bytes of an 802.2 header: SNAP with an ethertype (RFC 1042), and bridged (IEEE 802.1H).
 _SNAP: Final = (b"\xaa\xaa\x03\x00\x00\x00", b"\xaa\xaa\x03\x00\x00\xf8")
@@ -42,7 +43,7 @@ _PPP_COMPRESSED: Final = {
     0x00FD: "compressed",
     0x0053: "encrypted",
 }
-#: From here on PPP protocols are about the link itself.
+#: PPP protocols from this number on concern the link itself.
 _PPP_CONTROL: Final = 0x8000
 
 
@@ -52,7 +53,7 @@ def ethernet(packet: Packet, position: int) -> Step | Found:
 
 
 def typed(ethertype: int, position: int) -> Step:
-    """What an Ethernet type, which may be a length, says of what follows."""
+    """Return the step for an Ethernet type, which may be a length."""
     return Step(ethertype if ethertype >= SMALLEST_ETHERTYPE else LLC, position)
 
 
@@ -83,7 +84,7 @@ def _llc(packet: Packet, position: int) -> Step | Found:
 
 
 def _tag(size: int) -> Layer:
-    """A tag of that size, behind which an Ethernet type stands."""
+    """Return a layer for a tag of that size, followed by an Ethernet type."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
         packet.need(position, size + 2, "a tag")
@@ -93,7 +94,7 @@ def _tag(size: int) -> Layer:
 
 
 def _mpls(packet: Packet, position: int) -> Step | Found:
-    """Labels up to the one marked as the last; what they carry is not told, but IP by its first four bits."""
+    """Read labels up to the last one. Their content has no type; IP is recognised by its first four bits."""
     while True:
         packet.need(position, 4, "an MPLS label")
         position += 4
@@ -132,7 +133,7 @@ def _network_service(packet: Packet, position: int) -> Step | Found:
 
 
 def _metadata(packet: Packet, position: int) -> Step | Found:
-    """Cisco metadata: a version, how many options of four bytes, the options, an ethertype."""
+    """Cisco metadata: a version, the number of options of four bytes, the options, an ethertype."""
     packet.need(position, 2, "a Cisco metadata header")
     size = 2 + 4 * packet.buffer[position + 1]
     packet.need(position, size + 2, "a Cisco metadata header")
@@ -140,8 +141,9 @@ def _metadata(packet: Packet, position: int) -> Step | Found:
 
 
 def _macsec(packet: Packet, position: int) -> Step | Found:
-    """Integrity without encryption leaves the frame in clear. Devices differ in what they say of that, so the bytes
-    themselves decide."""
+    """Read MACsec with integrity only, which leaves the frame in clear. Devices mark that differently, so the bytes
+    decide.
+    """
     packet.need(position, 6, "a MACsec header")
     for begin in (position + 14, position + 6) if packet.buffer[position] & 0x20 else (position + 6, position + 14):
         if begin + 2 > packet.end:
@@ -159,7 +161,7 @@ def _macsec(packet: Packet, position: int) -> Step | Found:
     return sealed("Ethernet", "MACsec")
 
 
-#: By ethertype or the like.
+#: By ethertype or one of the numbers of kshark.link.packet.
 SHIMS: Final[Mapping[int, Layer]] = {
     **{ethertype: _tag(size) for ethertype, size in _TAGS.items()},
     ETHERNET: ethernet,

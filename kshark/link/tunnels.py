@@ -1,8 +1,9 @@
-"""What may lie between an IP header and another one: GRE and what it carries, tunnels over UDP, ESP.
+"""Headers between two IP headers: GRE and its content, tunnels over UDP, ESP.
 
 Sources: RFC 2784, 2890 and 2637 (GRE), RFC 7637 (NVGRE), draft-foschiano-erspan (ERSPAN), RFC 7348 (VXLAN),
 draft-ietf-nvo3-vxlan-gpe, RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U), RFC 2661 (L2TP), RFC 8086 (GRE in UDP), RFC 7510
-(MPLS in UDP), RFC 3378 (EtherIP), RFC 3948 (ESP in UDP), wireguard.com/protocol."""
+(MPLS in UDP), RFC 3378 (EtherIP), RFC 3948 (ESP in UDP), wireguard.com/protocol.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ VXLAN_PORTS: Final = frozenset((4789, 8472))
 GENEVE_PORT: Final = 6081
 #: Flags of VXLAN, and the bits that are zero.
 VXLAN_BEGINS: Final = b"\x08\0\0\0"
-#: UDP ports of what is not read, and may hold TCP.
+#: UDP ports of protocols that are not read, and may hold TCP.
 _SEALED: Final = {1194: "OpenVPN", 3544: "Teredo", 5246: "CAPWAP", 5247: "CAPWAP", 51820: "WireGuard"}
 #: By WireGuard's message type, the size of such a message; data has 32 bytes or more, in units of 16.
 _WIREGUARD: Final = {1: 148, 2: 92, 3: 64}
@@ -60,36 +61,38 @@ def gre(packet: Packet, position: int) -> Step | Found:
 
 
 def gre_size(flags: int) -> int:
-    """Bytes of a GRE header with checksum, key, sequence and (PPTP) acknowledgement number."""
+    """Return the bytes of a GRE header with checksum, key, sequence and (PPTP) acknowledgement number."""
     return 4 + 4 * sum(bool(flags & bit) for bit in (0x8000, 0x2000, 0x1000, 0x0080 if flags & 7 == 1 else 0))
 
 
 def udp(packet: Packet, position: int) -> Step | Found:
-    """The tunnel of its port, the target's first."""
+    """Read the tunnel of its port; the target port comes first."""
     packet.need(position, 8, "a UDP header")
     ports = packet.uint16(position + 2), packet.uint16(position)
     position += 8
     for port in ports:
         layer = UDP_TUNNELS.get(port)
-        found = layer(packet, position) if layer is not None else None
-        if found is not None and found != _UDP:
-            return found
+        result = layer(packet, position) if layer is not None else None
+        if result is not None and result != _UDP:
+            return result
     for port in ports:
         if port in _SEALED:
             return sealed("UDP", _SEALED[port])
     if _is_wireguard(packet, position):
         return sealed("UDP", "WireGuard")
-    inner = _told_by_its_bytes(packet, position)
+    inner = _tunnel_on_any_port(packet, position)
     return _UDP if inner is None else Step(ETHERNET, inner)
 
 
-#: A datagram that is nothing known.
+#: A datagram of no known protocol.
 _UDP: Final = Other("UDP")
 
 
-def _told_by_its_bytes(packet: Packet, position: int) -> int | None:
-    """Where Ethernet begins in VXLAN or Geneve on a port of somebody's own: unused bits, then a frame with a well-known
-    type."""
+def _tunnel_on_any_port(packet: Packet, position: int) -> int | None:
+    """Return the begin of Ethernet in VXLAN or Geneve on a user-defined port; None if it is neither.
+
+    Both have unused bits, then a frame with a well-known type.
+    """
     if position + 8 > packet.end or packet.buffer[position + 7]:
         return None
     if packet.starts(VXLAN_BEGINS, position):
@@ -188,7 +191,7 @@ def _esp_in_udp(packet: Packet, position: int) -> Step | Found:
 
 
 def esp(packet: Packet, position: int) -> Step | Found:
-    """In tunnel mode; a TCP segment in transport mode is kshark.link.ip's, which has the addresses."""
+    """Read ESP in tunnel mode; kshark.link.ip reads a TCP segment in transport mode, since it has the addresses."""
     packet.need(position, 8, "an ESP header")
     inner = in_clear(packet, position)
     if inner is None or inner.protocol == TCP:
@@ -203,7 +206,7 @@ def _ether_ip(packet: Packet, position: int) -> Step | Found:
 
 
 def _carries(ethertype: int) -> Layer:
-    """No header of its own."""
+    """Return a layer without a header of its own."""
 
     def layer(packet: Packet, position: int) -> Step | Found:
         return Step(ethertype, position)
@@ -233,5 +236,5 @@ TUNNELS: Final[Mapping[int, Layer]] = {
     137: _carries(MPLS),
     143: _carries(ETHERNET),
 }
-#: Ports that a UDP packet may have of which more can be said than that it is one.
+#: UDP ports that belong to a known protocol.
 TELLING_PORTS: Final = frozenset((*UDP_TUNNELS, *_SEALED))
