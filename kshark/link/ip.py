@@ -8,7 +8,20 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.link.esp import in_clear
-from kshark.link.packet import IPV4, IPV6, TCP, Datagram, Fault, Found, Fragment, Other, Packet, Segment, Step, sealed
+from kshark.link.packet import (
+    IPV4,
+    IPV6,
+    TCP,
+    Datagram,
+    Fault,
+    Fragment,
+    NextHeader,
+    Other,
+    Packet,
+    ReadResult,
+    Segment,
+    sealed,
+)
 from kshark.link.tunnels import TUNNELS
 
 UDP: Final = 17
@@ -34,16 +47,16 @@ PROTOCOLS: Final = {
 _SEALED: Final = {55: "MOBILE", 94: "IPIP", 98: "ENCAP", 108: "IPComp", 115: "L2TP version 3"}
 
 
-def any_ip(packet: Packet, position: int) -> Step | Found:
+def any_ip(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Return the step to IPv4 or IPv6, by the version."""
     packet.need(position, 1, "an IP header")
     version = packet.buffer[position] >> 4
     if version not in (4, 6):
         return Fault("HEADER_INVALID", f"IP version {version}")
-    return Step(IPV4 if version == 4 else IPV6, position)
+    return NextHeader(IPV4 if version == 4 else IPV6, position)
 
 
-def ipv4(packet: Packet, position: int) -> Step | Found:
+def ipv4(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 20, "an IPv4 header")
     buffer = packet.buffer
     header = (buffer[position] & 15) * 4
@@ -65,7 +78,7 @@ def ipv4(packet: Packet, position: int) -> Step | Found:
     return carried(packet, protocol, position + header, position + total, addresses, 4)
 
 
-def ipv6(packet: Packet, position: int) -> Step | Found:
+def ipv6(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 40, "an IPv6 header")
     buffer = packet.buffer
     if buffer[position] >> 4 != 6:
@@ -75,7 +88,9 @@ def ipv6(packet: Packet, position: int) -> Step | Found:
     return carried(packet, buffer[position + 6], position + 40, end, buffer[position + 8 : position + 40], 6)
 
 
-def carried(packet: Packet, protocol: int, position: int, end: int, addresses: bytes, version: int) -> Step | Found:
+def carried(
+    packet: Packet, protocol: int, position: int, end: int, addresses: bytes, version: int
+) -> NextHeader | ReadResult:
     """Read the content of an IP packet that ends at `end`, after any extension headers."""
     while protocol == AUTHENTICATION or (version == 6 and (protocol in EXTENSIONS or protocol == FRAGMENT)):
         packet.need(position, 8, "an IP extension header")
@@ -104,7 +119,7 @@ def other_protocol(protocol: int) -> Other:
     return sealed("IP", _SEALED.get(protocol, f"protocol {protocol}"))
 
 
-def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: int, end: int) -> Found:
+def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: int, end: int) -> ReadResult:
     """Return a fragment of a protocol that may carry TCP; `end` is the fragment's end."""
     if datagram.protocol in PROTOCOLS:
         return other_protocol(datagram.protocol)

@@ -11,7 +11,19 @@ from typing import Final
 
 from kshark.link.ip import any_ip, carried, ipv4, ipv6
 from kshark.link.links import LINK_LAYERS, unknown_link
-from kshark.link.packet import ANY_IP, IPV4, IPV6, Datagram, Found, Layer, Other, Packet, Settled, Step, sealed
+from kshark.link.packet import (
+    ANY_IP,
+    IPV4,
+    IPV6,
+    Datagram,
+    Layer,
+    NextHeader,
+    Other,
+    Packet,
+    ReadResult,
+    Settled,
+    sealed,
+)
 from kshark.link.shims import SHIMS
 
 _LAYERS: Final[Mapping[int, Layer]] = {**SHIMS, ANY_IP: any_ip, IPV4: ipv4, IPV6: ipv6}
@@ -29,7 +41,7 @@ _ETHERTYPES: Final = {
 }
 
 
-def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_type: int) -> Found:
+def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_type: int) -> ReadResult:
     """Read the packet at `offset`; `length` bytes of it were captured, `wire_length` were sent."""
     layer = LINK_LAYERS.get(link_type)
     if layer is None:
@@ -37,19 +49,19 @@ def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_
     return _read(Packet(buffer, offset + length, offset + max(length, wire_length)), layer, offset)
 
 
-def read_datagram(datagram: Datagram, payload: bytes, size: int) -> Found:
+def read_datagram(datagram: Datagram, payload: bytes, size: int) -> ReadResult:
     """Read a reassembled IP packet's payload; `payload` is the captured part of `size` bytes."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         return carried(packet, datagram.protocol, position, size, datagram.addresses, datagram.version)
 
     return _read(Packet(payload, len(payload), size), layer, 0)
 
 
-def _read(packet: Packet, layer: Layer, position: int) -> Found:
+def _read(packet: Packet, layer: Layer, position: int) -> ReadResult:
     try:
         result = layer(packet, position)
-        while isinstance(result, Step):
+        while isinstance(result, NextHeader):
             following = _LAYERS.get(result.ethertype)
             if following is None:
                 return _other_ethertype(result.ethertype)

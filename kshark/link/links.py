@@ -19,11 +19,11 @@ from kshark.link.packet import (
     MPLS,
     PPP,
     Fault,
-    Found,
     Layer,
+    NextHeader,
     Other,
     Packet,
-    Step,
+    ReadResult,
     sealed,
 )
 from kshark.link.shims import typed
@@ -52,20 +52,20 @@ _FRAME_BEGINS: Final = frozenset((0xD5, 0xE6, 0x4C, 0x7F, 0xB3))
 def _only(ethertype: int, size: int = 0, what: str = "a header") -> Layer:
     """Return a layer that skips a header of that size."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         if size:
             packet.need(position, size, what)
-        return Step(ethertype, position + size)
+        return NextHeader(ethertype, position + size)
 
     return layer
 
 
-def _cooked(packet: Packet, position: int) -> Step | Found:
+def _cooked(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 16, "a Linux cooked header")
     return typed(packet.uint16(position + 14), position + 16)
 
 
-def _cooked_2(packet: Packet, position: int) -> Step | Found:
+def _cooked_2(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 20, "a Linux cooked header, version 2")
     return typed(packet.uint16(position), position + 20)
 
@@ -73,26 +73,26 @@ def _cooked_2(packet: Packet, position: int) -> Step | Found:
 def _family(size: int) -> Layer:
     """Return a layer for an address family. The capturing host's byte order is unknown, so both are tried."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         packet.need(position, size, "a loopback header")
         word = packet.buffer[position : position + 4]
         for family in (int.from_bytes(word, "little"), int.from_bytes(word, "big")):
             if family in FAMILIES:
-                return Step(FAMILIES[family], position + size)
+                return NextHeader(FAMILIES[family], position + size)
         return Other(f"address family {int.from_bytes(word, 'little')}")
 
     return layer
 
 
-def _hdlc(packet: Packet, position: int) -> Step | Found:
+def _hdlc(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Cisco's HDLC has an Ethernet type after address and control; PPP has its own type."""
     packet.need(position, 4, "an HDLC header")
     if packet.buffer[position] not in (0x0F, 0x8F):
-        return Step(PPP, position)
+        return NextHeader(PPP, position)
     return typed(packet.uint16(position + 2), position + 4)
 
 
-def _frame_relay(packet: Packet, position: int) -> Step | Found:
+def _frame_relay(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 4, "a Frame Relay header")
     while not packet.buffer[position] & 1:
         position += 1
@@ -104,61 +104,63 @@ def _frame_relay(packet: Packet, position: int) -> Step | Found:
     packet.need(position, 1, "a Frame Relay NLPID")
     follows = packet.buffer[position]
     if follows in _NLPID:
-        return Step(_NLPID[follows], position + 1)
+        return NextHeader(_NLPID[follows], position + 1)
     if follows != 0x80:
         return Other("Frame Relay")
     packet.need(position, 6, "a Frame Relay SNAP header")
     return typed(packet.uint16(position + 4), position + 6)
 
 
-def _token_ring(packet: Packet, position: int) -> Step | Found:
+def _token_ring(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 16, "a Token Ring header")
     if packet.buffer[position + 1] >> 6 != 1:
         return Other("Token Ring")
     route = packet.buffer[position + 14] & 31 if packet.buffer[position + 8] & 0x80 else 0
-    return Step(LLC, position + 14 + route)
+    return NextHeader(LLC, position + 14 + route)
 
 
-def _fddi(packet: Packet, position: int) -> Step | Found:
+def _fddi(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 13, "an FDDI header")
-    return Step(LLC, position + 13) if packet.buffer[position] & 0x70 == 0x50 else Other("FDDI")
+    return NextHeader(LLC, position + 13) if packet.buffer[position] & 0x70 == 0x50 else Other("FDDI")
 
 
-def _infiniband(packet: Packet, position: int) -> Step | Found:
+def _infiniband(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Four bytes, with or without a global routing header before them."""
     packet.need(position, 4, "an IPoIB header")
     if packet.uint16(position) in (IPV4, IPV6) and packet.is_ip(position + 4):
-        return Step(packet.uint16(position), position + 4)
+        return NextHeader(packet.uint16(position), position + 4)
     packet.need(position, 44, "an IPoIB header")
     return typed(packet.uint16(position + 40), position + 44)
 
 
-def _ieee_1394(packet: Packet, position: int) -> Step | Found:
+def _ieee_1394(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 18, "an IEEE 1394 header")
     return typed(packet.uint16(position + 16), position + 18)
 
 
-def _docsis(packet: Packet, position: int) -> Step | Found:
+def _docsis(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Cable modem head-ends also write Ethernet frames under this link type; a DOCSIS header has the packet's
     length.
     """
     packet.need(position, 14, "a DOCSIS header")
     if packet.uint16(position + 2) + 6 != packet.wire_end - position:
-        return Step(ETHERNET, position)
+        return NextHeader(ETHERNET, position)
     control = packet.buffer[position]
     if control >> 6 or control >> 1 & 31 > 1:
         return Other("DOCSIS") if control >> 6 == 3 else sealed("DOCSIS", f"frame control {control:#04x}")
-    return Step(ETHERNET, position + 6 + (packet.buffer[position + 1] if control & 1 else 0))
+    return NextHeader(ETHERNET, position + 6 + (packet.buffer[position + 1] if control & 1 else 0))
 
 
-def _packet_filter(packet: Packet, position: int) -> Step | Found:
+def _packet_filter(packet: Packet, position: int) -> NextHeader | ReadResult:
     """pflog: its first byte is its length, without the padding."""
     packet.need(position, 4, "a pflog header")
     size = packet.buffer[position] + 3 & ~3
-    return Step(ANY_IP, position + size) if size >= 4 else Fault("HEADER_INVALID", f"a pflog header of {size} bytes")
+    return (
+        NextHeader(ANY_IP, position + size) if size >= 4 else Fault("HEADER_INVALID", f"a pflog header of {size} bytes")
+    )
 
 
-def _netfilter_log(packet: Packet, position: int) -> Step | Found:
+def _netfilter_log(packet: Packet, position: int) -> NextHeader | ReadResult:
     """NFLOG: attributes with length and type in the capturing host's byte order; one of them is the packet."""
     packet.need(position, 4, "an NFLOG header")
     position += 4
@@ -170,12 +172,12 @@ def _netfilter_log(packet: Packet, position: int) -> Step | Found:
             return Fault("HEADER_INVALID", f"an NFLOG attribute of {size} bytes")
         if kind & 0x7FFF == _NFLOG_PAYLOAD and packet.buffer[position + 4] >> 4 in (4, 6):
             packet.narrow(position + size)
-            return Step(ANY_IP, position + 4)
+            return NextHeader(ANY_IP, position + 4)
         position += size + 3 & ~3 if size & 3 else size
     return Other("NFLOG")
 
 
-def _packet_tap(packet: Packet, position: int) -> Step | Found:
+def _packet_tap(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Apple's PKTAP: its length, its kind, and the link type of what follows."""
     packet.need(position, 12, "a PKTAP header")
     size, kind, link_type = (
@@ -186,13 +188,13 @@ def _packet_tap(packet: Packet, position: int) -> Step | Found:
     return _inner(packet, position + size, link_type)
 
 
-def _user_2(packet: Packet, position: int) -> Step | Found:
+def _user_2(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Link type of Apple's PKTAP before it had its own."""
     result = _packet_tap(packet, position)
     return unknown_link(149) if isinstance(result, Fault) else result
 
 
-def _per_packet_information(packet: Packet, position: int) -> Step | Found:
+def _per_packet_information(packet: Packet, position: int) -> NextHeader | ReadResult:
     """PPI: its length and the link type of what follows."""
     packet.need(position, 8, "a PPI header")
     size = packet.buffer[position + 2] | packet.buffer[position + 3] << 8
@@ -201,7 +203,7 @@ def _per_packet_information(packet: Packet, position: int) -> Step | Found:
     return _inner(packet, position + size, int.from_bytes(packet.buffer[position + 4 : position + 8], "little"))
 
 
-def _inner(packet: Packet, position: int, link_type: int) -> Step | Found:
+def _inner(packet: Packet, position: int, link_type: int) -> NextHeader | ReadResult:
     layer = _WHOLE.get(link_type)
     return layer(packet, position) if layer is not None else unknown_link(link_type)
 
@@ -211,7 +213,7 @@ def _juniper(follows: Layer) -> Layer:
     instead.
     """
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         packet.need(position, 6, "a Juniper header")
         if not packet.starts(_JUNIPER_MAGIC, position):
             return Fault("HEADER_INVALID", "a Juniper header without its magic number")
@@ -220,7 +222,7 @@ def _juniper(follows: Layer) -> Layer:
             position += 2 + packet.uint16(position)
         if flags & 2:
             packet.need(position, 4, "a Juniper protocol family")
-            return Step(ANY_IP, position + 4)
+            return NextHeader(ANY_IP, position + 4)
         return follows(packet, position)
 
     return layer
@@ -229,13 +231,13 @@ def _juniper(follows: Layer) -> Layer:
 def _on_the_wire(before: int) -> Layer:
     """A preamble, the byte that starts a frame, and Ethernet; `behind` bytes of another header come first."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         position += before
         packet.need(position, 8, "a preamble")
         rest = packet.buffer[position : min(position + 8, packet.end)].lstrip(b"\x55")
         if not rest or rest[0] not in _FRAME_BEGINS:
             return sealed("Ethernet", "interrupted frames")
-        return Step(ETHERNET, position + 9 - len(rest))
+        return NextHeader(ETHERNET, position + 9 - len(rest))
 
     return layer
 
@@ -293,7 +295,7 @@ _WHOLE: Final[Mapping[int, Layer]] = {
 def _directed(layer: Layer) -> Layer:
     """Return a layer with one byte before it that gives the direction."""
 
-    def directed(packet: Packet, position: int) -> Step | Found:
+    def directed(packet: Packet, position: int) -> NextHeader | ReadResult:
         packet.need(position, 1, "a direction")
         return layer(packet, position + 1)
 

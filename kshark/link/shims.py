@@ -21,11 +21,11 @@ from kshark.link.packet import (
     NSH,
     PPP,
     Fault,
-    Found,
     Layer,
+    NextHeader,
     Other,
     Packet,
-    Step,
+    ReadResult,
     sealed,
 )
 
@@ -47,17 +47,17 @@ _PPP_COMPRESSED: Final = {
 _PPP_CONTROL: Final = 0x8000
 
 
-def ethernet(packet: Packet, position: int) -> Step | Found:
+def ethernet(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 14, "an Ethernet header")
     return typed(packet.uint16(position + 12), position + 14)
 
 
-def typed(ethertype: int, position: int) -> Step:
+def typed(ethertype: int, position: int) -> NextHeader:
     """Return the step for an Ethernet type, which may be a length."""
-    return Step(ethertype if ethertype >= SMALLEST_ETHERTYPE else LLC, position)
+    return NextHeader(ethertype if ethertype >= SMALLEST_ETHERTYPE else LLC, position)
 
 
-def ppp(packet: Packet, position: int) -> Step | Found:
+def ppp(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 4, "a PPP header")
     if packet.starts(b"\xff\x03", position):
         position += 2
@@ -66,34 +66,34 @@ def ppp(packet: Packet, position: int) -> Step | Found:
     else:
         protocol, position = packet.uint16(position), position + 2
     if protocol in _PPP_PROTOCOLS:
-        return Step(_PPP_PROTOCOLS[protocol], position)
+        return NextHeader(_PPP_PROTOCOLS[protocol], position)
     if protocol >= _PPP_CONTROL:
         return Other(f"PPP: protocol {protocol:#06x}")
     return sealed("PPP", _PPP_COMPRESSED.get(protocol, f"protocol {protocol:#06x}"))
 
 
-def _llc(packet: Packet, position: int) -> Step | Found:
+def _llc(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 3, "an 802.2 header")
     if packet.starts(_SNAP[0][:3], position):
         packet.need(position, 8, "an 802.2 SNAP header")
         if packet.starts(_SNAP, position):
             return typed(packet.uint16(position + 6), position + 8)
     if packet.starts(b"\x06\x06\x03", position):
-        return Step(IPV4, position + 3)
+        return NextHeader(IPV4, position + 3)
     return Other("802.2")
 
 
 def _tag(size: int) -> Layer:
     """Return a layer for a tag of that size, followed by an Ethernet type."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         packet.need(position, size + 2, "a tag")
         return typed(packet.uint16(position + size), position + size + 2)
 
     return layer
 
 
-def _mpls(packet: Packet, position: int) -> Step | Found:
+def _mpls(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Read labels up to the last one. Their content has no type; IP is recognised by its first four bits."""
     while True:
         packet.need(position, 4, "an MPLS label")
@@ -101,38 +101,38 @@ def _mpls(packet: Packet, position: int) -> Step | Found:
         if packet.buffer[position - 2] & 1:
             break
     if packet.is_ip(position):
-        return Step(ANY_IP, position)
+        return NextHeader(ANY_IP, position)
     packet.need(position, 1, "what an MPLS label carries")
     for begin in (position + 4, position) if packet.buffer[position] >> 4 == 0 else (position,):
         if packet.is_ethernet(begin):
-            return Step(ETHERNET, begin)
-    return Step(ANY_IP, position) if packet.buffer[position] >> 4 in (4, 6) else sealed("MPLS", "a pseudowire")
+            return NextHeader(ETHERNET, begin)
+    return NextHeader(ANY_IP, position) if packet.buffer[position] >> 4 in (4, 6) else sealed("MPLS", "a pseudowire")
 
 
-def _pppoe(packet: Packet, position: int) -> Step | Found:
+def _pppoe(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 6, "a PPPoE header")
-    return Step(PPP, position + 6)
+    return NextHeader(PPP, position + 6)
 
 
-def _provider_backbone(packet: Packet, position: int) -> Step | Found:
+def _provider_backbone(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 4, "an I-TAG")
-    return Step(ETHERNET, position + 4)
+    return NextHeader(ETHERNET, position + 4)
 
 
-def _network_service(packet: Packet, position: int) -> Step | Found:
+def _network_service(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 8, "an NSH header")
     size = (packet.buffer[position + 1] & 0x3F) * 4
     if size < 8:
         return Fault("HEADER_INVALID", f"an NSH header of {size} bytes")
     follows = packet.buffer[position + 3]
     return (
-        Step(NEXT_PROTOCOLS[follows], position + size)
+        NextHeader(NEXT_PROTOCOLS[follows], position + size)
         if follows in NEXT_PROTOCOLS
         else sealed("NSH", f"protocol {follows}")
     )
 
 
-def _metadata(packet: Packet, position: int) -> Step | Found:
+def _metadata(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Cisco metadata: a version, the number of options of four bytes, the options, an ethertype."""
     packet.need(position, 2, "a Cisco metadata header")
     size = 2 + 4 * packet.buffer[position + 1]
@@ -140,7 +140,7 @@ def _metadata(packet: Packet, position: int) -> Step | Found:
     return typed(packet.uint16(position + size), position + size + 2)
 
 
-def _macsec(packet: Packet, position: int) -> Step | Found:
+def _macsec(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Read MACsec with integrity only, which leaves the frame in clear. Devices mark that differently, so the bytes
     decide.
     """
@@ -150,14 +150,14 @@ def _macsec(packet: Packet, position: int) -> Step | Found:
             continue
         ethertype = packet.uint16(begin)
         if ethertype in (IPV4, IPV6) and packet.is_ip(begin + 2):
-            return Step(ethertype, begin + 2)
+            return NextHeader(ethertype, begin + 2)
         if (
             ethertype in VLAN_TAGS
             and begin + 6 <= packet.end
             and packet.uint16(begin + 4) in (IPV4, IPV6)
             and packet.is_ip(begin + 6)
         ):
-            return Step(ethertype, begin + 2)
+            return NextHeader(ethertype, begin + 2)
     return sealed("Ethernet", "MACsec")
 
 

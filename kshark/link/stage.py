@@ -17,7 +17,7 @@ from kshark.link.ends import EndsTable
 from kshark.link.fragments import Fragments, Lost
 from kshark.link.ip import UDP, other_protocol
 from kshark.link.layers import read_datagram, read_packet
-from kshark.link.packet import Fault, Found, Fragment, Other, Segment
+from kshark.link.packet import Fault, Fragment, Other, ReadResult, Segment
 from kshark.link.unread import Unread
 from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
 from kshark.rate_limit import WeirdLimit
@@ -140,7 +140,7 @@ class Link:
             at = int(batch.number[last]), int(batch.time_ns[last])
             self._kinds.add(kind, *at, len(rows), int(batch.length[rows].sum()), int(batch.number[first]))
 
-    def _count(self, rows: _OneByOne, row: int, result: Found) -> Iterator[Weird]:
+    def _count(self, rows: _OneByOne, row: int, result: ReadResult) -> Iterator[Weird]:
         """Process the result of a packet read by itself; yield its faults."""
         batch = rows.batch
         source, base = batch.buffer, 0
@@ -226,7 +226,7 @@ class _OneByOne:
         #: Position of the next reassembled packet.
         self.room = len(batch.buffer)
 
-    def read(self, rows: Int64s) -> Iterator[tuple[int, Found]]:
+    def read(self, rows: Int64s) -> Iterator[tuple[int, ReadResult]]:
         """Yield the result of each row."""
         batch = self.batch
         columns = (column[rows].tolist() for column in (batch.offset, batch.length, batch.wire_length, batch.link_type))

@@ -21,11 +21,11 @@ from kshark.link.packet import (
     PPP,
     TCP,
     Fault,
-    Found,
     Layer,
+    NextHeader,
     Other,
     Packet,
-    Step,
+    ReadResult,
     sealed,
 )
 
@@ -42,22 +42,22 @@ _WIREGUARD: Final = {1: 148, 2: 92, 3: 64}
 _WIREGUARD_DATA: Final = 4
 
 
-def gre(packet: Packet, position: int) -> Step | Found:
+def gre(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 4, "a GRE header")
     flags, protocol = packet.uint16(position), packet.uint16(position + 2)
     size = gre_size(flags)
     if flags & 7 == 1:  # PPTP: an acknowledgement alone has no sequence number and no payload
-        return Step(PPP, position + size) if flags & 0x1000 else Other("GRE: acknowledgement")
+        return NextHeader(PPP, position + size) if flags & 0x1000 else Other("GRE: acknowledgement")
     if flags & 0x4007:
         return sealed("GRE", f"flags {flags:#06x}")
     position += size
     if protocol == ERSPAN:
-        return Step(ETHERNET, position + (8 if flags & 0x1000 else 0))
+        return NextHeader(ETHERNET, position + (8 if flags & 0x1000 else 0))
     if protocol == ERSPAN_III:
         packet.need(position, 12, "an ERSPAN header")
         word = packet.uint16(position + 10)
-        return Step(ANY_IP if word >> 10 & 31 == 2 else ETHERNET, position + (20 if word & 1 else 12))
-    return Step(protocol, position) if protocol else Other("GRE: keep-alive")
+        return NextHeader(ANY_IP if word >> 10 & 31 == 2 else ETHERNET, position + (20 if word & 1 else 12))
+    return NextHeader(protocol, position) if protocol else Other("GRE: keep-alive")
 
 
 def gre_size(flags: int) -> int:
@@ -65,7 +65,7 @@ def gre_size(flags: int) -> int:
     return 4 + 4 * sum(bool(flags & bit) for bit in (0x8000, 0x2000, 0x1000, 0x0080 if flags & 7 == 1 else 0))
 
 
-def udp(packet: Packet, position: int) -> Step | Found:
+def udp(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Read the tunnel of its port; the target port comes first."""
     packet.need(position, 8, "a UDP header")
     ports = packet.uint16(position + 2), packet.uint16(position)
@@ -81,7 +81,7 @@ def udp(packet: Packet, position: int) -> Step | Found:
     if _is_wireguard(packet, position):
         return sealed("UDP", "WireGuard")
     inner = _tunnel_on_any_port(packet, position)
-    return _UDP if inner is None else Step(ETHERNET, inner)
+    return _UDP if inner is None else NextHeader(ETHERNET, inner)
 
 
 #: A datagram of no known protocol.
@@ -110,29 +110,29 @@ def _is_wireguard(packet: Packet, position: int) -> bool:
     return size == _WIREGUARD.get(kind, -1) or (kind == _WIREGUARD_DATA and size >= 32 and size % 16 == 0)
 
 
-def _vxlan(packet: Packet, position: int) -> Step | Found:
+def _vxlan(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 8, "a VXLAN header")
-    return Step(ETHERNET, position + 8) if packet.buffer[position] & 8 else _UDP
+    return NextHeader(ETHERNET, position + 8) if packet.buffer[position] & 8 else _UDP
 
 
-def _vxlan_gpe(packet: Packet, position: int) -> Step | Found:
+def _vxlan_gpe(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 8, "a VXLAN-GPE header")
     follows = packet.buffer[position + 3] if packet.buffer[position] & 4 else 3
     return (
-        Step(NEXT_PROTOCOLS[follows], position + 8)
+        NextHeader(NEXT_PROTOCOLS[follows], position + 8)
         if follows in NEXT_PROTOCOLS
         else sealed("VXLAN-GPE", f"protocol {follows}")
     )
 
 
-def _geneve(packet: Packet, position: int) -> Step | Found:
+def _geneve(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 8, "a Geneve header")
     if packet.buffer[position] >> 6:
         return _UDP
-    return Step(packet.uint16(position + 2), position + 8 + 4 * (packet.buffer[position] & 0x3F))
+    return NextHeader(packet.uint16(position + 2), position + 8 + 4 * (packet.buffer[position] & 0x3F))
 
 
-def _gtp_u(packet: Packet, position: int) -> Step | Found:
+def _gtp_u(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 8, "a GTP-U header")
     flags, kind = packet.buffer[position], packet.buffer[position + 1]
     if flags >> 4 != 3:
@@ -140,7 +140,7 @@ def _gtp_u(packet: Packet, position: int) -> Step | Found:
     if kind != 255:
         return Other(f"GTP-U: message {kind}")
     if not flags & 7:
-        return Step(ANY_IP, position + 8)
+        return NextHeader(ANY_IP, position + 8)
     packet.need(position, 12, "a GTP-U header")
     extension, position = packet.buffer[position + 11] if flags & 4 else 0, position + 12
     while extension:
@@ -150,10 +150,10 @@ def _gtp_u(packet: Packet, position: int) -> Step | Found:
             return Fault("HEADER_INVALID", "a GTP-U extension header of 0 bytes")
         packet.need(position, size, "a GTP-U extension header")
         extension, position = packet.buffer[position + size - 1], position + size
-    return Step(ANY_IP, position)
+    return NextHeader(ANY_IP, position)
 
 
-def _l2tp(packet: Packet, position: int) -> Step | Found:
+def _l2tp(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 6, "an L2TP header")
     flags = packet.uint16(position)
     if flags & 15 != 2:
@@ -164,10 +164,10 @@ def _l2tp(packet: Packet, position: int) -> Step | Found:
     if flags & 0x0200:
         packet.need(position, 2, "an L2TP header")
         position += 2 + packet.uint16(position)
-    return Step(PPP, position)
+    return NextHeader(PPP, position)
 
 
-def _tazmen(packet: Packet, position: int) -> Step | Found:
+def _tazmen(packet: Packet, position: int) -> NextHeader | ReadResult:
     """TZSP, with which access points and routers mirror packets: a header of four bytes, and tags."""
     packet.need(position, 5, "a TZSP header")
     if packet.buffer[position] != 1 or packet.uint16(position + 2) != 1:
@@ -177,39 +177,39 @@ def _tazmen(packet: Packet, position: int) -> Step | Found:
         packet.need(position, 1, "a TZSP tag")
         tag, position = packet.buffer[position], position + 1
         if tag == 1:
-            return Step(ETHERNET, position)
+            return NextHeader(ETHERNET, position)
         if tag:
             packet.need(position, 1, "a TZSP tag")
             position += 1 + packet.buffer[position]
 
 
-def _esp_in_udp(packet: Packet, position: int) -> Step | Found:
+def _esp_in_udp(packet: Packet, position: int) -> NextHeader | ReadResult:
     if packet.wire_end - position == 1:
         return Other("UDP: keep-alive of IPsec")
     packet.need(position, 4, "an ESP header")
     return esp(packet, position) if packet.uint32(position) else Other("UDP: IKE")
 
 
-def esp(packet: Packet, position: int) -> Step | Found:
+def esp(packet: Packet, position: int) -> NextHeader | ReadResult:
     """Read ESP in tunnel mode; kshark.link.ip reads a TCP segment in transport mode, since it has the addresses."""
     packet.need(position, 8, "an ESP header")
     inner = in_clear(packet, position)
     if inner is None or inner.protocol == TCP:
         return sealed("IP", "ESP")
     packet.narrow(inner.end)
-    return Step(ANY_IP, inner.begin)
+    return NextHeader(ANY_IP, inner.begin)
 
 
-def _ether_ip(packet: Packet, position: int) -> Step | Found:
+def _ether_ip(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 2, "an EtherIP header")
-    return Step(ETHERNET, position + 2)
+    return NextHeader(ETHERNET, position + 2)
 
 
 def _carries(ethertype: int) -> Layer:
     """Return a layer without a header of its own."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
-        return Step(ethertype, position)
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
+        return NextHeader(ethertype, position)
 
     return layer
 
