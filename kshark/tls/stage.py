@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kshark.tls.connection import TlsConnection
 
 #: An item of one connection, after its beginning.
-Happening = Run | Gap | HalfClosed | Closed
+StreamItem = Run | Gap | HalfClosed | Closed
 #: A piece of a run by its number, or an event; the first value is its packet.
-Step = tuple[int, int, Happening]
+TlsItem = tuple[int, int, StreamItem]
 
 _BEGINNING: Final = bytes((HANDSHAKE, 3))
 _SIDES: Final[tuple[Side, Side]] = (0, 1)
@@ -44,9 +44,9 @@ class TlsStage:
         self.keys = KeyLog(keys)
         self._connections: dict[int, TlsConnection] = {}
         #: Connections with too few bytes for a decision, and their items.
-        self._undecided: dict[int, list[Happening]] = {}
+        self._undecided: dict[int, list[StreamItem]] = {}
         #: Items after a hole of their connection that may still be filled, or become a gap.
-        self._after_hole: dict[int, list[Step]] = {}
+        self._after_hole: dict[int, list[TlsItem]] = {}
         self._held = 0
 
     def feed(self, chunks: Chunks) -> Chunks:
@@ -65,7 +65,7 @@ class TlsStage:
             if True not in begin:
                 return items
         out: list[Item] = []
-        doubtful: dict[int, list[Happening]] = {}
+        doubtful: dict[int, list[StreamItem]] = {}
         for item in items:
             if type(item) is Runs:
                 self._sort_runs(item, doubtful, out)
@@ -88,7 +88,7 @@ class TlsStage:
         """True if the connection is TLS, or may turn out to be."""
         return flow.id in self._connections or flow.service == "unknown"
 
-    def _sort_runs(self, runs: Runs, doubtful: dict[int, list[Happening]], out: list[Item]) -> None:
+    def _sort_runs(self, runs: Runs, doubtful: dict[int, list[StreamItem]], out: list[Item]) -> None:
         """Separate the runs of doubtful connections from the others."""
         rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns)
         for index, flow in enumerate(runs.flow):
@@ -99,7 +99,7 @@ class TlsStage:
         if rest.flow:
             out.append(rest)
 
-    def _decide(self, happened: list[Happening], hole: Hole | None, out: list[Item]) -> None:
+    def _decide(self, happened: list[StreamItem], hole: Hole | None, out: list[Item]) -> None:
         """Decide by its first bytes if a connection is TLS."""
         number = happened[0].flow.id
         client, packet = _client(happened) if _is_all(happened) else (None, None)
@@ -113,7 +113,7 @@ class TlsStage:
             self._connections[number] = TlsConnection(happened[0].flow, client, self.keys)
             self._take(number, happened, hole, out)
 
-    def _take(self, number: int, happened: list[Happening], hole: Hole | None, out: list[Item]) -> None:
+    def _take(self, number: int, happened: list[StreamItem], hole: Hole | None, out: list[Item]) -> None:
         """Process the items of one TLS connection in packet order over both directions, up to its hole, if it
         has one.
         """
@@ -125,7 +125,7 @@ class TlsStage:
         self._happen(number, steps[:certain], out)
         self._held += self._memory(number)
 
-    def _happen(self, number: int, steps: list[Step], out: list[Item]) -> None:
+    def _happen(self, number: int, steps: list[TlsItem], out: list[Item]) -> None:
         """Process items that nothing can precede any more; drop the connection when it ends or is not decrypted."""
         connection, ended = self._connections[number], False
         for _, index, item in steps:
@@ -170,14 +170,14 @@ def _may_begin(runs: Runs) -> bool:
     ]
 
 
-def _is_all(happened: list[Happening]) -> bool:
+def _is_all(happened: list[StreamItem]) -> bool:
     """True if these are all items of their connection."""
     flow = happened[0].flow
     size = sum(sum(map(len, item.data)) for item in happened if isinstance(item, Run))
     return size == sum(flow.stream_bytes) and sum(isinstance(item, Gap) for item in happened) == flow.gaps
 
 
-def _client(happened: list[Happening]) -> tuple[Side | None, int | None]:
+def _client(happened: list[StreamItem]) -> tuple[Side | None, int | None]:
     """Return the side of the TLS client and the packet of the last byte checked.
 
     The side is None if there are too few bytes. The packet is None if the connection is not TLS: its first bytes,
@@ -200,7 +200,7 @@ def _client(happened: list[Happening]) -> tuple[Side | None, int | None]:
     return None, checked
 
 
-def _steps(item: Happening, most: int | None = None) -> list[Step]:
+def _steps(item: StreamItem, most: int | None = None) -> list[TlsItem]:
     """Return the pieces of a run (the first `most` ones), or the event, each with its packet."""
     if isinstance(item, Run):
         return [(packet, index, item) for index, packet in enumerate(item.ready[:most])]
