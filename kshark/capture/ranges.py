@@ -1,10 +1,10 @@
-"""A capture in ranges, which several processes read at the same time: byte ranges of large files, compressed ones
-whole.
+"""Split a capture into ranges for several processes: byte ranges of large files, whole compressed files.
 
-First the extents of all files are found, apart from each other: how many packets lie between two places, and their
-times. Joined they say where each range begins: with which packet of the capture, after which time. Files that overlap
-in time are one range, read as one; so is a file of which something is told before its last range, since how often such
-things are told is counted over all of it."""
+First the extents of all files are measured independently: the packets between two positions, and their times. Joined,
+they give the beginning of each range: its first packet number and the time before it. Files that overlap in time are
+one range, read as one. A file with reports before its last range is one range too, since the limit of such reports
+counts over the whole file.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +34,19 @@ RANGE_BYTES: Final = 64 << 20
 
 
 class Place(NamedTuple):
-    """What somebody looks at to find its extent: the records of a file that begin between two bytes, None: a whole
-    file."""
+    """The part of a file whose extent is measured: the records that begin between two bytes, or None for a
+    whole file.
+    """
 
     file: str
     bytes: tuple[int, int] | None
 
 
 class Extent(NamedTuple):
-    """Records of a file: where its reader stood before and behind them, how many packets they are, the time of the
-    first, the greatest of all, and whether the reader told anything and went on."""
+    """Records of a file: the reader's positions before and after them, their number, the first and the greatest time.
+
+    `told` is True if the reader reported anything and continued.
+    """
 
     begin: Standing[Any]
     end: Standing[Any]
@@ -53,16 +56,17 @@ class Extent(NamedTuple):
     told: bool = False
 
     def add(self, batch: PacketBatch, before: int) -> Extent:
-        """With packets, of which `before` come before this extent."""
+        """Add a batch; `before` of its packets come before this extent."""
         first_ns = self.first_ns if self.packets else int(batch.time_ns[0])
         most_ns = max(self.most_ns, int(batch.time_ns.max()))
         return self._replace(packets=int(batch.number[-1]) - before, first_ns=first_ns, most_ns=most_ns)
 
 
 class Range(NamedTuple):
-    """Files read as one, or bytes of a file `since` where its reader stands before them up to those `behind` them.
-    `begin`: where the capture stands before it; `named`: there are other files, so what is said of this one names
-    it."""
+    """Files read as one, or the bytes of a file from the reader's position `since` to `behind`.
+
+    `begin`: the position in the capture before it. `named`: there are other files, so reports about this one name it.
+    """
 
     files: tuple[str, ...]
     since: Standing[Any] | None
@@ -80,7 +84,7 @@ class Range(NamedTuple):
 
 
 def places_of(file: str, range_bytes: int = RANGE_BYTES) -> list[Place]:
-    """The places of a file. Raises UnreadableInput where it is no capture."""
+    """Return the parts of a file. Raises UnreadableInput if it is not a capture."""
     capture = open_capture(file)
     capture.close()
     if not capture.regular:
@@ -94,8 +98,10 @@ def places_of(file: str, range_bytes: int = RANGE_BYTES) -> list[Place]:
 
 
 def extent_of(place: Place) -> Extent | None:
-    """What is there; None where no record was found to begin with. What the file's beginning says is taken to hold
-    there."""
+    """Return the extent of a part; None if no first record was found.
+
+    The facts of the file's beginning are assumed to hold there.
+    """
     if place.bytes is None:
         return _whole(place.file)
     begin, end = place.bytes
@@ -105,35 +111,34 @@ def extent_of(place: Place) -> Extent | None:
         head = file.read(HEAD_READ)
         file.seek(begin)
         data = file.read(READ)
-    known, to_end = _known(head), begin + len(data) >= size_of(place.file)
-    if isinstance(known, Header):
-        (around_s,) = struct.unpack_from(known.format.order + "I", head, FILE_HEADER)
-        found = first_record(data, known.format, around_s, to_end=to_end)
+    facts, to_end = _known(head), begin + len(data) >= size_of(place.file)
+    if isinstance(facts, Header):
+        (around_s,) = struct.unpack_from(facts.format.order + "I", head, FILE_HEADER)
+        position = first_record(data, facts.format, around_s, to_end=to_end)
     else:
-        found = None if known is None else first_block(data, known.order, to_end=to_end)
-    return None if found is None else next(_walk(place.file, Standing(begin + found, 0, -NEVER, known), [end]))
+        position = None if facts is None else first_block(data, facts.order, to_end=to_end)
+    return None if position is None else next(_walk(place.file, Standing(begin + position, 0, -NEVER, facts), [end]))
 
 
 def are_proved(extents: Sequence[Extent | None]) -> bool:
-    """Whether the extents of a file's places are right: each ends where the next one begins, and knows what that one
-    took for known."""
+    """True if the extents of a file's parts are right: each ends where the next one begins, with the same facts."""
     sound = [extent for extent in extents if extent is not None]
     return len(sound) == len(extents) and all(
-        one.end.position == two.begin.position
-        and one.end.known == two.begin.known
-        and not one.told
-        and not (two.packets and two.first_ns == -NEVER)  # packets without a time have that of the one before
-        for one, two in pairwise(sound)
+        earlier.end.position == later.begin.position
+        and earlier.end.known == later.begin.known
+        and not earlier.told
+        and not (later.packets and later.first_ns == -NEVER)  # packets without a time get that of the previous one
+        for earlier, later in pairwise(sound)
     )
 
 
 def walked(file: str, places: Iterable[Place]) -> list[Extent]:
-    """The extents of a file's places, read from its beginning to its end."""
+    """Return the extents of a file's parts, read from its beginning to its end."""
     return [*_walk(file, START, [place.bytes[1] for place in places if place.bytes is not None])]
 
 
 def _known(head: bytes) -> Header | Section | None:
-    """What the beginning of a file says of it; None where it is no capture, or says nothing yet."""
+    """Return the facts of a file's beginning; None if it is not a capture, or has none yet."""
     reader = reader_for(head)
     if reader is None:
         return None
@@ -154,8 +159,7 @@ def _whole(file: str) -> Extent:
 
 
 def _walk(file: str, begin: Standing[Any], cuts: Iterable[int]) -> Iterator[Extent]:
-    """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end
-    looks like."""
+    """Yield extents from a record on: each ends with the first record after a cut, the last one with the file."""
     at, packets = begin.position, begin.packets
     with open_file(file) as source:
         reader = _reader(file, source.read(FILE_HEADER), begin)
@@ -168,7 +172,7 @@ def _walk(file: str, begin: Standing[Any], cuts: Iterable[int]) -> Iterator[Exte
                 for item in reader.feed(data):
                     if isinstance(item, PacketBatch):
                         extent, packets = extent.add(item, before), int(item.number[-1])
-                    elif reader.stopped:  # nothing behind it can be read
+                    elif reader.stopped:  # nothing after it can be read
                         yield extent._replace(end=reader.standing._replace(position=size_of(file)))
                         return
                     else:
@@ -180,21 +184,21 @@ def _walk(file: str, begin: Standing[Any], cuts: Iterable[int]) -> Iterator[Exte
 
 
 def ranges_of(files: Sequence[str], extents: Sequence[Sequence[Extent]]) -> tuple[list[Range], Moment]:
-    """A capture's ranges in their order, from the extents of each of its files; and where it ends."""
-    found: list[Range] = []
+    """Return a capture's ranges in their order, from the extents of each of its files; and the capture's end."""
+    ranges: list[Range] = []
     end = BEGIN
-    for group in _one_behind_the_other([_all_of(each) for each in extents]):
+    for group in _in_order([_all_of(parts) for parts in extents]):
         parts = extents[group[0]] if len(group) == 1 else [_all_of(list(map(_all_of, (extents[at] for at in group))))]
         if any(part.told for part in (parts if len(files) > 1 else parts[:-1])):
             parts = [_all_of(parts)]
         named, since = tuple(files[at] for at in group), START
         for part in parts:
             since = since._replace(position=part.begin.position, known=part.begin.known)
-            found.append(Range(named, since if len(parts) > 1 else None, part.end.position, end, len(files) > 1))
+            ranges.append(Range(named, since if len(parts) > 1 else None, part.end.position, end, len(files) > 1))
             if part.packets:
                 since = since._replace(packets=since.packets + part.packets, time_ns=part.end.time_ns)
                 end = Moment(end.packet + part.packets, max(end.clock_ns, part.most_ns))
-    return found, end
+    return ranges, end
 
 
 def _all_of(extents: Sequence[Extent]) -> Extent:
@@ -204,9 +208,10 @@ def _all_of(extents: Sequence[Extent]) -> Extent:
     return Extent(extents[0].begin, extents[-1].end, packets, first_ns, most_ns, told)
 
 
-def _one_behind_the_other(files: Sequence[Extent]) -> list[list[int]]:
-    """The files in the order of their first packets, those that overlap together; kshark.capture.merge takes them in
-    the same order."""
+def _in_order(files: Sequence[Extent]) -> list[list[int]]:
+    """Return the files in the order of their first packets, overlapping ones together, as kshark.capture.merge orders
+    them.
+    """
     groups: list[list[int]] = []
     last = (-NEVER, -1)
     for at in sorted(range(len(files)), key=lambda at: (files[at].first_ns, at)):
@@ -222,7 +227,7 @@ def _one_behind_the_other(files: Sequence[Extent]) -> list[list[int]]:
 
 
 def read_range(range_: Range) -> Iterator[PacketBatch | Weird]:
-    """The packets of a range, numbered as in the whole capture, and what is said of them."""
+    """Yield the packets of a range, numbered as in the whole capture, and the reports about them."""
     base = range_.begin.packet - range_.before
     for item in _items(range_):
         if isinstance(item, PacketBatch):
@@ -260,5 +265,5 @@ def _reader(file: str, head: bytes, begin: Standing[Any]) -> PcapReader | Pcapng
 
 
 def _naming(file: str, weird: Weird) -> Weird:
-    """As where several files are read as one."""
+    """Return the weird with its file's name, as if several files were read as one."""
     return changed(weird, detail=f"{file}: {weird.detail}")

@@ -1,5 +1,4 @@
-"""Where the reading of a capture file stands between two of its records, so that somebody else can read on from
-there."""
+"""The position of a reader between two records of a capture file, so that another reader can continue there."""
 
 from __future__ import annotations
 
@@ -9,9 +8,9 @@ Known = TypeVar("Known")
 
 
 class Standing(NamedTuple, Generic[Known]):
-    """Bytes and packets before that place, and the time of the last packet.
+    """Bytes and packets before that position, and the time of the last packet.
 
-    `known`: what the file has said that the records behind it are understood by; None before it has said anything.
+    `known`: the file's facts that later records need; None before any.
     """
 
     position: int = 0
@@ -20,5 +19,5 @@ class Standing(NamedTuple, Generic[Known]):
     known: Known | None = None
 
 
-#: Where every file begins.
+#: The position at which every file begins.
 START: Final[Standing[Any]] = Standing()

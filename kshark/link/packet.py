@@ -78,14 +78,14 @@ class Fragment(NamedTuple):
     length: int
 
 
-class Step(NamedTuple):
+class NextHeader(NamedTuple):
     """The next header: an ethertype or one of the numbers above, and its position."""
 
     ethertype: int
     position: int
 
 
-Found = Segment | Other | Fault | Fragment
+ReadResult = Segment | Other | Fault | Fragment
 
 
 class Settled(Exception):
@@ -158,7 +158,7 @@ class Packet:
 WELL_KNOWN: Final = frozenset((0x8100, 0x88A8, 0x0806))
 
 #: Reads the header at a position.
-Layer = Callable[[Packet, int], Step | Found]
+Layer = Callable[[Packet, int], NextHeader | ReadResult]
 
 
 def sealed(layer: str, what: str) -> Other:
