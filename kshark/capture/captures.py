@@ -10,7 +10,7 @@ import numpy as np
 from kshark.capture import files
 from kshark.capture.merge import Lane, LeftOut, merge
 from kshark.capture.numbering import Numbering
-from kshark.capture.paths import STANDARD_INPUT, named, told
+from kshark.capture.paths import STANDARD_INPUT, named, printable
 from kshark.capture.source import Capture, open_capture
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput, UsageError, Vanished
@@ -26,7 +26,7 @@ class Captures:
     """
 
     def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
-        self.names = [told(path) for path in paths]
+        self.names = [printable(path) for path in paths]
         self.numbering = Numbering(self.names)
         self.bytes_total = _total(paths)
         self._sources: list[Capture] | list[Lane]

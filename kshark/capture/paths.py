@@ -69,6 +69,6 @@ def absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(path)
 
 
-def told(path: str | Path) -> str:
+def printable(path: str | Path) -> str:
     """Return a path as text: bytes of its name that are not UTF-8 are escaped."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
