@@ -68,7 +68,7 @@ class Lane:
         self.starts_ns = -NEVER
         self.batch: PacketBatch | None = None
         self.keys: Int64s = np.empty(0, np.int64)
-        self.taken = 0
+        self.delivered = 0
         self._path = path
         self._most = most
         self._left_out = left_out
@@ -89,7 +89,7 @@ class Lane:
         for item in self._items:
             if isinstance(item, PacketBatch):
                 before = self.keys[-1] if len(self.keys) else -NEVER
-                self.batch, self.taken = item, 0
+                self.batch, self.delivered = item, 0
                 self.keys = np.maximum(np.maximum.accumulate(item.time_ns), before)
                 self._frame_before = int(self._frames[-1]) if len(self._frames) else 0
                 self._frames, self._numbers = item.number, np.zeros(len(item.number), np.int64)
@@ -98,7 +98,7 @@ class Lane:
 
     def next_key(self) -> tuple[int, int]:
         """Return the sort key of the next row; at equal times the capture named first comes first."""
-        return int(self.keys[self.taken]), self.index
+        return int(self.keys[self.delivered]), self.index
 
     def last_key(self) -> tuple[int, int]:
         return int(self.keys[-1]), self.index
@@ -107,7 +107,7 @@ class Lane:
         """Return the rows that come before `bound`."""
         assert self.batch is not None
         start, end = (
-            self.taken,
+            self.delivered,
             int(np.searchsorted(self.keys, bound[0], "right" if self.index <= bound[1] else "left")),
         )
         if end <= start:
@@ -120,8 +120,8 @@ class Lane:
 
     def give(self, numbers: Int64s) -> None:
         """Note the numbers under which the next rows were delivered."""
-        self._numbers[self.taken : self.taken + len(numbers)] = numbers
-        self.taken += len(numbers)
+        self._numbers[self.delivered : self.delivered + len(numbers)] = numbers
+        self.delivered += len(numbers)
 
     def _first_looked_at(self) -> Iterator[PacketBatch | Weird]:
         seen: list[PacketBatch | Weird] = []
@@ -177,7 +177,7 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
             if numbering.forgotten and not was_forgotten:
                 detail = f"more than {numbering.limit} changes from file to file"
                 yield Weird("FRAME_NUMBERS_FORGOTTEN", "capture", number, int(batch.time_ns[-1]), detail)
-            arriving = [lane for lane in active if lane.taken == len(lane.keys)]
+            arriving = [lane for lane in active if lane.delivered == len(lane.keys)]
         for lane in arriving:
             yield from lane.advance(max(SMALLEST_READ, BATCH_BYTES // len(active)))
         active = sorted((lane for lane in active if lane.batch is not None), key=lambda lane: lane.index)
