@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.carry import Carry
-from kshark.capture.standing import START, Standing
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
 from kshark.limits import PACKET_BYTES
 from kshark.model import PacketBatch, Weird
@@ -55,15 +55,15 @@ class PcapReader:
     this one continues.
     """
 
-    def __init__(self, begin: Standing[Header] = START) -> None:
+    def __init__(self, begin: ResumePoint[Header] = START) -> None:
         position, self._number, self._time_ns, self._header = begin
         self._carry = Carry(FILE_HEADER if self._header is None else self._header.format.record_header, position)
         self._unread: int | None = None
 
     @property
-    def standing(self) -> Standing[Header]:
+    def resume_point(self) -> ResumePoint[Header]:
         """The position after the bytes fed so far; another reader can continue there if none are `missing`."""
-        return Standing(self._carry.position + len(self._carry), self._number, self._time_ns, self._header)
+        return ResumePoint(self._carry.position + len(self._carry), self._number, self._time_ns, self._header)
 
     @property
     def missing(self) -> int:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, PacketBlocks
 from kshark.capture.carry import Carry
 from kshark.capture.interfaces import Interface, described, dropped
-from kshark.capture.standing import START, Standing
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
 from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
 from kshark.model import PacketBatch, Weird
@@ -57,7 +57,7 @@ class PcapngReader:
     begins. `begin`: the position of another reader without reports, from which this one continues.
     """
 
-    def __init__(self, begin: Standing[Section] = START) -> None:
+    def __init__(self, begin: ResumePoint[Section] = START) -> None:
         position, self._number, self._time_ns, section = begin
         self._carry = Carry(SMALLEST_BLOCK, position)
         self._order = "" if section is None else section.order
@@ -67,10 +67,10 @@ class PcapngReader:
         self._limit = WeirdLimit()
 
     @property
-    def standing(self) -> Standing[Section]:
+    def resume_point(self) -> ResumePoint[Section]:
         """The position after the bytes fed so far; another reader can continue there if none are `missing`."""
         section = Section(self._order, tuple(map(replace, self._interfaces))) if self._order else None
-        return Standing(self._carry.position + len(self._carry), self._number, self._time_ns, section)
+        return ResumePoint(self._carry.position + len(self._carry), self._number, self._time_ns, section)
 
     @property
     def missing(self) -> int:

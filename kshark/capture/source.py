@@ -16,7 +16,7 @@ from kshark.capture.files import open_file, unreadable
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
-from kshark.capture.standing import START, Standing
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS
@@ -175,7 +175,7 @@ def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
     return Capture(io.BytesIO(data), name)
 
 
-def reader_for(head: bytes, begin: Standing[Any] = START) -> PcapReader | PcapngReader | None:
+def reader_for(head: bytes, begin: ResumePoint[Any] = START) -> PcapReader | PcapngReader | None:
     """Return the reader of a capture with these first bytes; None if they are not a capture's."""
     if head[:HEAD] in FORMATS:
         return PcapReader(begin)

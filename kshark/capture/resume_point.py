@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-Known = TypeVar("Known")
+FileFacts = TypeVar("FileFacts")
 
 
-class Standing(NamedTuple, Generic[Known]):
+class ResumePoint(NamedTuple, Generic[FileFacts]):
     """Bytes and packets before that position, and the time of the last packet.
 
-    `known`: the file's facts that later records need; None before any.
+    `facts`: the file's facts that later records need; None before any.
     """
 
     position: int = 0
     packets: int = 0
     time_ns: int = 0
-    known: Known | None = None
+    facts: FileFacts | None = None
 
 
 #: The position at which every file begins.
-START: Final[Standing[Any]] = Standing()
+START: Final[ResumePoint[Any]] = ResumePoint()
