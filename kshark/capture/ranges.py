@@ -117,11 +117,9 @@ def extent_of(file_part: FilePart) -> Extent | None:
         position = first_record(data, facts.format, around_s, to_end=to_end)
     else:
         position = None if facts is None else first_block(data, facts.order, to_end=to_end)
-    return (
-        None
-        if position is None
-        else next(_walk(file_part.file, ResumePoint(begin + position, 0, -NEVER, facts), [end]))
-    )
+    if position is None:
+        return None
+    return next(_walk(file_part.file, ResumePoint(begin + position, 0, -NEVER, facts), [end]))
 
 
 def are_proved(extents: Sequence[Extent | None]) -> bool:
