@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 class RoundTrips:
-    """Times in ns, of which a few dozen counters hold any number.
+    """Any number of times in ns, held in a few dozen counters.
 
     The least and the greatest are exact, the median is exact within a sixteenth.
     """

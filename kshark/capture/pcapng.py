@@ -113,7 +113,7 @@ class PcapngReader:
             raise Damaged(f"the pcapng file ends after {left} bytes, inside its first section header")
         elif left:
             yield self._weird(
-                "CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left
+                "CAPTURE_CUT", f"the file ends {left} bytes into a block, after packet {self._number}", left
             )
 
     def _packets(self, joined: bytes, starts: list[int], walked_to: int) -> Generator[PacketBatch | Weird, None, int]:
@@ -206,7 +206,7 @@ class PcapngReader:
         self._unread = len(joined) - position
         block_position = self._carry.position + position
         return self._weird(
-            "BLOCK_INVALID", f"the lengths of the block at byte {block_position} cannot be; reading stops"
+            "BLOCK_INVALID", f"the lengths of the block at byte {block_position} are impossible; reading stops"
         )
 
     def _weird(self, code: str, detail: str, size: int = 0) -> Weird:

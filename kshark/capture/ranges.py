@@ -88,7 +88,7 @@ def parts_of(file: str, range_bytes: int = RANGE_BYTES) -> list[FilePart]:
     capture = open_capture(file)
     capture.close()
     if not capture.regular:
-        raise UnreadableInput(f"{file}: a pipe cannot be read by several; write it into a file")
+        raise UnreadableInput(f"{file}: several processes cannot read one pipe; write it into a file")
     size = size_of(file)
     with open_file(file) as source:
         count = 0 if _facts_of(source.read(HEAD_READ)) is None else size // range_bytes

@@ -307,9 +307,9 @@ class Stream:
         if self.by_client is None:
             self.lost = True  # not recognised yet: after recognition the next boundary is searched
         elif not self.searching:
-            self.skip, self.skip_why = self.need - self.size, "the rest of a frame passed over"
+            self.skip, self.skip_why = self.need - self.size, "the rest of a skipped frame"
         if self.awaited > self.size:
-            self.skip, self.skip_why = self.awaited - self.size, "the rest of a frame passed over"
+            self.skip, self.skip_why = self.awaited - self.size, "the rest of a skipped frame"
         self.try_at = self.awaited = 0
         self._skip_bytes(self.size, report)
         self.need = 4

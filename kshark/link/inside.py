@@ -36,9 +36,7 @@ _TELLING_WORDS: Final = (1, 2, 3, 4, int.from_bytes(VXLAN_BEGINS, "little"))
 
 
 class Inside(NamedTuple):
-    """Rows of no known tunnel; packets that continue with an Ethernet header; packets that continue as their ethertype
-    says.
-    """
+    """Rows of no known tunnel; packets that continue with an Ethernet header; packets that continue as IP."""
 
     plain: Int64s
     ethernet: Rows

@@ -178,7 +178,7 @@ def _netfilter_log(packet: Packet, position: int) -> NextHeader | ReadResult:
 
 
 def _packet_tap(packet: Packet, position: int) -> NextHeader | ReadResult:
-    """Apple's PKTAP: its length, its kind, and the link type of what follows."""
+    """Apple's PKTAP: its length, its kind, and the link type of the next header."""
     packet.need(position, 12, "a PKTAP header")
     size, kind, link_type = (
         int.from_bytes(packet.buffer[at : at + 4], "little") for at in range(position, position + 12, 4)
@@ -195,7 +195,7 @@ def _user_2(packet: Packet, position: int) -> NextHeader | ReadResult:
 
 
 def _per_packet_information(packet: Packet, position: int) -> NextHeader | ReadResult:
-    """PPI: its length and the link type of what follows."""
+    """PPI: its length and the link type of the next header."""
     packet.need(position, 8, "a PPI header")
     size = packet.buffer[position + 2] | packet.buffer[position + 3] << 8
     if size < 8:
@@ -229,7 +229,7 @@ def _juniper(follows: Layer) -> Layer:
 
 
 def _on_the_wire(before: int) -> Layer:
-    """A preamble, the byte that starts a frame, and Ethernet; `behind` bytes of another header come first."""
+    """A preamble, the byte that starts a frame, and Ethernet; `before` bytes of another header come first."""
 
     def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         position += before

@@ -34,7 +34,7 @@ class Unread:
     def add(
         self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None
     ) -> None:
-        """Count `times` packets, the last of which was `packet`; those of one batch come in no order."""
+        """Count `times` packets; `packet` is the last of them. Packets of one batch come in no order."""
         if other not in self._kinds and len(self._kinds) >= PACKET_KINDS:
             other = _FURTHER
         first = packet if first_packet is None else first_packet

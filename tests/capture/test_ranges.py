@@ -147,7 +147,7 @@ def test_a_pipe_cannot_be_read_in_ranges(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = Thread(target=lambda: pipe.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes()[:1000]))
     writer.start()
-    with pytest.raises(UnreadableInput, match="a pipe cannot be read by several; write it into a file"):
+    with pytest.raises(UnreadableInput, match="several processes cannot read one pipe; write it into a file"):
         parts_of(str(pipe))
     writer.join()
 
