@@ -154,16 +154,15 @@ class Engine:
 
 
 class Share:
-    """The stages after the link, for some of a capture's connections; all connections between the same two ends share
-    one.
+    """The stages after the link, for some of a capture's connections.
 
-    `told` are the facts that other shares learned, given before the first segments. Afterwards `taught` are the facts
-    learned here, and `asked` the questions asked here with their answers. If `Facts.changed` is true for one of these,
-    the share must be decoded again with more facts.
+    All connections between the same two ends belong to one share. `facts` are those that other shares learned, given
+    before the first segments. Afterwards `taught` are the facts learned here, and `asked` the questions asked here with
+    their answers. If `Facts.changed` is true for one of these, the share must be decoded again with more facts.
     """
 
     def __init__(
-        self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()
+        self, options: Options | None = None, registry: Registry | None = None, facts: Iterable[Fact] = ()
     ) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
@@ -171,10 +170,10 @@ class Share:
         self._tls = TlsStage(asked.tls_keys)
         self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asking=True)
         self._back = Back(asked, registry, asking=True)
-        facts = [*told]
-        self._framing.brokers.add_facts(facts)
+        known_facts = [*facts]
+        self._framing.brokers.add_facts(known_facts)
         if self._back.embedding is not None:
-            self._back.embedding.told(facts)
+            self._back.embedding.told(known_facts)
 
     def feed(self, segments: Segments) -> Iterator[list[Event]]:
         """Yield the pages of these segments."""
