@@ -1,4 +1,4 @@
-"""Ends of connections, as they are written everywhere: `address:port`, IPv6 in brackets."""
+"""Ends of connections, in the one notation of all outputs: `address:port`, IPv6 in brackets."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 Address = IPv4Address | IPv6Address
-#: Ends whose parts are remembered: the same come again and again.
+#: Number of ends whose parts are cached: the same ends repeat.
 KEPT: Final = 4096
 
 
 def endpoint(host: str, port: int) -> str:
-    """A listener as Metadata and FindCoordinator name it, localhost as 127.0.0.1."""
+    """Return a listener as Metadata and FindCoordinator name it; localhost becomes 127.0.0.1."""
     host = "127.0.0.1" if host == "localhost" else host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def host_of(end: str) -> str:
-    """An end without its port; IPv6 keeps its brackets."""
+    """Return an end without its port; IPv6 keeps its brackets."""
     return end.rpartition(":")[0]
 
 
 @lru_cache(KEPT)
 def port_of(end: str) -> int:
-    """The port of an end."""
+    """Return the port of an end."""
     return int(end.rpartition(":")[2])
 
 
 @lru_cache(KEPT)
 def address_of(end: str) -> Address | None:
-    """The address of an end; None where a name stands for it."""
+    """Return the address of an end; None if the end has a name instead."""
     try:
         return ip_address(host_of(end).strip("[]"))
     except ValueError:

@@ -2,7 +2,7 @@
 
 
 class Error(Exception):
-    """Anything kshark refuses to do, in one sentence with the next step."""
+    """An operation that kshark rejects, in one sentence with the next step."""
 
 
 class UsageError(Error):
@@ -10,44 +10,44 @@ class UsageError(Error):
 
 
 class FilterError(UsageError):
-    """A display filter that cannot be read: what is wrong, the next step, and `at`, the place in its text from 0."""
+    """A display filter that cannot be parsed: the fault, the next step, and `at`, the position in its text from 0."""
 
     def __init__(self, wrong: str, at: int, step: str) -> None:
-        told = f"{wrong} (character {at + 1} of the filter; {step})"
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in told))
+        text = f"{wrong} (character {at + 1} of the filter; {step})"
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
         self.at = at
 
 
 class UnreadableInput(Error):
-    """The file is no capture, or cannot be opened; exit code 2.
+    """The file is not a capture, or cannot be opened; exit code 2.
 
-    `code` says in a word what is wrong with it (the column of `faults`), `when` what was done with it: hash, index or
-    read."""
+    `code` is the kind of fault in a word (the column of `faults`), `when` is the operation: hash, index or read.
+    """
 
     code: str = "unreadable"
     when: str = "read"
 
 
 class NoCapture(UnreadableInput):
-    """The file can be read, and is no capture."""
+    """The file can be read, but is not a capture."""
 
     code = "no_capture"
 
 
 class Damaged(UnreadableInput):
-    """The file begins as a capture does, and cannot be read on from there."""
+    """The file begins like a capture, but cannot be read further."""
 
     code = "damaged"
 
 
 class Vanished(UnreadableInput):
-    """There is no such file, or no more."""
+    """The file does not exist, or not any more."""
 
     code = "vanished"
 
 
 class Changed(UnreadableInput):
-    """It is not the file any more that was begun."""
+    """The file is not the same any more as when reading began."""
 
     code = "changed"
 
@@ -57,8 +57,10 @@ class SchemaError(Error):
 
 
 class DecodeError(Error):
-    """A body does not fit its schema: `code` from the catalogue, `offset` in bytes from its start, `path` of the
-    field."""
+    """A body does not match its schema.
+
+    `code` is from the catalogue, `offset` in bytes from the body's start, `path` names the field.
+    """
 
     def __init__(self, code: str, offset: int, path: str, detail: str = "") -> None:
         super().__init__(f"{code} at byte {offset}, field {path or '(none)'}{': ' + detail if detail else ''}")
@@ -69,7 +71,7 @@ class DecodeError(Error):
 
 
 class EncodeError(Error):
-    """A value does not fit the schema it is to be written with."""
+    """A value does not match the schema with which it is written."""
 
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(f"field {path or '(none)'}: {detail}")

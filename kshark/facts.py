@@ -1,9 +1,10 @@
-"""What one connection teaches all others: the ends that are brokers, names of topic ids, nodes behind addresses.
+"""Facts that one connection shows and others need: broker ends, names of topic ids, nodes and clusters of addresses.
 
-Whoever decodes only some of a capture's connections is told what the others taught, each fact with the packet that told
-it: it holds for what comes after. He finds out alone what he can, and tells what he taught and what he asked;
-`Facts.changed` says whether what all of them taught together would have been another answer, and then that part is
-decoded again. Most captures need no second time."""
+A process that decodes only some of a capture's connections receives the facts of the others, each with the packet that
+showed it: a fact holds after that packet. Each process resolves what it can from its own connections, and reports the
+facts it learned and the questions it asked. If all facts together would have changed an answer (`Facts.changed`), that
+part is decoded again. Most captures need no second pass.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-#: An end that is a Kafka broker; the id of a topic of Kafka's own, whose records are opened; the name of a topic id, as
-#: the tables show it; the node id and listener behind an address; the id of its cluster.
+#: An end that is a Kafka broker; the id of an internal topic, whose records are opened; the name of a topic id, as
+#: tables show it; the node id and listener of an address; the id of its cluster.
 Kind = Literal["broker", "own topic", "topic", "node", "cluster"]
-#: Of these the last that was told holds, of all others the first.
+#: For these kinds the latest fact holds, for all others the first one.
 LATEST: Final = frozenset({"node", "cluster"})
 
 
 class Fact(NamedTuple):
-    """`value` holds of `key` behind `packet`."""
+    """`value` holds for `key` after `packet`."""
 
     kind: Kind
     key: str
@@ -29,8 +30,9 @@ class Fact(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What somebody asked that was told before a packet, the `first` or the `last` or any between; `answer` None:
-    nothing was."""
+    """A question about facts before a packet: the `first`, the `last` or any between. `answer` None: no fact
+    was known.
+    """
 
     kind: Kind
     key: str
@@ -55,7 +57,7 @@ class Asked(Struct):
 
 
 class Coming:
-    """Facts that others taught, handed out when their time has come."""
+    """Facts of other connections, released in packet order."""
 
     __slots__ = ("_facts",)
 
@@ -70,34 +72,34 @@ class Coming:
         self._facts = sorted([*self._facts, *facts], key=lambda fact: -fact.packet)
 
     def before(self, packet: int) -> Iterator[Fact]:
-        """Those that were told before that packet."""
+        """Yield the facts shown before that packet."""
         while self._facts and self._facts[-1].packet < packet:
             yield self._facts.pop()
 
 
 class Facts:
-    """What all parts of a capture taught together, each fact once, in the order of their packets."""
+    """The facts of all parts of a capture, each once, in the order of their packets."""
 
     def __init__(self, taught: Iterable[Fact]) -> None:
         self._by_key: dict[tuple[Kind, str], list[Fact]] = {}
         for fact in sorted(taught, key=lambda fact: fact.packet):
-            known = self._by_key.setdefault((fact.kind, fact.key), [])
-            if not known or (fact.kind in LATEST and known[-1].value != fact.value):
-                known.append(fact)
+            facts = self._by_key.setdefault((fact.kind, fact.key), [])
+            if not facts or (fact.kind in LATEST and facts[-1].value != fact.value):
+                facts.append(fact)
 
     def __iter__(self) -> Iterator[Fact]:
-        return iter(sorted((fact for known in self._by_key.values() for fact in known), key=lambda fact: fact.packet))
+        return iter(sorted((fact for facts in self._by_key.values() for fact in facts), key=lambda fact: fact.packet))
 
     def changed(self, question: Question) -> bool:
-        """Whether the question has another answer, at any packet at which it may have been asked."""
-        known = self._by_key.get((question.kind, question.key))
-        if known is None:
-            return False  # nobody taught it: the answer, if there was one, is known from the start
-        within = [fact.packet + 1 for fact in known if question.first <= fact.packet < question.last]
+        """True if the question has another answer at any packet at which it may have been asked."""
+        facts = self._by_key.get((question.kind, question.key))
+        if facts is None:
+            return False  # not learned from a packet: the answer, if any, is known from the start
+        within = [fact.packet + 1 for fact in facts if question.first <= fact.packet < question.last]
         return any(
-            self._answer(known, packet) != question.answer for packet in (question.first, *within, question.last)
+            self._answer(facts, packet) != question.answer for packet in (question.first, *within, question.last)
         )
 
     @staticmethod
-    def _answer(known: list[Fact], packet: int) -> str | None:
-        return next((fact.value for fact in reversed(known) if fact.packet < packet), None)
+    def _answer(facts: list[Fact], packet: int) -> str | None:
+        return next((fact.value for fact in reversed(facts) if fact.packet < packet), None)

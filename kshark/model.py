@@ -1,8 +1,7 @@
-"""The nouns, in flow order: what the stages hand to each other. Times are the packets', as integer nanoseconds since
-1970.
+"""The data that stages pass to each other, in flow order. Times are the packets', as integer nanoseconds since 1970.
 
-Events have no subclasses, so `type(event) is Gap` tells which one it is: of a struct isinstance takes four times as
-long to say no."""
+Events have no subclasses, so `type(event) is Gap` is enough: isinstance takes four times as long to reject a struct.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ Outcome = Literal["answered", "unanswered", "one_way", "orphan"]
 class PacketBatch:
     """Packets as columns over one buffer, in the order of the capture.
 
-    `number` counts from 1 over the whole capture, `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes), `offset`
-    and `length` say where the captured bytes are in `buffer`, `wire_length` how long the packet was before the snap
-    length cut it."""
+    `number` counts from 1 over the whole capture. `link_type` is a LINKTYPE_ value (tcpdump.org/linktypes). `offset`
+    and `length` are the captured bytes in `buffer`, `wire_length` is the packet's length before the snap length cut it.
+    """
 
     buffer: bytes
     number: Int64s
@@ -42,25 +41,25 @@ class PacketBatch:
     offset: Int64s
     length: Int64s
     wire_length: Int64s
-    #: Lines of a TLS key log that the capture itself has before these packets.
+    #: Lines of a TLS key log that stand in the capture itself before these packets.
     secrets: bytes = field(default=b"", repr=False)
 
 
 class Ends(NamedTuple):
-    """Both ends of a connection (kshark.endpoints); ends[0] sent the first packet that was seen."""
+    """Both ends of a connection (kshark.endpoints); ends[0] sent the first packet seen."""
 
     first: str
     second: str
 
 
 class EndsOf(Protocol):
-    """The ends of a pair, by the number that kshark.link gave it."""
+    """Returns the ends of a pair by the number that kshark.link gave it."""
 
     def __getitem__(self, pair: int, /) -> Ends: ...
 
 
 class Moment(NamedTuple):
-    """A place in the capture: a packet, and the greatest time of all packets up to it."""
+    """A position in the capture: a packet, and the greatest time of all packets up to it."""
 
     packet: int
     clock_ns: int
@@ -73,11 +72,11 @@ BEGIN: Final = Moment(0, 0)
 class Segments(msgspec.Struct):
     """TCP segments as columns, in the order of the capture.
 
-    `clock_ns` is the greatest time of all packets up to each, since times may run backwards.
-    `path` numbers the directed four-tuple: path >> 1 is the connection's pair of ends (an index into `ends`), path & 1
-    the side that sent (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset`/`length` the payload in
-    `buffer`, `missing` payload bytes that the snap length cut off, `window` the receive window as the header has it,
-    None where nobody has to know."""
+    `clock_ns` is the greatest time of all packets up to each, since times may run backwards. `path` numbers the
+    directed four-tuple: path >> 1 is the connection's pair of ends (an index into `ends`), path & 1 the side that sent
+    (0: ends.first). `seq` and `ack` are the header's 32 bits, `offset` and `length` the payload in `buffer`, `missing`
+    the payload bytes that the snap length cut off, `window` the receive window of the header, None if not needed.
+    """
 
     buffer: bytes
     ends: EndsOf
@@ -101,27 +100,27 @@ ACK: Final = 16
 
 
 class Tls(msgspec.Struct):
-    """What a TLS connection shows, and what came of it: by side the bytes of data found inside, and the bytes that were
-    not decrypted."""
+    """TLS facts of a connection; by side the decrypted bytes of data, and the bytes that were not decrypted."""
 
     client: Side
-    #: As the client asks for it (SNI).
+    #: The name that the client asks for (SNI).
     server_name: str | None = None
-    #: "TLS 1.3"; empty as long as it is not agreed on.
+    #: "TLS 1.3"; empty until it is agreed on.
     version: str = ""
     content: list[int] = msgspec.field(default_factory=lambda: [0, 0])
     unread: list[int] = msgspec.field(default_factory=lambda: [0, 0])
-    #: Why something was not decrypted; empty where all was.
+    #: The reason why something was not decrypted; empty if all was.
     why: str = ""
 
 
 class Flow(msgspec.Struct, eq=False):
     """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow.
 
-    All stages share it, and each adds the facts that it finds: reassembly makes it and counts bytes and gaps; tls sets
-    `tls`, and `service` where nothing is decrypted; framing sets `service` and `client_side`; exchange sets
-    `software_name` and `software_version`. One fact is read by an earlier stage: tls leaves a connection alone whose
-    `service` is known."""
+    All stages share it, and each adds its facts: reassembly makes it and counts bytes and gaps; tls sets `tls`, and
+    `service` if nothing is decrypted; framing sets `service` and `client_side`; exchange sets `software_name` and
+    `software_version`. An earlier stage reads one fact of a later one: tls ignores a connection whose `service` is
+    known.
+    """
 
     id: int
     ends: Ends
@@ -130,7 +129,7 @@ class Flow(msgspec.Struct, eq=False):
     #: Side that sent the SYN (not SYN-ACK); None when the connection began before the capture.
     opened_by: Side | None = None
     service: Service = "unknown"
-    #: Side of the Kafka client, told by content; None until it is known.
+    #: Side of the Kafka client, recognised by content; None until it is known.
     client_side: Side | None = None
     #: From the client's ApiVersions request (KIP-511).
     software_name: str | None = None
@@ -138,22 +137,22 @@ class Flow(msgspec.Struct, eq=False):
     last_packet: int = 0
     last_time_ns: int = 0
     gaps: int = 0
-    #: Whether the first byte known of side 0 and side 1 is the first of its stream.
+    #: By side: True if its first known byte is the first of its stream.
     begun: tuple[bool, bool] = (False, False)
     #: Payload bytes of side 0 and side 1, retransmissions not counted twice.
     stream_bytes: list[int] = msgspec.field(default_factory=lambda: [0, 0])
-    #: Bytes of either side that the capture does not have, as far as their number is known.
+    #: Bytes of each side that the capture does not have, as far as their number is known.
     missing_bytes: tuple[int, int] = (0, 0)
-    #: Of a connection that begins with TLS.
+    #: Set for a connection that begins with TLS.
     tls: Tls | None = None
-    #: What its packets say of the network, where somebody asked.
+    #: Network measurements of its packets, on request.
     transport: Transport | None = None
-    #: The number of the flow that was forgotten and goes on here, on both sides with the byte that was due.
+    #: The forgotten flow that continues here, on both sides at the next expected byte.
     continues: int | None = None
 
     @property
     def client(self) -> str:
-        """`address:port` of the client (of side 0, or the sender of the SYN, until content tells)."""
+        """`address:port` of the client; of side 0 or of the sender of the SYN until content shows the client."""
         side = self.client_side if self.client_side is not None else (self.opened_by or 0)
         return self.ends[side]
 
@@ -174,20 +173,23 @@ class Opened(msgspec.Struct, eq=False):
 
 @final
 class Closed(msgspec.Struct, eq=False):
-    """A connection ends: `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten
-    (too many connections) or capture (the capture ends)."""
+    """A connection ends.
+
+    `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten (too many connections)
+    or capture (the capture ends).
+    """
 
     flow: Flow
     packet: int
     time_ns: int
     how: Literal["fin", "rst", "reused", "forgotten", "capture"]
-    #: Who sent the first FIN or the RST; None if nobody did.
+    #: None | The sender of the first FIN or of the RST; None if there was none.
     side: Side | None = None
 
 
 @final
 class HalfClosed(msgspec.Struct, eq=False):
-    """The first FIN of a connection: that side sends nothing any more."""
+    """The first FIN of a connection: that side sends no more bytes."""
 
     flow: Flow
     packet: int
@@ -197,9 +199,12 @@ class HalfClosed(msgspec.Struct, eq=False):
 
 @final
 class Gap(msgspec.Struct, eq=False):
-    """Bytes of one direction that the capture does not have: lost between `first_packet` (the last one before the hole)
-    and `last_packet` (the first one after it). `packet` is its place in the time line, `size` -1 if unknown. Where TLS
-    is decrypted, bytes that were not are missing too."""
+    """Bytes of one direction that the capture does not have.
+
+    They were lost between `first_packet` (the last one before the hole) and `last_packet` (the first one after it).
+    `packet` is its position in the time line; `size` is -1 if unknown. In a decrypted TLS connection, bytes that were
+    not decrypted are missing too.
+    """
 
     flow: Flow
     side: Side
@@ -213,10 +218,9 @@ class Gap(msgspec.Struct, eq=False):
 
 @final
 class Late(msgspec.Struct, eq=False):
-    """What came of a connection from packet `since` on was known only with this packet, so much later that others did
-    not wait for it.
+    """The items of a connection from packet `since` on became known only at this packet, too late for others to wait.
 
-    Stands in the time line before all that.
+    It stands in the time line before all these items.
     """
 
     flow: int
@@ -226,13 +230,13 @@ class Late(msgspec.Struct, eq=False):
 
 @final
 class Frames(msgspec.Struct, eq=False):
-    """Frames as columns, ordered by the packet with which each was known: the one time line that later stages and users
-    see.
+    """Frames as columns, ordered by the packet at which each became known: the one time line that users see.
 
-    `start`/`end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows`
-    (the connection) and `by_client` (whether the client sends; None if content has not told). `first_*`/`last_*` are
-    the packets and times of a frame's first and last byte, the length prefix included; `resync` marks frames found
-    again after a gap, whose boundary is likely, not certain."""
+    `start` and `end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows`
+    (the connection) and `by_client` (True if the client sends; None if content has not shown it). `first_*` and
+    `last_*` are the packets and times of a frame's first and last byte, with the length prefix; `resync` marks frames
+    found again after a gap, whose boundary is likely, not certain.
+    """
 
     buffer: bytes
     flows: list[Flow]
@@ -250,7 +254,7 @@ class Frames(msgspec.Struct, eq=False):
         return len(self.start)
 
     def rows(self, rows: slice | list[int] | NDArray[Any]) -> Frames:
-        """Some of them, over the same buffer."""
+        """Return some of the frames, over the same buffer."""
         return Frames(
             self.buffer,
             self.flows,
@@ -268,8 +272,10 @@ class Frames(msgspec.Struct, eq=False):
 
 @final
 class Message(msgspec.Struct, gc=False, omit_defaults=False):
-    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`). UNSET is
-    absent."""
+    """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`).
+
+    UNSET fields are absent.
+    """
 
     packet: int
     packets: tuple[int, int] | UnsetType
@@ -291,12 +297,12 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     detail: str | UnsetType = UNSET
     file: str | UnsetType = UNSET
     frame: int | UnsetType = UNSET
-    #: On an answer: those of its request, where its own body names none.
+    #: On a response: the group and member of its request, if its own body names none.
     group_id: str | UnsetType = UNSET
     member_id: str | UnsetType = UNSET
 
 
-#: What an answer has from its request, by the names that the fields have in bodies too.
+#: Fields that a response takes from its request; bodies use the same names.
 OWNER: Final = ("group_id", "member_id")
 
 
@@ -304,22 +310,23 @@ Remembered = TypeVar("Remembered", bound=tuple[Any, ...])
 
 
 class ByMessage(dict[int, Remembered]):
-    """What is remembered of messages: tuples that begin with the message, by its id(), which is another one when it was
-    pickled."""
+    """State kept by message: tuples that begin with the message, by its id(), which changes when it is pickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _by_message, ([*self.values()],)
 
 
 def _by_message(remembered: list[Remembered]) -> ByMessage[Remembered]:
-    return ByMessage((id(one[0]), one) for one in remembered)
+    return ByMessage((id(entry[0]), entry) for entry in remembered)
 
 
 @final
 class Exchange(msgspec.Struct, gc=False, eq=False):
-    """A request with its response, or either alone; emitted when it is complete: after the response; at once for
-    one-way requests; for unanswered ones when they are given up, at the latest when the connection (or the capture)
-    ends. `packet` is its place in the time line: the one that completed it."""
+    """A request with its response, or either alone, emitted when it is complete.
+
+    That is after the response; at once for one-way requests; for unanswered ones when they are given up, at the latest
+    when the connection or the capture ends. `packet` is its position in the time line: the packet that completed it.
+    """
 
     request: Message | None
     response: Message | None
@@ -330,12 +337,11 @@ class Exchange(msgspec.Struct, gc=False, eq=False):
 
 @final
 class Weird(msgspec.Struct, gc=False):
-    """A fact about these bytes, which may be the capture's fault: `code` is the catalogue's (kshark.anomaly), `stage`
-    who saw it.
+    """A fact about these bytes, which may be the capture's fault. `code` is from the catalogue (kshark.anomaly),
+    `stage` found it.
 
-    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none); one may
-    stand for many, then
-    `times` says how often it was seen. `correlation_id`: of the request that it is about.
+    `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none). One may
+    stand for many; then `times` is their number. `correlation_id` is that of the request concerned.
     """
 
     code: str
@@ -351,8 +357,8 @@ class Weird(msgspec.Struct, gc=False):
     correlation_id: int | None = None
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A packet, in one of several files: its number in the merge, and there."""
+class PacketInFile(msgspec.Struct, frozen=True):
+    """A packet in one of several files: its number in the merge, and its file and number there."""
 
     packet: int
     file: str
@@ -360,9 +366,9 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Witness(msgspec.Struct, gc=False):
-    """What a finding rests on: an exchange, or something else that happened on a connection (`event`, at `packet`).
+    """The evidence of a finding: an exchange, or another event on a connection (`event`, at `packet`).
 
-    `places`: where its packets are, if there are several files.
+    `places`: the positions of its packets, if there are several files.
     """
 
     flow: int
@@ -371,12 +377,13 @@ class Witness(msgspec.Struct, gc=False):
     response_packet: int | None
     packet: int | None = None
     event: str | None = None
-    places: list[Place] | UnsetType = UNSET
+    places: list[PacketInFile] | UnsetType = UNSET
 
 
 class Finding(msgspec.Struct, gc=False):
-    """A rule of the protocol that was broken, or may have been: its fields, in this order, are the JSON line (`kshark
-    check -T json`)."""
+    """A rule of the protocol that was broken, or may have been; its fields, in this order, are the JSON line (`kshark
+    check -T json`).
+    """
 
     code: str
     rule: int | None
@@ -396,10 +403,10 @@ class Finding(msgspec.Struct, gc=False):
     witness: list[Witness]
     argument: str
     unknown_because: str | None
-    #: Who the client said it is, where its ApiVersions request told.
+    #: None = None | The client's own name, if its ApiVersions request gave one.
     client_id: str | None = None
     software: str | None = None
-    #: The records that it is about.
+    #: The records concerned.
     first_offset: int | None = None
     last_offset: int | None = None
 

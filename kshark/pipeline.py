@@ -1,11 +1,12 @@
-"""The stages joined: packets in, one time line of messages and everything else worth knowing out.
+"""Join the stages: packets in, one time line of messages and other events out.
 
     link -> reassembly -> tls -> framing -> exchange
 
 Each stage is a small object without input or output of its own: `feed` takes the result of the stage before it and
 returns its own, `close` takes the last one and returns the rest (tls and exchange hold nothing of a closed connection,
-and have none). No stage calls another. Facts about a connection stand in its kshark.model.Flow, which all stages share;
-what reassembly still waits for goes with its chunks, as far as framing."""
+and have no `close`). No stage calls another. Facts about a connection stand in its kshark.model.Flow, which all stages
+share. The holes that reassembly still waits for are passed on with its chunks, as far as framing.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the consumer asks for; what nobody looks at is not read.
+    """The consumer's options; data that no consumer needs is not read.
 
-    `records`: how far record batches are opened (kshark.records.Opening). `payload`: keys, values and header values of
-    records, or only their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports whose
-    connections are Kafka whatever their bytes look like. `dissectors`: files with APIs of one's own. `embedded`: open
+    `records`: how far record batches are opened (kshark.records.Opening). `payload`: read keys, values and header
+    values of records, or only their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports
+    whose connections are Kafka whatever their bytes are. `dissectors`: files with user-defined APIs. `embedded`: open
     structures inside bytes and learn topic names, for consumers that show bodies. `tls_keys`: the text of a TLS key
-    log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not masked. `transport`: packets are counted for
-    Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two)."""
+    log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not masked. `transport`: packets are measured for
+    Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
+    """
 
     records: Opening = True
     payload: bool = True
@@ -54,12 +56,12 @@ class Options:
     exact: bool = False
 
 
-#: What judging reads: all bodies, which nobody is shown, and of record batches whether they are what their headers say.
+#: Options for rules: all bodies, which are not shown, and of record batches only a check against their headers.
 JUDGED: Final = Options(records="checked", payload=False, secrets=True)
 
 
 class Front:
-    """The stages in which connections meet: packets to frames and events, in the one time line."""
+    """The stages that need all connections: packets to frames and events, in the one time line."""
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
@@ -68,7 +70,7 @@ class Front:
         self.framing = Framing(BodyWitness(registry), options.kafka_ports)
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
-        """The time line of a whole capture: a batch for each item, and one when the capture ends."""
+        """Yield the time line of a whole capture: a batch for each item, and one when the capture ends."""
         for item in items:
             yield self.feed(item)
         yield self.close()
@@ -89,8 +91,11 @@ class Front:
 
 
 class Back:
-    """The stage that treats connections separately: batches of the time line to pages, lists of events with their
-    messages decoded. After it bytes inside messages are opened and secrets are masked, where somebody asked."""
+    """The stage that treats connections separately: batches of the time line to pages, lists of events with decoded
+    messages.
+
+    After it, bytes inside messages are opened and secrets are masked, if the options ask for it.
+    """
 
     def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
         """`asking`: see kshark.embedded.Embedding."""
@@ -106,26 +111,26 @@ class Back:
 
     @property
     def names(self) -> TopicNames | None:
-        """Names of topic ids, as they come to be known; None where structures inside bytes are not opened."""
+        """Names of topic ids as they become known; None if structures inside bytes are not opened."""
         return None if self.embedding is None else self.embedding.names
 
     def pages(self, batches: Iterable[Iterable[Event]]) -> Iterator[list[Event]]:
-        """The pages of a whole time line."""
+        """Yield the pages of a whole time line."""
         return chain.from_iterable(map(self.feed, batches))
 
     def feed(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        """The pages of one batch."""
+        """Yield the pages of one batch."""
         pages = self._exchange.feed(events)
         opened = pages if self.embedding is None else map(self.embedding.open, pages)
         return opened if self.decoders.masking is None else map(self.decoders.masking.masked, opened)
 
 
 class Engine:
-    """All stages of one capture: what a capture source yields in, pages out, which are lists of events in time line
-    order.
+    """All stages of one capture: items of a capture source in, pages out (lists of events in time line order).
 
-    Whoever needs the time line itself joins `front` and `back` in the same way.
-    Between two items its state can be put away and taken up again (kshark.snapshot)."""
+    A consumer that needs the time line itself joins `front` and `back` in the same way. Between two items the state can
+    be saved and restored (kshark.snapshot).
+    """
 
     def __init__(self, options: Options | None = None, registry: Registry | None = None) -> None:
         self.options = options or Options()
@@ -134,30 +139,30 @@ class Engine:
         self.back = Back(self.options, self.registry)
 
     def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
-        """The pages of one item."""
+        """Yield the pages of one item."""
         return self.back.feed(self.front.feed(item))
 
     def close(self) -> Iterator[list[Event]]:
-        """The pages of what only the capture's end tells."""
+        """Yield the pages of the events that only the capture's end shows."""
         return self.back.feed(self.front.close())
 
     def pages(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
-        """The pages of a whole capture; an item is taken when the pages of those before it were."""
+        """Yield the pages of a whole capture; the next item is read after the pages of those before it."""
         for item in items:
             yield from self.feed(item)
         yield from self.close()
 
 
 class Share:
-    """The stages behind the link, for some of a capture's connections: all between the same two ends come to the same
-    share.
+    """The stages after the link, for some of a capture's connections.
 
-    What the others taught is `told` before the first segments; afterwards `taught` is what connections here taught, and
-    `asked` what they needed to know, with the answers they had: if `Facts.changed` of one of these, the share is to be
-    decoded again, and told more."""
+    All connections between the same two ends belong to one share. `facts` are those that other shares learned, given
+    before the first segments. Afterwards `taught` are the facts learned here, and `asked` the questions asked here with
+    their answers. If `Facts.changed` is true for one of these, the share must be decoded again with more facts.
+    """
 
     def __init__(
-        self, options: Options | None = None, registry: Registry | None = None, told: Iterable[Fact] = ()
+        self, options: Options | None = None, registry: Registry | None = None, facts: Iterable[Fact] = ()
     ) -> None:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
@@ -165,29 +170,29 @@ class Share:
         self._tls = TlsStage(asked.tls_keys)
         self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asking=True)
         self._back = Back(asked, registry, asking=True)
-        known = [*told]
-        self._framing.brokers.told(known)
+        known_facts = [*facts]
+        self._framing.brokers.add_facts(known_facts)
         if self._back.embedding is not None:
-            self._back.embedding.told(known)
+            self._back.embedding.told(known_facts)
 
     def feed(self, segments: Segments) -> Iterator[list[Event]]:
-        """The pages of these segments."""
+        """Yield the pages of these segments."""
         chunks = self._tls.feed(self._reassembly.feed(segments))
         return self._back.feed(self._framing.feed(chunks))
 
     def close(self, end: Moment) -> Iterator[list[Event]]:
-        """The capture ends there."""
+        """Yield the last pages: the capture ends there."""
         chunks = self._tls.feed(self._reassembly.close(end, whole=False))
         return self._back.feed(self._framing.close(chunks))
 
     @property
     def tls_keys(self) -> KeyLog:
-        """The secrets with which TLS is decrypted, to which a capture may add some."""
+        """The secrets with which TLS is decrypted; a capture may add some."""
         return self._tls.keys
 
     @property
     def copies(self) -> Copies:
-        """What was captured twice; to be told of all shares together."""
+        """The copies found here, to be reported for all shares together."""
         return self._reassembly.copies
 
     @property

@@ -1,7 +1,8 @@
 """Find the Produce exchange that a record came from, and the one that put it into a dead-letter queue.
 
-A record came with the batch that has its offset. A share group that gives a record up may have it written to a
-dead-letter queue, by the broker itself since Kafka 4.4, with headers that name the record. Source: KIP-1191."""
+A record came with the batch that has its offset. When a share group gives up a record, it may be written to a
+dead-letter queue, by the broker itself since Kafka 4.4, with headers that name the record. Source: KIP-1191.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class Produced(msgspec.Struct, gc=False):
-    """A batch that was appended; its fields, in this order, are the JSON line.
+    """An appended batch; its fields, in this order, are the JSON line.
 
-    `base_offset` is what the broker gave its first record, `producer_id` -1 without idempotence.
+    `base_offset` is the offset that the broker assigned to its first record, `producer_id` is -1 without idempotence.
     """
 
     event: str
@@ -45,7 +46,8 @@ class DeadLetter(msgspec.Struct, gc=False):
     """A record in a dead-letter queue; its fields, in this order, are the JSON line.
 
     Group, topic, partition and offset are the record's own, as the queue's headers give them, like `delivery_count` and
-    `reason`; `queue_offset` is the broker's answer."""
+    `reason`; `queue_offset` is from the broker's answer.
+    """
 
     event: str
     group_id: str | None
@@ -63,7 +65,7 @@ class DeadLetter(msgspec.Struct, gc=False):
 
 
 class Appended(NamedTuple):
-    """A batch that a broker has appended by that exchange; `base_offset` is what it gave its first record."""
+    """A batch that a broker appended in that exchange; `base_offset` is the offset assigned to its first record."""
 
     request: Message
     response: Message
@@ -75,51 +77,53 @@ class Appended(NamedTuple):
 
 
 def appended_by(exchange: Exchange) -> Iterator[Appended]:
-    """The batches of a Produce exchange that the broker took; without those of old magic, whose offsets are the
-    client's."""
+    """Yield the batches of a Produce exchange that the broker accepted.
+
+    Batches of old magic are left out: their offsets are the client's.
+    """
     request, response = exchange.request, exchange.response
     if request is None or response is None or request.body is None or response.body is None:
         return
-    given = {
-        (_topic(topic), one.index): one.base_offset
+    base_offsets = {
+        (_topic(topic), partition.index): partition.base_offset
         for topic in getattr(response.body, "responses", None) or ()
-        for one in topic.partition_responses or ()
-        if one.error_code == 0
+        for partition in topic.partition_responses or ()
+        if partition.error_code == 0
     }
     for topic in getattr(request.body, "topic_data", None) or ():
-        for one in topic.partition_data or ():
-            base = given.get((_topic(topic), one.index))
-            records = one.records
+        for partition in topic.partition_data or ():
+            base = base_offsets.get((_topic(topic), partition.index))
+            records = partition.records
             if base is None or not isinstance(records, RecordsField):
                 continue
             for batch in () if isinstance(records.batches, UnsetType) else records.batches:
                 if isinstance(batch, Batch):
                     yield Appended(
-                        request, response, _text(topic, "topic_id"), _text(topic, "name"), one.index, base, batch
+                        request, response, _text(topic, "topic_id"), _text(topic, "name"), partition.index, base, batch
                     )
                     base += batch.last_offset_delta + 1
 
 
 def produced_as(appended: Appended, offset: int) -> Iterator[Produced]:
-    """The batch, where it has that offset."""
+    """Yield the batch if it contains that offset."""
     request, response, topic_id, topic, partition, base, batch = appended
     last = base + batch.last_offset_delta
     if base <= offset <= last:
         client_id = request.client_id if isinstance(request.client_id, str) else None
-        told = (topic_id, topic, partition, response.packet, response.time_ns, client_id, request.client)
-        yield Produced("produced", *told, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+        fields = (topic_id, topic, partition, response.packet, response.time_ns, client_id, request.client)
+        yield Produced("produced", *fields, base, last, batch.producer_id, batch.producer_epoch, batch.base_sequence)
 
 
 def dead_letters_in(appended: Appended, offset: int) -> Iterator[DeadLetter]:
-    """The records of a batch that were given up and had that offset, in whatever partition."""
+    """Yield the records of a batch that were given up and had that offset, in any partition."""
     _, response, topic_id, topic, partition, base, batch = appended
     for record in batch.records:
-        told = _headers(record) if isinstance(record, Record) else {}
-        of = _number(told, "partition")
-        if of is not None and _number(told, "offset") == offset:
-            what = (told.get("group"), told.get("topic"), of, offset, response.packet, response.time_ns)
-            where = (topic_id, topic, partition, base + record.offset - batch.base_offset)
-            yield DeadLetter("dead_letter", *what, *where, _number(told, "delivery.count"), told.get("message"))
+        headers = _headers(record) if isinstance(record, Record) else {}
+        source = _number(headers, "partition")
+        if source is not None and _number(headers, "offset") == offset:
+            origin = (headers.get("group"), headers.get("topic"), source, offset, response.packet, response.time_ns)
+            queue = (topic_id, topic, partition, base + record.offset - batch.base_offset)
+            yield DeadLetter("dead_letter", *origin, *queue, _number(headers, "delivery.count"), headers.get("message"))
 
 
 def _topic(topic: Any) -> str | None:
@@ -127,8 +131,8 @@ def _topic(topic: Any) -> str | None:
 
 
 def _text(topic: Any, field: str) -> str | None:
-    found = getattr(topic, field, None)
-    return found if isinstance(found, str) else None
+    value = getattr(topic, field, None)
+    return value if isinstance(value, str) else None
 
 
 def _headers(record: Record) -> dict[str, str]:
@@ -140,6 +144,6 @@ def _headers(record: Record) -> dict[str, str]:
     }
 
 
-def _number(told: dict[str, str], name: str) -> int | None:
-    text = told.get(name, "")
+def _number(headers: dict[str, str], name: str) -> int | None:
+    text = headers.get(name, "")
     return int(text) if _NUMBER.fullmatch(text) else None

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.model import Weird
 
-#: Codes of which one weird says as much as many.
+#: Codes of which one weird is as informative as many.
 _ONCE: Final = frozenset({"SNAP_LENGTH_CUT"})
 
 
 class RateLimit:
-    """Count events by key; keys that were not used for longest start anew."""
+    """Count events by key; the keys unused for longest restart at 0."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[Hashable, int] = OrderedDict()
@@ -38,8 +38,9 @@ class RateLimit:
 class WeirdLimit(RateLimit):
     """Pass the first `limit` weirds of each code; `close` gives one more per code, which stands for the others.
 
-    Ranges of one capture have a limit each. A limit for the whole capture takes, range after range, the weirds that
-    were passed there and then those of `held`."""
+    Each range of a capture has its own limit. A limit for the whole capture receives, range after range, the weirds
+    that passed there and then those of `held`.
+    """
 
     def __init__(self, limit: int = limits.WEIRDS_PER_FLOW) -> None:
         super().__init__()
@@ -47,8 +48,10 @@ class WeirdLimit(RateLimit):
         self._held: dict[str, Weird] = {}
 
     def take(self, weird: Weird) -> Iterator[Weird]:
-        """Yield the weird, unless there were too many of its code; it may stand for several, from its `first_packet` to
-        its `packet`."""
+        """Yield the weird, unless there were too many of its code.
+
+        It may stand for several, from its `first_packet` to its `packet`.
+        """
         if self.count(weird.code, weird.times) < (1 if weird.code in _ONCE else self._limit):
             yield weird
             return

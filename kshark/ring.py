@@ -1,5 +1,4 @@
-"""A few numbers for each of very many things, in some bytes each: what is remembered of connections that were
-forgotten."""
+"""A few numbers for each of very many keys, in some bytes each: used for forgotten connections."""
 
 from __future__ import annotations
 
@@ -7,14 +6,13 @@ from struct import calcsize, pack_into, unpack_from
 
 
 class Ring:
-    """Whole numbers by key. A key takes the room of any other that is a multiple of `size` away: the last one put is
-    there.
+    """Integers by key. Keys that differ by a multiple of `size` share one row: the last one put stays.
 
-    Takes its memory with the first one, at once; the system counts it as it is used.
+    The first `put` reserves the memory; the system commits it as rows are used.
     """
 
     def __init__(self, layout: str, size: int) -> None:
-        """`layout`: of the values, as in the struct module. Keys are 0 and higher."""
+        """`layout`: format of the values, as in the struct module. Keys are 0 and higher."""
         self._layout = f"<q{layout}"
         self._size = size
         #: Key + 1, then its values.
@@ -26,7 +24,7 @@ class Ring:
         pack_into(self._layout, self._rows, key % self._size * row, key + 1, *values)
 
     def take(self, key: int) -> tuple[int, ...] | None:
-        """The key's values, which are not here any more then; None where there are none."""
+        """Return the key's values and remove them; None if there are none."""
         if not self._rows:
             return None
         at = key % self._size * calcsize(self._layout)

@@ -1,4 +1,4 @@
-"""What the packets of a connection say of the network, counted for each side; kshark.reassembly.measuring counts it."""
+"""Network measurements of a connection's packets, by side; kshark.reassembly.measuring counts them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 
 class RoundTrips:
-    """Times in ns, of which a few dozen counters hold any number: the least and the greatest exact, the median within a
-    sixteenth."""
+    """Any number of times in ns, held in a few dozen counters.
+
+    The least and the greatest are exact, the median is exact within a sixteenth.
+    """
 
     __slots__ = ("_counts", "greatest", "least")
 
@@ -31,7 +33,7 @@ class RoundTrips:
 
     @property
     def median(self) -> int | None:
-        """None where none was seen."""
+        """The median; None without any time."""
         if self.least is None or self.greatest is None:
             return None
         left = (self.count + 1) // 2
@@ -44,46 +46,44 @@ class RoundTrips:
 
 @dataclass(slots=True)
 class Sent:
-    """What one side sent. Packets, unless told otherwise; `data` are those that carry bytes of the stream.
+    """Counts of one side. They count packets unless stated otherwise; `data` are those that carry bytes of the stream.
 
-    `again`: bytes that were here before, or that come so late behind others that the network must have lost them before
-    the capture.
-    `tail_probes`: the last bytes, sooner than any timeout: TCP asks so whether they came, also where only the
-    acknowledgement is delayed.
-    `spurious`: they had been acknowledged already, so the acknowledgement was lost, or they were doubled. `late`: bytes
-    that others of the same side overtook. `copies`: sooner again than anybody can send them: captured twice, or doubled
-    on the way."""
+    `again`: retransmissions; the bytes were here before, or come so long after later ones that the network must have
+    lost them before the capture. `tail_probes`: the last bytes, repeated sooner than any timeout: TCP probes whether
+    they arrived, also if only the acknowledgement is delayed. `spurious`: the bytes had been acknowledged, so the
+    acknowledgement was lost, or the packets were doubled. `late`: later bytes of the same side overtook these.
+    `copies`: repeated sooner than any host can: captured twice, or doubled on the way.
+    """
 
     packets: int = 0
     data: int = 0
     payload_bytes: int = 0
     again: int = 0
     again_bytes: int = 0
-    #: The longest that one of these came behind the first time, or behind what had overtaken it.
+    #: The longest time between a retransmission and the first packet, or the packet that had overtaken it.
     again_ns: int = 0
     tail_probes: int = 0
     spurious: int = 0
     late: int = 0
     copies: int = 0
-    #: SYNs behind the first one, of the same number.
+    #: SYNs after the first one, with the same number.
     syns_again: int = 0
     duplicate_acks: int = 0
     keep_alives: int = 0
-    #: Packets that say that there is no room to receive, and how long that went on.
+    #: Packets that announce a receive window of 0, and how long that lasted.
     zero_windows: int = 0
     zero_window_ns: int = 0
-    #: From data that this side sent to the other side's acknowledgement, one segment at a time, none that was sent
-    #: again.
+    #: Time from data of this side to the other side's acknowledgement, one segment at a time, without retransmissions.
     round_trips: RoundTrips = field(default_factory=RoundTrips)
 
 
 @dataclass(slots=True)
 class Transport:
-    """Of one connection, by side."""
+    """The measurements of one connection."""
 
     sent: tuple[Sent, Sent] = field(default_factory=lambda: (Sent(), Sent()))
-    #: From the SYN to the acknowledgement of its answer: a whole round trip, wherever the capture was taken; None where
+    #: From the SYN to the acknowledgement of its answer: a whole round trip, wherever the capture was taken; None if
     #: not all was seen.
     handshake_ns: int | None = None
-    #: Whether the SYN was answered; None where no SYN was seen.
+    #: True if the SYN was answered; None if no SYN was seen.
     answered: bool | None = None

@@ -134,7 +134,7 @@ def reduced(
     known = [*facts]
     sorter, packed = Sorter(buckets), list[Packed]()
     share, ends, rows, table, events = (
-        Share(options, told=known),
+        Share(options, facts=known),
         EndsTable(),
         Rows("c", asking=True),
         Counter[Any](),

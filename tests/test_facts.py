@@ -61,8 +61,8 @@ def test_only_who_sees_some_of_the_connections_asks() -> None:
     alone, one_of_many = Brokers(), Brokers(asking=True)
     for brokers in (alone, one_of_many):
         brokers.learn("10.0.0.9:9092", 3)
-        assert brokers.known("10.0.0.9:9092", 5)
-        assert not brokers.known("10.0.0.1:50000", 5)
+        assert brokers.is_broker("10.0.0.9:9092", 5)
+        assert not brokers.is_broker("10.0.0.1:50000", 5)
     assert [*alone.asked] == []
     assert [(asked.key, asked.answer) for asked in one_of_many.asked] == [
         ("10.0.0.9:9092", ""),

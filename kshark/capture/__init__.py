@@ -1,4 +1,4 @@
-"""The only reading I/O: capture files and pipes as packet batches; `kshark.capture.live` reads interfaces."""
+"""Read capture files and pipes as packet batches, the only input; `kshark.capture.live` reads interfaces."""
 
 from kshark.capture.captures import Captures, each_capture, expand, open_captures
 from kshark.capture.numbering import Numbering

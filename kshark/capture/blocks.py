@@ -25,7 +25,7 @@ SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
 
 #: Bytes before the packet data in an Enhanced or obsolete Packet Block, and in a Simple one; padding, options and the
-#: length follow it.
+#: length follow the data.
 HEADER: Final = 28
 SIMPLE_HEADER: Final = 12
 TRAILER: Final = 4
@@ -37,9 +37,9 @@ UNKNOWN_DROPS: Final = 0xFFFF
 
 
 class PacketBlocks:
-    """Whole packet blocks of the three kinds, by where they begin in `buffer`.
+    """Whole packet blocks of the three kinds, by their position in `buffer`.
 
-    `sound` is how many of them come before the first one whose two lengths disagree.
+    `sound` is the number of blocks before the first one whose two lengths disagree.
     """
 
     def __init__(self, buffer: bytes, order: str, position: Int64s) -> None:
@@ -54,11 +54,10 @@ class PacketBlocks:
         self._size = size[: self.sound]
 
     def read(self, interfaces: list[Interface], number: int, before_ns: int) -> tuple[PacketBatch, list[Weird]]:
-        """The sound blocks' packets, numbered from `number`, and what is wrong with packets left out or lost before
-        them.
+        """Return the sound blocks' packets, numbered from `number`, and faults of packets left out or lost before them.
 
-        `before_ns`: the time of the previous packet, which a Simple Packet Block takes over since it has none of its
-        own."""
+        `before_ns`: the time of the previous packet; a Simple Packet Block, which has no time of its own, gets it.
+        """
         words = self._header()
         kind, first = words[:, 0], words[:, 2]
         simple = kind == SIMPLE_PACKET
@@ -69,23 +68,23 @@ class PacketBlocks:
         if simple.any():
             snap_length = interfaces[0].snap_length if interfaces else 0
             length = np.where(simple, np.minimum(first, np.minimum(room, snap_length or room)), length)
-        known, fits = interface < len(interfaces), (length <= room) & (length >= 0)
-        good = known & fits
+        described, fits = interface < len(interfaces), (length <= room) & (length >= 0)
+        good = described & fits
         batch = PacketBatch(
             buffer=self._buffer,
             number=np.arange(number, number + len(kind), dtype=np.int64),
             time_ns=_times(words, interface, interfaces, good & ~simple, before_ns),
-            link_type=np.array([i.link_type for i in interfaces] or [0], np.int64)[np.where(known, interface, 0)],
+            link_type=np.array([i.link_type for i in interfaces] or [0], np.int64)[np.where(described, interface, 0)],
             offset=offset,
             length=length,
             wire_length=np.where(simple, first, words[:, 6]),
         )
-        faults = [] if good.all() else list(_faults(batch, interface, self._size, known, good))
+        faults = [] if good.all() else list(_faults(batch, interface, self._size, described, good))
         faults.extend(self._drops(batch, kind, first, good, room))
         return (batch if good.all() else chosen(batch, good)), faults
 
     def _header(self) -> Int64s:
-        """The first seven words of every block; of a shorter block some of them lie in what follows it."""
+        """Return the first seven words of every block; a shorter block's words reach into the bytes after it."""
         enough = int(self._position[-1]) + HEADER <= len(self._buffer)
         view = np.frombuffer(self._buffer if enough else self._buffer + bytes(HEADER), np.uint8)
         return _words(view, self._position, HEADER // 4, self._order)
@@ -93,10 +92,9 @@ class PacketBlocks:
     def _drops(
         self, batch: PacketBatch, kind: Int64s, first: Int64s, good: NDArray[np.bool_], room: Int64s
     ) -> Iterator[Weird]:
-        """Packets that the capture lost right before a block, as an Enhanced block's option or an obsolete block's
-        field says."""
-        behind = batch.length + (-batch.length & 3)
-        spare = room - behind
+        """Yield the packets lost right before a block, from an Enhanced block's option or an obsolete block's field."""
+        data_size = batch.length + (-batch.length & 3)
+        spare = room - data_size
         suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
         for row in suspects.tolist():
             if kind[row] == PACKET:
@@ -119,16 +117,16 @@ def _first_half(word: Int64s, order: str) -> Int64s:
 
 
 def _drop_count(buffer: bytes, position: int, end: int, order: str) -> int:
-    found = (
+    drops = (
         value for code, value in options(buffer, position, end, order) if code == EPB_DROPCOUNT and len(value) == 8
     )
-    return sum(int.from_bytes(value, "little" if order == "<" else "big") for value in found)
+    return sum(int.from_bytes(value, "little" if order == "<" else "big") for value in drops)
 
 
 def _times(
     words: Int64s, interface: Int64s, interfaces: list[Interface], own: NDArray[np.bool_], before_ns: int
 ) -> Int64s:
-    """The times of blocks that have their `own`; the others take over the previous one."""
+    """Return the times of blocks that have their `own`; other blocks get the previous time."""
     ticks = words[:, 3].astype(np.uint64) << np.uint64(32) | words[:, 4].astype(np.uint64)
     times = np.full(len(words), before_ns, np.int64)
     for at in np.unique(interface[own]).tolist():
@@ -141,11 +139,11 @@ def _times(
 
 
 def _faults(
-    batch: PacketBatch, interface: Int64s, size: Int64s, known: NDArray[np.bool_], good: NDArray[np.bool_]
+    batch: PacketBatch, interface: Int64s, size: Int64s, described: NDArray[np.bool_], good: NDArray[np.bool_]
 ) -> Iterator[Weird]:
     for row in np.flatnonzero(~good).tolist():
         number, time_ns, bytes_ = int(batch.number[row]), int(batch.time_ns[row]), int(size[row])
-        if known[row]:
+        if described[row]:
             detail = f"a block of {bytes_} bytes cannot hold {int(batch.length[row])} of a packet; it was skipped"
             yield Weird("BLOCK_INVALID", "capture", number, time_ns, detail, size=bytes_)
         else:
@@ -154,7 +152,7 @@ def _faults(
 
 
 def chosen(batch: PacketBatch, rows: NDArray[np.bool_] | slice) -> PacketBatch:
-    """Some rows of a batch, over the same buffer."""
+    """Return some rows of a batch, over the same buffer."""
     return PacketBatch(
         batch.buffer,
         batch.number[rows],

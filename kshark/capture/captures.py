@@ -1,4 +1,4 @@
-"""What a user names on the command line (files, folders, standard input) as captures."""
+"""Resolve the captures that a user names on the command line: files, folders, standard input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from kshark.capture import files
 from kshark.capture.merge import Lane, LeftOut, merge
 from kshark.capture.numbering import Numbering
-from kshark.capture.paths import STANDARD_INPUT, named, told
+from kshark.capture.paths import STANDARD_INPUT, named, printable
 from kshark.capture.source import Capture, open_capture
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput, UsageError, Vanished
@@ -20,12 +20,13 @@ from kshark.model import PacketBatch, Weird
 class Captures:
     """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
 
-    `names` are the files, `numbering` knows which file a packet came from, `bytes_read` and `bytes_total` how far
-    reading has come (None: not known, since one of them is a pipe). `left_out` is told which of several files cannot be
-    read, or not to their ends, and the rest is; without it that is raised. `stop` ends pipes."""
+    `names` are the files, `numbering` maps packets to files, `bytes_read` and `bytes_total` are the progress (None:
+    unknown, since one of them is a pipe). `left_out` is called for each of several files that cannot be read, or not to
+    its end, and the others are read; without it the error is raised. `stop` ends pipes.
+    """
 
     def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
-        self.names = [told(path) for path in paths]
+        self.names = [printable(path) for path in paths]
         self.numbering = Numbering(self.names)
         self.bytes_total = _total(paths)
         self._sources: list[Capture] | list[Lane]
@@ -50,7 +51,7 @@ class Captures:
 
 
 def _lanes(paths: Sequence[str | Path], left_out: LeftOut | None, stop: Stop | None) -> Iterator[Lane]:
-    """Of the files that can be read. Raises UnreadableInput where none can."""
+    """Yield the lanes of the files that can be read. Raises UnreadableInput if none can."""
     wrong: list[UnreadableInput] = []
     for index, path in enumerate(paths):
         try:
@@ -63,56 +64,57 @@ def _lanes(paths: Sequence[str | Path], left_out: LeftOut | None, stop: Stop | N
 
 
 def open_captures(paths: Sequence[str | Path]) -> Captures:
-    """All captures that the paths name, as one: `-` is standard input, a folder stands for every capture below it.
+    """Open all captures that the paths name, as one: `-` is standard input, a folder stands for every capture below it.
 
-    Raises UnreadableInput for a path that is no capture, and for a folder that holds none.
+    Raises UnreadableInput for a path that is not a capture, and for a folder without one.
     """
     return Captures(expand(paths))
 
 
 def each_capture(paths: Sequence[str | Path]) -> Iterator[Captures]:
-    """The same captures, each on its own, one after the other."""
+    """Yield the same captures, each on its own, one after the other."""
     for path in expand(paths):
         yield Captures([path])
 
 
 def expand(paths: Sequence[str | Path], left_out: LeftOut | None = None) -> list[str | Path]:
-    """The paths as they are opened, each folder replaced by the captures below it in order of name; its other files are
+    """Return the paths to open, with each folder replaced by the captures below it in order of name; other files are
     left out.
 
-    `left_out` is told of captures in folders, and of named ones among several, that cannot be read, which are left out
-    too. Raises UsageError where nothing is named, UnreadableInput for a name that nothing has, and where nothing is
-    left."""
+    `left_out` is called for captures in folders, and for named ones among several, that cannot be read; these are left
+    out too. Raises UsageError without any path, UnreadableInput for a name that does not exist, and if nothing is left.
+    """
     if not paths:
         raise UsageError("no capture is named; give a file, a folder, or - for standard input")
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) is named twice")
-    found: list[str | Path] = []
+    captures: list[str | Path] = []
     wrong = None
     for path in map(named, paths):
         if str(path) != STANDARD_INPUT and files.is_folder(path):
-            found += _below(path, left_out)
+            captures += _below(path, left_out)
         elif left_out is None or len(paths) == 1 or files.is_pipe(path) or (wrong := _wrong_with(path)) is None:
-            found.append(path)
+            captures.append(path)
         elif isinstance(wrong, Vanished):
             raise wrong  # more likely mistyped
         else:
             left_out(wrong)
-    if wrong is not None and not found:
+    if wrong is not None and not captures:
         raise wrong
-    return found
+    return captures
 
 
 def need_captures(paths: Sequence[str | Path]) -> None:
-    """Raises UnreadableInput for the first file that is no capture; pipes, which can be read only once, are left
-    alone."""
+    """Raise UnreadableInput for the first file that is not a capture; pipes are not checked, since they can be read
+    only once.
+    """
     files.of_each(lambda path: open_capture(path).close(), [path for path in paths if not files.is_pipe(path)])
 
 
 def _below(folder: str | Path, left_out: LeftOut | None) -> list[str | Path]:
-    held = files.below(folder)
+    contents = files.below(folder)
     captures = []
-    for path, wrong in zip(held, files.of_each(_wrong_with, held), strict=True):
+    for path, wrong in zip(contents, files.of_each(_wrong_with, contents), strict=True):
         if wrong is None:
             captures.append(path)
         elif path == Path(folder):
@@ -127,7 +129,7 @@ def _below(folder: str | Path, left_out: LeftOut | None) -> list[str | Path]:
 
 
 def _wrong_with(path: str | Path) -> UnreadableInput | None:
-    """Why it is no capture that can be read, as far as its first bytes tell."""
+    """Return why it is not a readable capture, by its first bytes; None if it is one."""
     try:
         open_capture(path).close()
     except UnreadableInput as error:

@@ -6,7 +6,7 @@ from __future__ import annotations
 class Carry:
     """Joins leftover bytes with new ones only when the record can be whole: small reads cost no repeated copying.
 
-    `position` is where the joined bytes begin in the stream.
+    `position` is the stream position of the joined bytes.
     """
 
     def __init__(self, need: int, position: int = 0) -> None:
@@ -20,11 +20,11 @@ class Carry:
 
     @property
     def missing(self) -> int:
-        """Bytes that the unfinished record lacks, as far as it can be told yet; 0: no record is unfinished."""
+        """Bytes that the unfinished record still needs, as far as known; 0: no record is unfinished."""
         return self._need - self._size if self._size else 0
 
     def join(self, data: bytes) -> bytes | None:
-        """All bytes not consumed yet; None while fewer than needed are here."""
+        """Return all bytes not consumed yet; None while fewer bytes than needed are here."""
         self._pieces.append(data)
         self._size += len(data)
         if self._size < self._need:
@@ -34,7 +34,7 @@ class Carry:
         return joined
 
     def keep(self, joined: bytes, consumed: int, need: int) -> None:
-        """Keeps what was not consumed; the next attempt is made when `need` bytes are here."""
+        """Keep the bytes that were not consumed; the next attempt comes when `need` bytes are here."""
         self.position += consumed
         rest = joined[consumed:]
         self._pieces, self._size, self._need = [rest], len(rest), need

@@ -10,27 +10,27 @@ from typing import Any, Final, Protocol
 from kshark.errors import UnreadableInput
 
 READ_BYTES: Final = 1 << 18
-#: Bytes decompressed at once; as many before a damaged place may be lost.
+#: Bytes decompressed at once; up to this many before damage may be lost.
 STEP_BYTES: Final = 1 << 17
 
 
 class Input(Protocol):
-    """Where a capture's bytes come from."""
+    """The source of a capture's bytes."""
 
-    #: After the end, what was wrong with the bytes: a code of the catalogue and a sentence.
+    #: After the end, the fault of the bytes: a code of the catalogue and a sentence.
     fault: tuple[str, str] | None
 
     @property
     def bytes_read(self) -> int:
-        """Bytes taken from the file so far, as they are stored."""
+        """Bytes read from the file so far, as stored."""
 
     def read(self, size: int) -> bytes:
-        """What is here without waiting for more: 1 to `size` bytes; nothing at the end."""
+        """Return 1 to `size` bytes that are here without waiting for more; nothing at the end."""
 
     def close(self) -> None: ...
 
 
-#: Gives a decompressor of one stream (gzip: member, zstd: frame), and what it raises on damage.
+#: Returns a decompressor of one stream (gzip: member, zstd: frame), and the exception it raises on damage.
 Make = Callable[[], tuple[Any, type[Exception]]]
 
 
@@ -39,7 +39,7 @@ class Gunzip:
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        self._more = False
+        self._has_more = False
 
     @property
     def eof(self) -> bool:
@@ -47,7 +47,7 @@ class Gunzip:
 
     @property
     def needs_input(self) -> bool:
-        return not self._more
+        return not self._has_more
 
     @property
     def unused_data(self) -> bytes:
@@ -55,17 +55,19 @@ class Gunzip:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         piece = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
-        self._more = len(piece) == max_length
+        self._has_more = len(piece) == max_length
         return piece
 
 
 def unzip() -> tuple[Any, type[Exception]]:
-    """A decompressor of one gzip member, and what it raises. RFC 1952."""
+    """Return a decompressor of one gzip member, and its exception. RFC 1952."""
     return Gunzip(), zlib.error
 
 
 def unzstd() -> tuple[Any, type[Exception]]:
-    """A decompressor of one zstd frame, and what it raises. RFC 8878; in the standard library from Python 3.14 on."""
+    """Return a decompressor of one zstd frame, and its exception. RFC 8878; in the standard library from Python 3.14
+    on.
+    """
     try:
         if sys.version_info >= (3, 14):
             from compression import zstd
@@ -76,7 +78,7 @@ def unzstd() -> tuple[Any, type[Exception]]:
     return zstd.ZstdDecompressor(), zstd.ZstdError
 
 
-#: First bytes of a compressed file, the format's name, what opens it.
+#: First bytes of a compressed file, the format's name, its decompressor.
 COMPRESSIONS: Final[dict[bytes, tuple[str, Make]]] = {
     b"\x1f\x8b": ("gzip", unzip),
     b"\x28\xb5\x2f\xfd": ("zstd", unzstd),
@@ -84,8 +86,9 @@ COMPRESSIONS: Final[dict[bytes, tuple[str, Make]]] = {
 
 
 class Decompressed:
-    """An input that decompresses another one, whose first bytes are `head`. Several streams in a row are read as
-    one."""
+    """An input that decompresses another one, whose first bytes are `head`. Several streams in a row are read
+    as one.
+    """
 
     def __init__(self, compressed: Input, head: bytes, make: Make) -> None:
         self.fault: tuple[str, str] | None = None
@@ -111,7 +114,7 @@ class Decompressed:
         self._compressed.close()
 
     def _step(self, size: int, wait: bool) -> bytes:
-        """At least one byte; nothing at the end, or where more input is needed and waiting is not allowed."""
+        """Return at least one byte; nothing at the end, or if more input is needed and waiting is not allowed."""
         while not self._over:
             if self._stream.eof and not (wait and self._next_stream()):
                 break
@@ -139,7 +142,7 @@ class Decompressed:
         return data or self._compressed.read(READ_BYTES)
 
     def _next_stream(self) -> bool:
-        """Begins the next stream after the finished one; zero bytes between them are padding."""
+        """Begin the next stream after the finished one; zero bytes between them are padding."""
         data = self._stream.unused_data.lstrip(b"\0")
         while not data:
             piece = self._compressed.read(READ_BYTES)

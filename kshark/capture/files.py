@@ -1,4 +1,4 @@
-"""Files by their paths: this machine's as its system has them, those of stores by pyarrow.fs."""
+"""Files by their paths: local files from the system, those of stores by pyarrow.fs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Final, TypeVar
 from kshark.capture.paths import STANDARD_INPUT, is_remote
 from kshark.errors import UnreadableInput, UsageError, Vanished
 
-#: Files of stores that are asked for at the same time.
+#: Files of stores that are requested at the same time.
 _AT_ONCE: Final = 16
 
 Result = TypeVar("Result")
 
 
 def open_file(path: str | Path) -> RawIOBase:
-    """To be read at any place; buffers nothing of a local file. Raises UnreadableInput."""
+    """Open a file for reading at any position; a local file is not buffered. Raises UnreadableInput."""
     if is_remote(path):
         file: RawIOBase = _stores().open_file(str(path))
         return file
@@ -31,7 +31,7 @@ def open_file(path: str | Path) -> RawIOBase:
 
 
 def size_of(path: str | Path) -> int:
-    """Bytes of a file. Raises UnreadableInput where there is none."""
+    """Return the bytes of a file. Raises UnreadableInput if it does not exist."""
     if is_remote(path):
         size: int = _stores().size_of(str(path))
         return size
@@ -42,9 +42,9 @@ def size_of(path: str | Path) -> int:
 
 
 def sizes_of(captures: Sequence[Sequence[str]]) -> list[int]:
-    """Bytes of each capture's files, as far as they are there: whoever reads the others says what is wrong."""
-    known = iter(of_each(_size_if_there, chain.from_iterable(captures)))
-    return [sum(islice(known, len(files))) for files in captures]
+    """Return the bytes of each capture's files; a missing file counts 0, since the reader reports it."""
+    sizes = iter(of_each(_size_if_there, chain.from_iterable(captures)))
+    return [sum(islice(sizes, len(files))) for files in captures]
 
 
 def is_folder(path: str | Path) -> bool:
@@ -52,34 +52,37 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_pipe(path: str | Path) -> bool:
-    """Whether it can be read only once: standard input, or what is there and no file."""
+    """True if it can be read only once: standard input, or an existing path that is not a file."""
     return not is_remote(path) and not Path(path).is_file() and (str(path) == STANDARD_INPUT or Path(path).exists())
 
 
 def below(folder: str | Path) -> list[str | Path]:
-    """All files in a folder and its folders, in order of name, and as one of them each folder that may not be looked
-    into."""
+    """Return all files in a folder and its subfolders, in order of name; a folder without permission stands for
+    itself.
+    """
     if is_remote(folder):
         return [*_stores().below(str(folder))]
     locked: list[Path] = []
     walk = os.walk(folder, onerror=lambda error: locked.append(Path(error.filename)))
-    found = [Path(parent, name) for parent, _, names in walk for name in names]
-    return sorted([*locked, *(path for path in found if _may_be_a_file(path))])
+    paths = [Path(parent, name) for parent, _, names in walk for name in names]
+    return sorted([*locked, *(path for path in paths if _may_be_a_file(path))])
 
 
 def of_each(work: Callable[[str | Path], Result], paths: Iterable[str | Path]) -> list[Result]:
-    """The work's result for each file, of stores many at a time, since they answer late."""
-    known = [*paths]
-    if not any(map(is_remote, known)):
-        return [work(path) for path in known]
+    """Return the work's result for each file; files of stores are processed many at a time, since stores answer
+    slowly.
+    """
+    files = [*paths]
+    if not any(map(is_remote, files)):
+        return [work(path) for path in files]
     from concurrent.futures import ThreadPoolExecutor  # 10 ms
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [*pool.map(work, known)]
+        return [*pool.map(work, files)]
 
 
 def unreadable(path: str | Path, error: OSError | UnreadableInput) -> UnreadableInput:
-    """The error as one of that file, in one sentence."""
+    """Return the error as one of that file, in one sentence."""
     if isinstance(error, UnreadableInput):
         return type(error)(f"{path}: {error}")
     kind = Vanished if isinstance(error, FileNotFoundError) else UnreadableInput
@@ -89,7 +92,7 @@ def unreadable(path: str | Path, error: OSError | UnreadableInput) -> Unreadable
 def _may_be_a_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except PermissionError:  # whoever opens it says so
+    except PermissionError:  # opening it raises the error
         return True
 
 

@@ -1,5 +1,4 @@
-"""What a pcapng section says of its interfaces: link type, snap length, unit and offset of timestamps, packets
-dropped."""
+"""The interfaces of a pcapng section: link type, snap length, unit and offset of timestamps, packets dropped."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ LAST_NS = (1 << 63) - 1
 
 
 class Interface(Struct):
-    """An interface of a section; `per_second` units make a second of its timestamps, `offset_s` is added to them."""
+    """An interface of a section. Its timestamps count `per_second` units a second; `offset_s` is added to them."""
 
     link_type: int
     snap_length: int
@@ -36,7 +35,7 @@ class Interface(Struct):
 
 
 def options(block: bytes, position: int, end: int, order: str) -> Iterator[tuple[int, bytes]]:
-    """Code and value of each option; the list ends at an end marker, or at a length that leads outside."""
+    """Yield code and value of each option; the list ends at an end marker, or at a length that leads outside."""
     header = struct.Struct(order + "HH")
     while position + 4 <= end:
         code, size = header.unpack_from(block, position)
@@ -47,7 +46,7 @@ def options(block: bytes, position: int, end: int, order: str) -> Iterator[tuple
 
 
 def described(block: bytes, position: int, end: int, order: str) -> Interface:
-    """The interface of an Interface Description Block, without the block's lengths. pcapng, section 4.2."""
+    """Parse the interface of an Interface Description Block, without the block's lengths. pcapng, section 4.2."""
     link_type, _, snap_length = struct.unpack_from(order + "HHI", block, position)
     interface = Interface(link_type, snap_length)
     for code, value in options(block, position + 8, end, order):
@@ -60,7 +59,7 @@ def described(block: bytes, position: int, end: int, order: str) -> Interface:
 
 
 def dropped(block: bytes, position: int, end: int, order: str) -> int:
-    """Packets dropped so far, by an Interface Statistics Block's options. pcapng, section 4.6."""
+    """Return the packets dropped so far, by an Interface Statistics Block's options. pcapng, section 4.6."""
     drops = (
         value
         for code, value in options(block, position, end, order)
@@ -70,8 +69,9 @@ def dropped(block: bytes, position: int, end: int, order: str) -> int:
 
 
 def to_ns(ticks: NDArray[np.uint64], interface: Interface) -> Int64s:
-    """Timestamps as nanoseconds since 1970, clamped to 64 bits; exact for every unit, fast for the usual decimal
-    ones."""
+    """Return timestamps as nanoseconds since 1970, clamped to 64 bits; exact for every unit, fast for the usual decimal
+    ones.
+    """
     unit, rest = divmod(NS, interface.per_second)
     if rest == 0 and interface.offset_s == 0 and int(ticks.max()) <= LAST_NS // unit:
         return ticks.astype(np.int64) * unit

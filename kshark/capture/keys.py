@@ -1,4 +1,4 @@
-"""Key log files: the secrets with which TLS is decrypted, named beside a capture."""
+"""Key log files: the secrets with which TLS is decrypted, named in addition to a capture."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from kshark.tls.protection import is_installed
 
 
 def key_log(path: str | Path) -> bytes:
-    """The text of a key log file. Raises UsageError where it would be of no use, UnreadableInput where it cannot be
-    read."""
+    """Return the text of a key log file. Raises UsageError if it is of no use, UnreadableInput if it cannot be read."""
     text = KeyFile(path).rest()
     if not len(KeyLog(text)):
         raise UsageError(
@@ -23,7 +22,7 @@ def key_log(path: str | Path) -> bytes:
 
 
 class KeyFile:
-    """A key log file that may go on growing, and may still be empty. Raises as `key_log` does."""
+    """A key log file that may still grow, and may still be empty. Raises as `key_log` does."""
 
     def __init__(self, path: str | Path) -> None:
         if not is_installed():
@@ -35,13 +34,13 @@ class KeyFile:
         size_of(path)
 
     def rest(self) -> bytes:
-        """All that was not read yet."""
+        """Return all bytes that were not read yet."""
         with open_file(self._path) as file:
             file.seek(self._begin)
             return file.read()
 
     def more(self) -> bytes:
-        """The whole lines that came since the last call."""
+        """Return the whole lines that were added since the last call."""
         if size_of(self._path) <= self._begin:
             return b""
         text = self.rest()

@@ -1,7 +1,8 @@
-"""A network interface as packet batches: whatever arrived since the last read is one batch, even a single packet.
+"""Read a network interface as packet batches: all packets since the last read are one batch, even a single packet.
 
-The socket is scapy's; packets are taken from it as columns, without scapy dissecting them. Linux: AF_PACKET, see
-packet(7)."""
+The socket is scapy's; packets are copied from it as columns, without scapy's dissection. Linux: AF_PACKET, see
+packet(7).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ ARPHRD_LOOPBACK: Final = 772
 ARPHRD_NONE: Final = 65534
 LINK_TYPES: Final = {ARPHRD_ETHER: ETHERNET, ARPHRD_LOOPBACK: ETHERNET, ARPHRD_NONE: RAW_IP}
 
-#: Of linux/if_packet.h and asm/socket.h; Python's socket module has no names for them.
+#: From linux/if_packet.h and asm/socket.h; Python's socket module has no names for them.
 SOL_PACKET: Final = 263
 PACKET_STATISTICS: Final = 6
 PACKET_AUXDATA: Final = 8
@@ -42,7 +43,7 @@ PACKET_OUTGOING: Final = 4
 SO_RCVBUFFORCE: Final = 33
 SO_TIMESTAMPNS: Final = 35
 SO_ATTACH_FILTER: Final = 26
-#: Of linux/filter.h: return a constant, how many bytes of the packet to keep.
+#: From linux/filter.h: return a constant, the number of bytes of the packet to keep.
 BPF_RETURN: Final = 0x06
 ETH_P_ALL: Final = 3
 TP_STATUS_VLAN_VALID: Final = 1 << 4
@@ -66,8 +67,8 @@ DRAIN_SECONDS: Final = 0.2
 SNAP_LENGTH: Final = 262_144
 
 
-class Taken(NamedTuple):
-    """One packet in the buffer: its time, where it begins, its captured length and the one on the wire."""
+class CapturedPacket(NamedTuple):
+    """One packet in the buffer: its time, its position, its captured length and its length on the wire."""
 
     time_ns: int
     offset: int
@@ -76,14 +77,14 @@ class Taken(NamedTuple):
 
 
 class LiveCapture:
-    """An interface, read until `stop`: iterating waits for packets and gives PacketBatches, numbered from 1, and
+    """An interface, read until `stop`: iterating waits for packets and yields PacketBatches, numbered from 1, and
     Weirds.
 
-    `bpf` is a capture filter as tcpdump takes it, `snap_length` how many bytes of a packet are kept; `any` stands for
-    all interfaces.
-    `dropped` counts packets that the kernel had no room for. On loopback, where every packet is seen going out and
-    coming in, only the incoming one is given. Raises UnreadableInput without the rights or the interface, UsageError
-    for a wrong filter."""
+    `bpf` is a capture filter as tcpdump takes it, `snap_length` the number of bytes kept of a packet; `any` stands for
+    all interfaces. `dropped` counts packets for which the kernel had no room. On loopback, where every packet is seen
+    outgoing and incoming, only the incoming one is returned. Raises UnreadableInput without the rights or the
+    interface, UsageError for a wrong filter.
+    """
 
     def __init__(
         self, interface: str, *, bpf: str | None = None, snap_length: int = SNAP_LENGTH, promiscuous: bool = True
@@ -127,21 +128,21 @@ class LiveCapture:
             self.close()
 
     def stop(self) -> None:
-        """Ends the iteration once what has arrived until now is given; from any thread or signal handler."""
+        """End the iteration after all packets received until now; from any thread or signal handler."""
         if self._stopped_ns is None and self._socket.fileno() >= 0:
             self._stopped_ns = time.time_ns()
             os.write(self._wake_write, b"\0")
 
     def close(self) -> None:
-        """Gives the socket back; iterating does it at its end."""
+        """Close the socket; iterating does this at its end."""
         if self._socket.fileno() >= 0:
             self._owner.close()
             os.close(self._wake_read)
             os.close(self._wake_write)
 
     def _take(self) -> PacketBatch | None:
-        """Everything that has arrived, up to the size of a batch; None if nothing has."""
-        taken: list[Taken] = []
+        """Return all received packets, up to the size of a batch; None without any."""
+        packets: list[CapturedPacket] = []
         end = 0
         while end < BATCH_BYTES:
             try:
@@ -149,21 +150,23 @@ class LiveCapture:
             except BlockingIOError:
                 break
             if packet is not None:
-                taken.append(packet)
-        if not taken:
+                packets.append(packet)
+        if not packets:
             return None
-        columns = np.array(taken, np.int64)
-        number = np.arange(self._number + 1, self._number + 1 + len(taken), dtype=np.int64)
-        self._number += len(taken)
-        self._time_ns = taken[-1].time_ns
-        link_type = np.full(len(taken), self.link_type, np.int64)
+        columns = np.array(packets, np.int64)
+        number = np.arange(self._number + 1, self._number + 1 + len(packets), dtype=np.int64)
+        self._number += len(packets)
+        self._time_ns = packets[-1].time_ns
+        link_type = np.full(len(packets), self.link_type, np.int64)
         return PacketBatch(
             bytes(self._buffer[:end]), number, columns[:, 0], link_type, columns[:, 1], columns[:, 2], columns[:, 3]
         )
 
-    def _receive(self, start: int) -> tuple[Taken | None, int]:
-        """Receives one packet into the buffer at `start`; returns where the next one goes. None for loopback's outgoing
-        copy."""
+    def _receive(self, start: int) -> tuple[CapturedPacket | None, int]:
+        """Receive one packet into the buffer at `start`; return it and the position for the next one.
+
+        The packet is None for loopback's outgoing copy.
+        """
         header = COOKED_HEADER.size if self.link_type == COOKED else 0
         room = self._buffer[start + header : start + header + self._snap_length]
         size, ancillary, _, address = self._socket.recvmsg_into([room], ANCILLARY_BYTES, socket.MSG_DONTWAIT)
@@ -173,17 +176,17 @@ class LiveCapture:
         if header:
             fields = direction, hardware, len(sender), sender[:8].ljust(8, b"\0"), ethertype
             COOKED_HEADER.pack_into(self._buffer, start, *fields)
-        time_ns, wire_size, tag = _told(ancillary, size)
+        time_ns, wire_size, tag = _ancillary_facts(ancillary, size)
         if tag is not None and self.link_type == ETHERNET and size >= VLAN_AT:
             self._buffer[start + VLAN_AT + VLAN_BYTES : start + size + VLAN_BYTES] = bytes(
                 self._buffer[start + VLAN_AT : start + size]
             )
             self._buffer[start + VLAN_AT : start + VLAN_AT + VLAN_BYTES] = tag
             header = VLAN_BYTES
-        return Taken(time_ns, start, header + size, header + wire_size), start + header + size
+        return CapturedPacket(time_ns, start, header + size, header + wire_size), start + header + size
 
     def _count_drops(self) -> Iterator[Weird]:
-        """Adds the kernel's counter, which starts at 0 again after each read."""
+        """Add the kernel's counter, which restarts at 0 after each read."""
         _, drops = struct.unpack("=II", self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
         if drops:
             self.dropped += drops
@@ -191,9 +194,8 @@ class LiveCapture:
             yield from self._limit.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
 
 
-def _told(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int, bytes | None]:
-    """From the ancillary data of a packet of `size` bytes: its time, its length on the wire, the VLAN tag that the
-    network card removed."""
+def _ancillary_facts(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int, bytes | None]:
+    """Return time, length on the wire and the VLAN tag removed by the network card, from a packet's ancillary data."""
     time_ns, wire_size, tag = None, size, None
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(data) == TIMESPEC.size:
@@ -207,16 +209,16 @@ def _told(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int,
 
 
 def _open(interface: str, bpf: str | None, snap_length: int, promiscuous: bool) -> tuple[Any, socket.socket]:
-    """The object that owns the packet socket, and the socket: scapy's for one interface, our own for all of them."""
+    """Return the owner of the packet socket, and the socket: scapy's for one interface, our own for all of them."""
     logging.getLogger("scapy").setLevel(logging.ERROR)
     try:
         from scapy.arch.linux import L2ListenSocket
         from scapy.error import Scapy_Exception
     except ImportError:
         raise UsageError("live capture needs scapy, on Linux: pip install 'kshark[live]'") from None
-    known = [name for _, name in socket.if_nameindex()]
-    if interface not in (ANY, *known):
-        raise UnreadableInput(f"no interface {interface}; there are {', '.join(known)}, and {ANY}")
+    names = [name for _, name in socket.if_nameindex()]
+    if interface not in (ANY, *names):
+        raise UnreadableInput(f"no interface {interface}; there are {', '.join(names)}, and {ANY}")
     try:
         if interface == ANY:
             opened = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
@@ -247,8 +249,7 @@ def _set_up(opened: socket.socket, interface: str, bpf: str | None, snap_length:
 
 
 def _attach(opened: socket.socket, interface: str, bpf: str, snap_length: int) -> None:
-    """Attaches the filter, made to keep as many bytes of a packet as we do: scapy's keeps 65535, and offloaded packets
-    are longer."""
+    """Attach the filter, changed to keep `snap_length` bytes: scapy's keeps 65535, and offloaded packets are longer."""
     from scapy.arch.common import compile_filter, free_filter
     from scapy.libs.structures import sock_fprog
 
@@ -262,7 +263,7 @@ def _attach(opened: socket.socket, interface: str, bpf: str, snap_length: int) -
 
 
 def _drain(opened: socket.socket) -> None:
-    """Drops packets that came before the filter was in place; at most as many as the kernel buffers."""
+    """Drop packets received before the filter was in place; at most as many as the kernel buffers."""
     until = time.monotonic() + DRAIN_SECONDS
     with suppress(BlockingIOError):
         while time.monotonic() < until:

@@ -1,6 +1,6 @@
-"""Several captures as one, in order of time.
+"""Merge several captures into one, in order of time.
 
-As in mergecap, the next packet comes from the capture whose next packet is earliest, and within a capture the order
+As in mergecap, the next packet comes from the capture whose next packet is earliest, and the order within a capture
 stays. Captures that follow each other (rotated files) pass batch by batch, and are opened only when their time comes.
 """
 
@@ -27,17 +27,18 @@ from kshark.model import PacketBatch, Weird
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-#: Is told of a file that cannot be read, or not to its end.
+#: Called for a file that cannot be read, or not to its end.
 LeftOut = Callable[[UnreadableInput], None]
 
 NEVER: Final = (1 << 63) - 1
-#: A read's size when very many captures overlap.
+#: The size of a read when very many captures overlap.
 SMALLEST_READ: Final = 1 << 14
 
 
 class Part(NamedTuple):
-    """Rows of a lane's batch that are due: their sort keys, and how far each one's packet number is above the previous
-    one's."""
+    """Rows of a lane's batch that are next: their sort keys, and the distance of each packet number from the previous
+    one.
+    """
 
     lane: Lane
     batch: PacketBatch
@@ -46,12 +47,13 @@ class Part(NamedTuple):
 
 
 class Lane:
-    """One capture in the merge, or its first bytes (`most`). A regular file is closed again until its first packet is
+    """One capture in the merge, or its first `most` bytes. A regular file is closed again until its first packet is
     due.
 
-    `left_out` is told when it cannot be read on, and then it ends; without it that is raised. `stop` ends a pipe.
-    `keys`: by row of the batch the greatest time so far; it orders rows of different captures even where a capture's
-    times jump back."""
+    `left_out` is called when reading fails, and the lane ends; without it the error is raised. `stop` ends a pipe.
+    `keys`: by row of the batch the greatest time so far; it orders rows of different captures even if a capture's times
+    jump back.
+    """
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class Lane:
         self.starts_ns = -NEVER
         self.batch: PacketBatch | None = None
         self.keys: Int64s = np.empty(0, np.int64)
-        self.taken = 0
+        self.delivered = 0
         self._path = path
         self._most = most
         self._left_out = left_out
@@ -81,13 +83,13 @@ class Lane:
         return self._capture.bytes_read
 
     def advance(self, read_bytes: int) -> Iterator[Weird]:
-        """Loads the capture's next batch, None at its end; returns what is reported before it."""
+        """Load the capture's next batch, None at its end; yield the weirds before it."""
         self._capture.read_bytes = read_bytes
         self.batch = None
         for item in self._items:
             if isinstance(item, PacketBatch):
                 before = self.keys[-1] if len(self.keys) else -NEVER
-                self.batch, self.taken = item, 0
+                self.batch, self.delivered = item, 0
                 self.keys = np.maximum(np.maximum.accumulate(item.time_ns), before)
                 self._frame_before = int(self._frames[-1]) if len(self._frames) else 0
                 self._frames, self._numbers = item.number, np.zeros(len(item.number), np.int64)
@@ -95,17 +97,17 @@ class Lane:
             yield self._placed(item)
 
     def next_key(self) -> tuple[int, int]:
-        """The sort key of the next row; at equal times the capture named first comes first."""
-        return int(self.keys[self.taken]), self.index
+        """Return the sort key of the next row; at equal times the capture named first comes first."""
+        return int(self.keys[self.delivered]), self.index
 
     def last_key(self) -> tuple[int, int]:
         return int(self.keys[-1]), self.index
 
     def part_until(self, bound: tuple[int, int]) -> Part | None:
-        """The rows that come before `bound`."""
+        """Return the rows that come before `bound`."""
         assert self.batch is not None
         start, end = (
-            self.taken,
+            self.delivered,
             int(np.searchsorted(self.keys, bound[0], "right" if self.index <= bound[1] else "left")),
         )
         if end <= start:
@@ -117,9 +119,9 @@ class Lane:
         return Part(self, batch, self.keys[rows], steps)
 
     def give(self, numbers: Int64s) -> None:
-        """Notes the numbers under which the next rows went out."""
-        self._numbers[self.taken : self.taken + len(numbers)] = numbers
-        self.taken += len(numbers)
+        """Note the numbers under which the next rows were delivered."""
+        self._numbers[self.delivered : self.delivered + len(numbers)] = numbers
+        self.delivered += len(numbers)
 
     def _first_looked_at(self) -> Iterator[PacketBatch | Weird]:
         seen: list[PacketBatch | Weird] = []
@@ -144,14 +146,14 @@ class Lane:
             self._left_out(error)
 
     def _placed(self, weird: Weird) -> Weird:
-        """The same weird with the packet's number in the merge and the capture's name."""
+        """Return the weird with the packet's number in the merge and the capture's name."""
         at = int(np.searchsorted(self._frames, weird.packet, "right")) - 1
         number = int(self._numbers[at]) if at >= 0 else 0
         return replace(weird, packet=number, detail=f"{self._path}: {weird.detail}")
 
 
 def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Iterator[PacketBatch | Weird]:
-    """All captures' packets, numbered in the order of the merge; so many packets came `before` them."""
+    """Yield all captures' packets, numbered in the order of the merge; `before` packets came earlier."""
     waiting = deque(sorted(lanes, key=lambda lane: (lane.starts_ns, lane.index)))
     active: list[Lane] = []
     overlap: Overlap | None = None
@@ -166,16 +168,16 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
             bound = min(lane.last_key() for lane in active)
             if waiting:
                 bound = min(bound, (waiting[0].starts_ns, waiting[0].index))
-            told = numbering.forgotten
+            was_forgotten = numbering.forgotten
             batch, keys = _take(active, bound, number, numbering)
             number = int(batch.number[-1])
             if overlap is not None:
-                yield from overlap.told(batch.number, keys)
+                yield from overlap.reports(batch.number, keys)
             yield batch
-            if numbering.forgotten and not told:
+            if numbering.forgotten and not was_forgotten:
                 detail = f"more than {numbering.limit} changes from file to file"
                 yield Weird("FRAME_NUMBERS_FORGOTTEN", "capture", number, int(batch.time_ns[-1]), detail)
-            arriving = [lane for lane in active if lane.taken == len(lane.keys)]
+            arriving = [lane for lane in active if lane.delivered == len(lane.keys)]
         for lane in arriving:
             yield from lane.advance(max(SMALLEST_READ, BATCH_BYTES // len(active)))
         active = sorted((lane for lane in active if lane.batch is not None), key=lambda lane: lane.index)
@@ -185,8 +187,7 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
 def _take(
     active: Sequence[Lane], bound: tuple[int, int], number: int, numbering: Numbering
 ) -> tuple[PacketBatch, Int64s]:
-    """The rows of all lanes that come before `bound`, as one batch with the numbers after `number`, and their sort
-    keys."""
+    """Return the rows of all lanes before `bound` as one batch with the numbers after `number`, and their sort keys."""
     parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable") if len(parts) > 1 else slice(None)
@@ -208,7 +209,7 @@ def _take(
 
 
 def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
-    """Several batches in one buffer; a single one keeps its own."""
+    """Join several batches in one buffer; a single one keeps its own."""
     if len(batches) == 1:
         return batches[0]
     begins = [int(batch.offset[0]) for batch in batches]

@@ -1,4 +1,4 @@
-"""Which file a packet came from, and its number there, when several files are read as one capture."""
+"""Map packets to their file, and their number there, when several files are read as one capture."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kshark.limits import NUMBERING_RUNS
-from kshark.model import Finding, Place
+from kshark.model import Finding, PacketInFile
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-#: File and number in it, by packet number; None where that is not known.
+#: File and number in it, by packet number; None if unknown.
 Locate = Callable[[int], tuple[str, int] | None]
 
 
 class Numbering:
-    """From packet number to (file, frame), kept as runs of consecutive packets from one file.
+    """Map packet numbers to (file, frame), kept as runs of consecutive packets from one file.
 
-    Files that do not overlap take one run each. Beyond `limit` runs the older half is forgotten.
+    Files that do not overlap need one run each. Beyond `limit` runs the older half is forgotten.
     """
 
     def __init__(self, names: Sequence[str], limit: int = NUMBERING_RUNS) -> None:
@@ -32,7 +32,7 @@ class Numbering:
         self._number, self._file, self._frame = array("q"), array("q"), array("q")
 
     def add(self, number: Int64s, file: Int64s, frame: Int64s) -> None:
-        """Notes packets in order of `number`: `file` is an index into the names."""
+        """Add packets in order of `number`: `file` is an index into the names."""
         begins = np.ones(len(number), bool)
         begins[1:] = (file[1:] != file[:-1]) | (number[1:] - frame[1:] != number[:-1] - frame[:-1])
         if self._number and self._file[-1] == file[0] and self._number[-1] - self._frame[-1] == number[0] - frame[0]:
@@ -45,17 +45,19 @@ class Numbering:
                 del column[: len(column) // 2]
 
     def locate(self, number: int) -> tuple[str, int] | None:
-        """(file name, frame number in that file) of a packet; None if it is unknown or forgotten."""
+        """Return (file name, frame number in that file) of a packet; None if it is unknown or forgotten."""
         at = bisect_right(self._number, number) - 1
         if at < 0:
             return None
         return self.names[self._file[at]], self._frame[at] + number - self._number[at]
 
 
-def place(findings: Iterable[Finding], locate: Locate) -> None:
-    """Tells each finding's witnesses which of several files their packets are in."""
-    for witness in (one for finding in findings for one in finding.witness):
+def add_places(findings: Iterable[Finding], locate: Locate) -> None:
+    """Set for each finding's witnesses the files that contain their packets."""
+    for witness in (witness_of_finding for finding in findings for witness_of_finding in finding.witness):
         packets = [
             packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None
         ]
-        witness.places = [Place(packet, *found) for packet in packets if (found := locate(packet)) is not None]
+        witness.places = [
+            PacketInFile(packet, *location) for packet in packets if (location := locate(packet)) is not None
+        ]

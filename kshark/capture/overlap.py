@@ -1,5 +1,6 @@
-"""How long captures lie beside each other in time: as long as that, their clocks may differ, as far as anybody can
-see."""
+"""Measure how long captures overlap in time: their clocks may differ by up to that time, as far as the capture
+shows.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +18,16 @@ if TYPE_CHECKING:
 
 
 class Overlap:
-    """One stretch of captures that lie beside each other from `since_ns` on; rotated files do for no longer than a
-    packet or two.
+    """One stretch of overlapping captures from `since_ns` on; rotated files overlap for a packet or two at most.
 
-    Told each time it grows, up to limits.CLOCKS_NS.
+    Reported each time it grows, up to limits.CLOCKS_NS.
     """
 
     def __init__(self, since_ns: int) -> None:
         self._since_ns = since_ns
         self._growth = Growth()
 
-    def told(self, numbers: Int64s, keys_ns: Int64s) -> Iterator[Weird]:
-        """Numbers and times of the next packets of all captures, in order."""
-        for row, most_ns in self._growth.told(np.minimum(keys_ns - self._since_ns, CLOCKS_NS)):
+    def reports(self, numbers: Int64s, keys_ns: Int64s) -> Iterator[Weird]:
+        """Yield the weirds for the numbers and times of the next packets of all captures, in order."""
+        for row, most_ns in self._growth.reports(np.minimum(keys_ns - self._since_ns, CLOCKS_NS)):
             yield overlap(int(numbers[row]), int(keys_ns[row]), min(most_ns, CLOCKS_NS))

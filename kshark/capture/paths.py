@@ -1,6 +1,8 @@
-"""What a path says: a file of this machine, or one of a store that kshark.capture.stores knows, by its scheme (`s3://bucket/a.pcap`).
+"""Paths of local files, or of files in a store that kshark.capture.stores knows, by their scheme
+(`s3://bucket/a.pcap`).
 
-Nothing in a path is escaped, but in `file://`. Behind a store's path may stand its settings: `?endpoint_override=http://host:9000&region=x`.
+Only `file://` paths are escaped. Settings of the store may follow its path:
+`?endpoint_override=http://host:9000&region=x`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from kshark.errors import UsageError
 
 STANDARD_INPUT: Final = "-"
-#: Schemes of files that are not this machine's.
+#: Schemes of files that are not local.
 REMOTE: Final = ("s3", "s3a", "gs", "hdfs", "abfs", "abfss")
 
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*)://")
@@ -23,21 +25,21 @@ _SETTINGS: Final = re.compile(r"\?(\w+=[^&]*(?:&\w+=[^&]*)*)$")
 
 
 def named(path: str | Path) -> str | Path:
-    """The path by which a file is opened: `file://` is taken away.
+    """Return the path by which a file is opened, without `file://`.
 
-    Raises UsageError for a scheme that is not known, and for a password in a path: tables, reports and messages would
-    repeat it."""
-    found = _SCHEME.match(str(path))
-    if found is None:
+    Raises UsageError for an unknown scheme, and for a password in a path: tables, reports and messages would repeat it.
+    """
+    scheme = _SCHEME.match(str(path))
+    if scheme is None:
         return path
     if _SECRET.match(str(path)):
         raise UsageError(
             "a password in a path would end in tables and reports; set it in the environment (AWS_SECRET_ACCESS_KEY)"
         )
-    if found[1] in REMOTE:
+    if scheme[1] in REMOTE:
         return str(path)
     local = urlsplit(str(path))
-    if found[1] != "file" or local.netloc not in ("", "localhost"):
+    if scheme[1] != "file" or local.netloc not in ("", "localhost"):
         raise UsageError(
             f"{path} cannot be opened; give a local path, or one that begins with "
             f"{', '.join(f'{one}://' for one in REMOTE)}"
@@ -46,27 +48,27 @@ def named(path: str | Path) -> str | Path:
 
 
 def is_remote(path: str | Path) -> bool:
-    """Whether it is a store's."""
+    """True if the path belongs to a store."""
     return _SCHEME.match(str(path)) is not None
 
 
 def parted(path: str) -> tuple[str, str]:
-    """The path without its settings, and these."""
-    found = _SETTINGS.search(path) if is_remote(path) else None
-    return (path, "") if found is None else (path[: found.start()], found[1])
+    """Return the path without its settings, and the settings."""
+    settings = _SETTINGS.search(path) if is_remote(path) else None
+    return (path, "") if settings is None else (path[: settings.start()], settings[1])
 
 
 def inside(folder: str, name: str) -> str:
-    """A file of a folder."""
+    """Return the path of a file in a folder."""
     path, settings = parted(folder)
     return f"{path.rstrip('/')}/{name}{f'?{settings}' if settings else ''}"
 
 
 def absolute(path: str) -> str:
-    """The same file, whatever folder somebody else is in."""
+    """Return the path of the same file for a process in any folder."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
-def told(path: str | Path) -> str:
-    """A path as text: bytes of its name that are no UTF-8 are escaped."""
+def printable(path: str | Path) -> str:
+    """Return a path as text: bytes of its name that are not UTF-8 are escaped."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

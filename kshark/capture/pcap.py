@@ -13,14 +13,16 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.carry import Carry
-from kshark.capture.standing import START, Standing
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
 from kshark.limits import PACKET_BYTES
 from kshark.model import PacketBatch, Weird
 
 
 class Format(NamedTuple):
-    """What the magic number says: byte order, nanoseconds per unit of the time's fraction, bytes of a record header."""
+    """The meaning of the magic number: byte order, nanoseconds per unit of the time's fraction, bytes of a record
+    header.
+    """
 
     order: str
     unit_ns: int
@@ -39,7 +41,7 @@ FILE_HEADER: Final = 24
 
 
 class Header(NamedTuple):
-    """What the file's header says."""
+    """The file's header."""
 
     format: Format
     link_type: int
@@ -49,22 +51,23 @@ class PcapReader:
     """One pcap file: `feed` its bytes in pieces of any size, then `close`.
 
     Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at
-    the end. Raises Damaged when the file ends inside its header. `begin`: where another reader stood, to read on from
-    there."""
+    the end. Raises Damaged when the file ends inside its header. `begin`: the position of another reader, from which
+    this one continues.
+    """
 
-    def __init__(self, begin: Standing[Header] = START) -> None:
+    def __init__(self, begin: ResumePoint[Header] = START) -> None:
         position, self._number, self._time_ns, self._header = begin
         self._carry = Carry(FILE_HEADER if self._header is None else self._header.format.record_header, position)
         self._unread: int | None = None
 
     @property
-    def standing(self) -> Standing[Header]:
-        """Behind the bytes fed so far; somebody else can read on from there when none are `missing`."""
-        return Standing(self._carry.position + len(self._carry), self._number, self._time_ns, self._header)
+    def resume_point(self) -> ResumePoint[Header]:
+        """The position after the bytes fed so far; another reader can continue there if none are `missing`."""
+        return ResumePoint(self._carry.position + len(self._carry), self._number, self._time_ns, self._header)
 
     @property
     def missing(self) -> int:
-        """Bytes that are known to be missing of the record that has begun."""
+        """Bytes of the begun record that are known to be missing."""
         return self._carry.missing
 
     @property
@@ -140,9 +143,10 @@ class PcapReader:
 
     def _stop(self, joined: bytes, consumed: int, length: int) -> Weird:
         self._unread = len(joined) - consumed
-        place = self._carry.position + consumed
+        position = self._carry.position + consumed
         return self._weird(
-            "PACKET_LENGTH_INVALID", f"packet {self._number + 1}, at byte {place}, claims {length} bytes; reading stops"
+            "PACKET_LENGTH_INVALID",
+            f"packet {self._number + 1}, at byte {position}, claims {length} bytes; reading stops",
         )
 
     def _weird(self, code: str, detail: str, size: int = 0) -> Weird:
@@ -150,8 +154,9 @@ class PcapReader:
 
 
 def _walk(joined: bytes, position: int, form: Format) -> tuple[list[int], int]:
-    """Where the whole records begin, and where the first unfinished one does. The one loop that touches every
-    packet."""
+    """Return the positions of whole records, and of the first unfinished one. The one loop that runs for every
+    packet.
+    """
     starts: list[int] = []
     add = starts.append
     length_at = struct.Struct(form.order + "I").unpack_from
@@ -159,9 +164,9 @@ def _walk(joined: bytes, position: int, form: Format) -> tuple[list[int], int]:
     end = len(joined)
     last = end - step
     while position <= last:
-        behind = position + step + length_at(joined, position + 8)[0]
-        if behind > end:
+        next_record = position + step + length_at(joined, position + 8)[0]
+        if next_record > end:
             break
         add(position)
-        position = behind
+        position = next_record
     return starts, position

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, PacketBlocks
 from kshark.capture.carry import Carry
 from kshark.capture.interfaces import Interface, described, dropped
-from kshark.capture.standing import START, Standing
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
 from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
 from kshark.model import PacketBatch, Weird
@@ -42,7 +42,7 @@ TLS_KEY_LOG: Final = 0x544C534B
 
 
 class Section(NamedTuple):
-    """What a section has said so far: its byte order, and what its interfaces are."""
+    """The state of a section so far: its byte order and its interfaces."""
 
     order: str
     interfaces: tuple[Interface, ...]
@@ -52,11 +52,12 @@ class PcapngReader:
     """One pcapng file: `feed` its bytes in pieces of any size, then `close`.
 
     Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Secrets of
-    TLS go with the batch that follows them; blocks that hold no packet and describe no interface are skipped. Reading
-    stops at a block whose two lengths disagree; the bytes after it are counted and reported at the end. Raises Damaged
-    when no section begins. `begin`: where another reader stood that had nothing to say, to read on from there."""
+    TLS are delivered with the next batch; blocks without packet or interface are skipped. Reading stops at a block
+    whose two lengths disagree; the bytes after it are counted and reported at the end. Raises Damaged when no section
+    begins. `begin`: the position of another reader without reports, from which this one continues.
+    """
 
-    def __init__(self, begin: Standing[Section] = START) -> None:
+    def __init__(self, begin: ResumePoint[Section] = START) -> None:
         position, self._number, self._time_ns, section = begin
         self._carry = Carry(SMALLEST_BLOCK, position)
         self._order = "" if section is None else section.order
@@ -66,14 +67,14 @@ class PcapngReader:
         self._limit = WeirdLimit()
 
     @property
-    def standing(self) -> Standing[Section]:
-        """Behind the bytes fed so far; somebody else can read on from there when none are `missing`."""
+    def resume_point(self) -> ResumePoint[Section]:
+        """The position after the bytes fed so far; another reader can continue there if none are `missing`."""
         section = Section(self._order, tuple(map(replace, self._interfaces))) if self._order else None
-        return Standing(self._carry.position + len(self._carry), self._number, self._time_ns, section)
+        return ResumePoint(self._carry.position + len(self._carry), self._number, self._time_ns, section)
 
     @property
     def missing(self) -> int:
-        """Bytes that are known to be missing of the block that has begun."""
+        """Bytes of the begun block that are known to be missing."""
         return self._carry.missing
 
     @property
@@ -90,8 +91,8 @@ class PcapngReader:
         position = 0
         while True:
             if self._order:
-                starts, behind = _walk(joined, position, self._order)
-                position = (yield from self._packets(joined, starts, behind)) if starts else behind
+                starts, walked_to = _walk(joined, position, self._order)
+                position = (yield from self._packets(joined, starts, walked_to)) if starts else walked_to
             size = self._block_size(joined, position)
             if size is None:
                 yield self._stop(joined, position)
@@ -112,11 +113,11 @@ class PcapngReader:
             raise Damaged(f"the pcapng file ends after {left} bytes, inside its first section header")
         elif left:
             yield self._weird(
-                "CAPTURE_CUT", f"the file ends {left} bytes into a block, behind packet {self._number}", left
+                "CAPTURE_CUT", f"the file ends {left} bytes into a block, after packet {self._number}", left
             )
 
-    def _packets(self, joined: bytes, starts: list[int], behind: int) -> Generator[PacketBatch | Weird, None, int]:
-        """Delivers packet blocks; returns where the first one with wrong lengths begins, or `behind`."""
+    def _packets(self, joined: bytes, starts: list[int], walked_to: int) -> Generator[PacketBatch | Weird, None, int]:
+        """Deliver packet blocks; return the position of the first one with wrong lengths, or `walked_to`."""
         blocks = PacketBlocks(joined, self._order, np.array(starts, np.int64))
         if blocks.sound:
             batch, faults = blocks.read(self._interfaces, self._number + 1, self._time_ns)
@@ -127,11 +128,12 @@ class PcapngReader:
                 yield batch
             for fault in faults:
                 yield from self._limit.take(fault)
-        return starts[blocks.sound] if blocks.sound < len(starts) else behind
+        return starts[blocks.sound] if blocks.sound < len(starts) else walked_to
 
     def _block_size(self, joined: bytes, position: int) -> int | None:
-        """Bytes of the block at `position`, or as many as are needed to know; None: its lengths contradict each
-        other."""
+        """Return the bytes of the block at `position`, or the bytes needed to know; None: its lengths contradict each
+        other.
+        """
         if position + SMALLEST_BLOCK > len(joined):
             return SMALLEST_BLOCK
         order = self._order
@@ -149,7 +151,7 @@ class PcapngReader:
         return int(size)
 
     def _other(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
-        """A whole block that holds no packet."""
+        """Process a whole block that holds no packet."""
         if joined.startswith(MAGIC, position):
             self._order = ORDERS[joined[position + 8 : position + 12]]
             self._interfaces = []
@@ -179,10 +181,12 @@ class PcapngReader:
             yield from self._limit.take(self._weird("BLOCK_INVALID", "statistics of no known interface", size))
             return
         total = dropped(joined, position + 20, position + size - 4, self._order)
-        more = total - self._interfaces[at].dropped
-        if more > 0:
+        new_drops = total - self._interfaces[at].dropped
+        if new_drops > 0:
             self._interfaces[at].dropped = total
-            yield from self._limit.take(self._weird("PACKETS_DROPPED", f"{more} packets dropped on interface {at}"))
+            yield from self._limit.take(
+                self._weird("PACKETS_DROPPED", f"{new_drops} packets dropped on interface {at}")
+            )
 
     def _keep_secrets(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         length = struct.unpack_from(self._order + "I", joined, position + 12)[0] if size >= SMALLEST_SECRETS else size
@@ -200,18 +204,21 @@ class PcapngReader:
 
     def _stop(self, joined: bytes, position: int) -> Weird:
         self._unread = len(joined) - position
-        place = self._carry.position + position
-        return self._weird("BLOCK_INVALID", f"the lengths of the block at byte {place} cannot be; reading stops")
+        block_position = self._carry.position + position
+        return self._weird(
+            "BLOCK_INVALID", f"the lengths of the block at byte {block_position} are impossible; reading stops"
+        )
 
     def _weird(self, code: str, detail: str, size: int = 0) -> Weird:
         return Weird(code, "capture", self._number, self._time_ns, detail, size=size)
 
 
 def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:
-    """Where whole packet blocks begin, up to the first block of another kind that matters, and where that one begins.
+    """Return the positions of whole packet blocks up to the first other block that matters, and that one's position.
 
-    The one loop that touches every packet. Blocks that do not matter here are skipped, so that they do not make batches
-    small."""
+    The one loop that runs for every packet. Blocks that do not matter here are skipped, so that they do not make
+    batches small.
+    """
     starts: list[int] = []
     add = starts.append
     kind_and_size_at = struct.Struct(order + "II").unpack_from
@@ -220,12 +227,12 @@ def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:
     last = end - SMALLEST_BLOCK
     while position <= last:
         kind, size = kind_and_size_at(joined, position)
-        behind = position + size
-        if behind > end or size < SMALLEST_BLOCK:
+        next_block = position + size
+        if next_block > end or size < SMALLEST_BLOCK:
             break
         if kind == ENHANCED_PACKET or kind in OTHER_PACKETS:
             add(position)
-        elif kind in READ_BLOCKS or size & 3 or size_at(joined, behind - 4)[0] != size:
+        elif kind in READ_BLOCKS or size & 3 or size_at(joined, next_block - 4)[0] != size:
             break
-        position = behind
+        position = next_block
     return starts, position

@@ -1,10 +1,10 @@
-"""A capture in ranges, which several processes read at the same time: byte ranges of large files, compressed ones
-whole.
+"""Split a capture into ranges for several processes: byte ranges of large files, whole compressed files.
 
-First the extents of all files are found, apart from each other: how many packets lie between two places, and their
-times. Joined they say where each range begins: with which packet of the capture, after which time. Files that overlap
-in time are one range, read as one; so is a file of which something is told before its last range, since how often such
-things are told is counted over all of it."""
+First the extents of all files are measured independently: the packets between two positions, and their times. Joined,
+they give the beginning of each range: its first packet number and the time before it. Files that overlap in time are
+one range, read as one. A file with reports before its last range is one range too, since the limit of such reports
+counts over the whole file.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from kshark.capture.merge import NEVER, Lane, merge
 from kshark.capture.numbering import Numbering
 from kshark.capture.pcap import FILE_HEADER, Header, PcapReader
 from kshark.capture.pcapng import PcapngReader, Section
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.resync import READ, first_block, first_record
 from kshark.capture.source import HEAD_READ, open_capture, reader_for
-from kshark.capture.standing import START, Standing
 from kshark.errors import Changed, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import BEGIN, Moment, PacketBatch, Weird
@@ -33,40 +33,44 @@ from kshark.model import BEGIN, Moment, PacketBatch, Weird
 RANGE_BYTES: Final = 64 << 20
 
 
-class Place(NamedTuple):
-    """What somebody looks at to find its extent: the records of a file that begin between two bytes, None: a whole
-    file."""
+class FilePart(NamedTuple):
+    """The part of a file whose extent is measured: the records that begin between two bytes, or None for a
+    whole file.
+    """
 
     file: str
     bytes: tuple[int, int] | None
 
 
 class Extent(NamedTuple):
-    """Records of a file: where its reader stood before and behind them, how many packets they are, the time of the
-    first, the greatest of all, and whether the reader told anything and went on."""
+    """Records of a file: the reader's positions before and after them, their number, the first and the greatest time.
 
-    begin: Standing[Any]
-    end: Standing[Any]
+    `has_reports` is True if the reader reported anything and continued.
+    """
+
+    begin: ResumePoint[Any]
+    end: ResumePoint[Any]
     packets: int = 0
     first_ns: int = -NEVER
     most_ns: int = -NEVER
-    told: bool = False
+    has_reports: bool = False
 
     def add(self, batch: PacketBatch, before: int) -> Extent:
-        """With packets, of which `before` come before this extent."""
+        """Add a batch; `before` of its packets come before this extent."""
         first_ns = self.first_ns if self.packets else int(batch.time_ns[0])
         most_ns = max(self.most_ns, int(batch.time_ns.max()))
         return self._replace(packets=int(batch.number[-1]) - before, first_ns=first_ns, most_ns=most_ns)
 
 
 class Range(NamedTuple):
-    """Files read as one, or bytes of a file `since` where its reader stands before them up to those `behind` them.
-    `begin`: where the capture stands before it; `named`: there are other files, so what is said of this one names
-    it."""
+    """Files read as one, or the bytes of a file from the reader's position `since` to `end`.
+
+    `begin`: the position in the capture before it. `named`: there are other files, so reports about this one name it.
+    """
 
     files: tuple[str, ...]
-    since: Standing[Any] | None
-    behind: int
+    since: ResumePoint[Any] | None
+    end: int
     begin: Moment
     named: bool
 
@@ -79,61 +83,64 @@ class Range(NamedTuple):
 # -- extents
 
 
-def places_of(file: str, range_bytes: int = RANGE_BYTES) -> list[Place]:
-    """The places of a file. Raises UnreadableInput where it is no capture."""
+def parts_of(file: str, range_bytes: int = RANGE_BYTES) -> list[FilePart]:
+    """Return the parts of a file. Raises UnreadableInput if it is not a capture."""
     capture = open_capture(file)
     capture.close()
     if not capture.regular:
-        raise UnreadableInput(f"{file}: a pipe cannot be read by several; write it into a file")
+        raise UnreadableInput(f"{file}: several processes cannot read one pipe; write it into a file")
     size = size_of(file)
     with open_file(file) as source:
-        count = 0 if _known(source.read(HEAD_READ)) is None else size // range_bytes
+        count = 0 if _facts_of(source.read(HEAD_READ)) is None else size // range_bytes
     if count < 2:
-        return [Place(file, None)]
-    return [Place(file, cut) for cut in pairwise([0, *(size * at // count & ~3 for at in range(1, count)), size])]
+        return [FilePart(file, None)]
+    return [FilePart(file, cut) for cut in pairwise([0, *(size * at // count & ~3 for at in range(1, count)), size])]
 
 
-def extent_of(place: Place) -> Extent | None:
-    """What is there; None where no record was found to begin with. What the file's beginning says is taken to hold
-    there."""
-    if place.bytes is None:
-        return _whole(place.file)
-    begin, end = place.bytes
+def extent_of(file_part: FilePart) -> Extent | None:
+    """Return the extent of a part; None if no first record was found.
+
+    The facts of the file's beginning are assumed to hold there.
+    """
+    if file_part.bytes is None:
+        return _whole(file_part.file)
+    begin, end = file_part.bytes
     if not begin:
-        return next(_walk(place.file, START, [end]))
-    with open_file(place.file) as file:
+        return next(_walk(file_part.file, START, [end]))
+    with open_file(file_part.file) as file:
         head = file.read(HEAD_READ)
         file.seek(begin)
         data = file.read(READ)
-    known, to_end = _known(head), begin + len(data) >= size_of(place.file)
-    if isinstance(known, Header):
-        (around_s,) = struct.unpack_from(known.format.order + "I", head, FILE_HEADER)
-        found = first_record(data, known.format, around_s, to_end=to_end)
+    facts, to_end = _facts_of(head), begin + len(data) >= size_of(file_part.file)
+    if isinstance(facts, Header):
+        (around_s,) = struct.unpack_from(facts.format.order + "I", head, FILE_HEADER)
+        position = first_record(data, facts.format, around_s, to_end=to_end)
     else:
-        found = None if known is None else first_block(data, known.order, to_end=to_end)
-    return None if found is None else next(_walk(place.file, Standing(begin + found, 0, -NEVER, known), [end]))
+        position = None if facts is None else first_block(data, facts.order, to_end=to_end)
+    if position is None:
+        return None
+    return next(_walk(file_part.file, ResumePoint(begin + position, 0, -NEVER, facts), [end]))
 
 
 def are_proved(extents: Sequence[Extent | None]) -> bool:
-    """Whether the extents of a file's places are right: each ends where the next one begins, and knows what that one
-    took for known."""
+    """True if the extents of a file's parts are right: each ends where the next one begins, with the same facts."""
     sound = [extent for extent in extents if extent is not None]
     return len(sound) == len(extents) and all(
-        one.end.position == two.begin.position
-        and one.end.known == two.begin.known
-        and not one.told
-        and not (two.packets and two.first_ns == -NEVER)  # packets without a time have that of the one before
-        for one, two in pairwise(sound)
+        earlier.end.position == later.begin.position
+        and earlier.end.facts == later.begin.facts
+        and not earlier.has_reports
+        and not (later.packets and later.first_ns == -NEVER)  # packets without a time get that of the previous one
+        for earlier, later in pairwise(sound)
     )
 
 
-def walked(file: str, places: Iterable[Place]) -> list[Extent]:
-    """The extents of a file's places, read from its beginning to its end."""
-    return [*_walk(file, START, [place.bytes[1] for place in places if place.bytes is not None])]
+def walked(file: str, file_parts: Iterable[FilePart]) -> list[Extent]:
+    """Return the extents of a file's parts, read from its beginning to its end."""
+    return [*_walk(file, START, [file_part.bytes[1] for file_part in file_parts if file_part.bytes is not None])]
 
 
-def _known(head: bytes) -> Header | Section | None:
-    """What the beginning of a file says of it; None where it is no capture, or says nothing yet."""
+def _facts_of(head: bytes) -> Header | Section | None:
+    """Return the facts of a file's beginning; None if it is not a capture, or has none yet."""
     reader = reader_for(head)
     if reader is None:
         return None
@@ -142,71 +149,71 @@ def _known(head: bytes) -> Header | Section | None:
             pass
     except UnreadableInput:
         return None
-    return reader.standing.known
+    return reader.resume_point.facts
 
 
 def _whole(file: str) -> Extent:
-    extent = Extent(START, Standing(size_of(file)))
+    extent = Extent(START, ResumePoint(size_of(file)))
     for item in open_capture(file):
         if isinstance(item, PacketBatch):
             extent = extent.add(item, 0)
     return extent
 
 
-def _walk(file: str, begin: Standing[Any], cuts: Iterable[int]) -> Iterator[Extent]:
-    """From a record on; an extent ends with the first record behind a cut, the last one with the file, whatever its end
-    looks like."""
+def _walk(file: str, begin: ResumePoint[Any], cuts: Iterable[int]) -> Iterator[Extent]:
+    """Yield extents from a record on: each ends with the first record after a cut, the last one with the file."""
     at, packets = begin.position, begin.packets
     with open_file(file) as source:
         reader = _reader(file, source.read(FILE_HEADER), begin)
         source.seek(at)
         for cut in cuts:
             before = packets
-            extent = Extent(reader.standing, reader.standing)
+            extent = Extent(reader.resume_point, reader.resume_point)
             while (left := cut - at if at < cut else reader.missing) and (data := source.read(min(left, BATCH_BYTES))):
                 at += len(data)
                 for item in reader.feed(data):
                     if isinstance(item, PacketBatch):
                         extent, packets = extent.add(item, before), int(item.number[-1])
-                    elif reader.stopped:  # nothing behind it can be read
-                        yield extent._replace(end=reader.standing._replace(position=size_of(file)))
+                    elif reader.stopped:  # nothing after it can be read
+                        yield extent._replace(end=reader.resume_point._replace(position=size_of(file)))
                         return
                     else:
-                        extent = extent._replace(told=True)
-            yield extent._replace(end=reader.standing)
+                        extent = extent._replace(has_reports=True)
+            yield extent._replace(end=reader.resume_point)
 
 
 # -- ranges
 
 
 def ranges_of(files: Sequence[str], extents: Sequence[Sequence[Extent]]) -> tuple[list[Range], Moment]:
-    """A capture's ranges in their order, from the extents of each of its files; and where it ends."""
-    found: list[Range] = []
+    """Return a capture's ranges in their order, from the extents of each of its files; and the capture's end."""
+    ranges: list[Range] = []
     end = BEGIN
-    for group in _one_behind_the_other([_all_of(each) for each in extents]):
+    for group in _in_order([_all_of(parts) for parts in extents]):
         parts = extents[group[0]] if len(group) == 1 else [_all_of(list(map(_all_of, (extents[at] for at in group))))]
-        if any(part.told for part in (parts if len(files) > 1 else parts[:-1])):
+        if any(part.has_reports for part in (parts if len(files) > 1 else parts[:-1])):
             parts = [_all_of(parts)]
         named, since = tuple(files[at] for at in group), START
         for part in parts:
-            since = since._replace(position=part.begin.position, known=part.begin.known)
-            found.append(Range(named, since if len(parts) > 1 else None, part.end.position, end, len(files) > 1))
+            since = since._replace(position=part.begin.position, facts=part.begin.facts)
+            ranges.append(Range(named, since if len(parts) > 1 else None, part.end.position, end, len(files) > 1))
             if part.packets:
                 since = since._replace(packets=since.packets + part.packets, time_ns=part.end.time_ns)
                 end = Moment(end.packet + part.packets, max(end.clock_ns, part.most_ns))
-    return found, end
+    return ranges, end
 
 
 def _all_of(extents: Sequence[Extent]) -> Extent:
     packets = sum(extent.packets for extent in extents)
     first_ns = min((extent.first_ns for extent in extents if extent.packets), default=-NEVER)
-    most_ns, told = max(extent.most_ns for extent in extents), any(extent.told for extent in extents)
-    return Extent(extents[0].begin, extents[-1].end, packets, first_ns, most_ns, told)
+    most_ns, has_reports = max(extent.most_ns for extent in extents), any(extent.has_reports for extent in extents)
+    return Extent(extents[0].begin, extents[-1].end, packets, first_ns, most_ns, has_reports)
 
 
-def _one_behind_the_other(files: Sequence[Extent]) -> list[list[int]]:
-    """The files in the order of their first packets, those that overlap together; kshark.capture.merge takes them in
-    the same order."""
+def _in_order(files: Sequence[Extent]) -> list[list[int]]:
+    """Return the files in the order of their first packets, overlapping ones together, as kshark.capture.merge orders
+    them.
+    """
     groups: list[list[int]] = []
     last = (-NEVER, -1)
     for at in sorted(range(len(files)), key=lambda at: (files[at].first_ns, at)):
@@ -222,7 +229,7 @@ def _one_behind_the_other(files: Sequence[Extent]) -> list[list[int]]:
 
 
 def read_range(range_: Range) -> Iterator[PacketBatch | Weird]:
-    """The packets of a range, numbered as in the whole capture, and what is said of them."""
+    """Yield the packets of a range, numbered as in the whole capture, and the reports about them."""
     base = range_.begin.packet - range_.before
     for item in _items(range_):
         if isinstance(item, PacketBatch):
@@ -237,22 +244,22 @@ def _items(range_: Range) -> Iterator[PacketBatch | Weird]:
         if range_.named and len(files) == 1:
             return merge([Lane(files[0], 0)], Numbering(files))
         return iter(Captures(files))
-    items = _bytes_of(files[0], range_.since, range_.behind)
+    items = _bytes_of(files[0], range_.since, range_.end)
     return (_naming(files[0], item) if range_.named and isinstance(item, Weird) else item for item in items)
 
 
-def _bytes_of(file: str, since: Standing[Any], behind: int) -> Iterator[PacketBatch | Weird]:
+def _bytes_of(file: str, since: ResumePoint[Any], end: int) -> Iterator[PacketBatch | Weird]:
     with open_file(file) as source:
         reader = _reader(file, source.read(FILE_HEADER), since)
         source.seek(since.position)
-        left = behind - since.position
+        left = end - since.position
         while left > 0 and (data := source.read(min(left, BATCH_BYTES))):
             yield from reader.feed(data)
             left -= len(data)
     yield from reader.close()
 
 
-def _reader(file: str, head: bytes, begin: Standing[Any]) -> PcapReader | PcapngReader:
+def _reader(file: str, head: bytes, begin: ResumePoint[Any]) -> PcapReader | PcapngReader:
     reader = reader_for(head, begin)
     if reader is None:
         raise Changed(f"{file}: it changed while it was read")
@@ -260,5 +267,5 @@ def _reader(file: str, head: bytes, begin: Standing[Any]) -> PcapReader | Pcapng
 
 
 def _naming(file: str, weird: Weird) -> Weird:
-    """As where several files are read as one."""
+    """Return the weird with its file's name, as if several files were read as one."""
     return changed(weird, detail=f"{file}: {weird.detail}")

@@ -1,4 +1,4 @@
-"""Opening a capture: a file, a pipe or bytes, compressed or not, pcap or pcapng, recognised by their first bytes."""
+"""Open a capture: a file, a pipe or bytes, compressed or not, pcap or pcapng, recognised by its first bytes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kshark.capture.files import open_file, unreadable
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
-from kshark.capture.standing import START, Standing
+from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS
 from kshark.model import PacketBatch, Weird
 
-#: Bytes that are enough to recognise a format.
+#: Bytes needed to recognise a format.
 HEAD: Final = 4
-#: Bytes of the first read: few, since some captures are only opened to see when they begin.
+#: Bytes of the first read: few, since some captures are opened only for their first time.
 HEAD_READ: Final = 1 << 16
 
-#: First bytes of files that are no captures, and what they are.
+#: First bytes of files that are not captures, and their kind.
 FOREIGN: Final = {
     b"BZh": "a bzip2 file; decompress it first",
     b"\xfd7zX": "an xz file; decompress it first",
@@ -41,8 +41,10 @@ FOREIGN: Final = {
 
 
 class Plain:
-    """The bytes of a file object, so many of them (None: all). `regular`: no pipe or device, so reading never waits and
-    the file can be opened again. `stop` ends a pipe."""
+    """The bytes of a file object, at most `most` of them (None: all).
+
+    `regular`: not a pipe or device, so reading never waits and the file can be opened again. `stop` ends a pipe.
+    """
 
     def __init__(self, file: BinaryIO | io.RawIOBase, most: int | None = None, stop: Stop | None = None) -> None:
         self.fault: tuple[str, str] | None = None
@@ -59,7 +61,7 @@ class Plain:
             return b""
         size = min(size, self._most - self.bytes_read)
         data: bytes | None = self._read(size)
-        while data is None and self._pipe is not None:  # somebody made the pipe non-blocking
+        while data is None and self._pipe is not None:  # the pipe is non-blocking
             self._pipe.poll()
             data = self._read(size)
         if data and self._pipe is not None:
@@ -71,7 +73,7 @@ class Plain:
         self._file.close()
 
     def _all_there_is(self, pipe: select.poll, data: bytes, size: int) -> bytes:
-        """Takes more of a pipe, which gives 64 KiB at a time, as far as it has come, without waiting."""
+        """Read the further bytes that a pipe has without waiting; it gives 64 KiB at a time."""
         pieces, left = [data], size - len(data)
         while left > 0 and pipe.poll(0):
             piece = self._read(left)
@@ -83,10 +85,11 @@ class Plain:
 
 
 class Capture:
-    """One opened capture, read once: iterating gives PacketBatches, numbered from 1, and Weirds.
+    """One opened capture, read once: iterating yields PacketBatches, numbered from 1, and Weirds.
 
-    Raises UnreadableInput when it is no capture. `read_bytes` is the size of a read, and so of a batch; `most`: so many
-    bytes of the file are the capture; `stop` ends a pipe."""
+    Raises UnreadableInput if it is not a capture. `read_bytes` is the size of a read, and so of a batch; `most`: the
+    number of the file's bytes that belong to the capture; `stop` ends a pipe.
+    """
 
     def __init__(
         self,
@@ -120,9 +123,7 @@ class Capture:
                     if isinstance(item, PacketBatch):
                         number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
                     yield item
-                size = min(
-                    2 * size, self.read_bytes
-                )  # small ones first: who waits for the first line does not wait for a batch
+                size = min(2 * size, self.read_bytes)  # small reads first, so that the first line comes early
                 size = min(size, max(HEAD_READ, len(data) * BATCH_PACKETS // max(1, number - before)))
                 data = self._input.read(size)
             if self._input.fault is not None:
@@ -158,8 +159,9 @@ class Capture:
 
 
 def open_capture(path: str | Path, most: int | None = None, stop: Stop | None = None) -> Capture:
-    """A capture by its path; `-` is standard input; of a file that goes on growing its first bytes, `most`. Raises
-    UnreadableInput."""
+    """Open a capture by its path; `-` is standard input. `most`: only the first bytes of a growing file. Raises
+    UnreadableInput.
+    """
     return Capture(
         open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path),
         str(path),
@@ -169,12 +171,12 @@ def open_capture(path: str | Path, most: int | None = None, stop: Stop | None = 
 
 
 def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
-    """A capture that is already in memory."""
+    """Open a capture that is already in memory."""
     return Capture(io.BytesIO(data), name)
 
 
-def reader_for(head: bytes, begin: Standing[Any] = START) -> PcapReader | PcapngReader | None:
-    """The reader of a capture with these first bytes; None where they are of no capture."""
+def reader_for(head: bytes, begin: ResumePoint[Any] = START) -> PcapReader | PcapngReader | None:
+    """Return the reader of a capture with these first bytes; None if they are not a capture's."""
     if head[:HEAD] in FORMATS:
         return PcapReader(begin)
     return PcapngReader(begin) if head[:HEAD] == MAGIC else None
@@ -188,7 +190,7 @@ def _head(source: Input) -> bytes:
 
 
 def _pipe(file: BinaryIO | io.RawIOBase) -> select.poll | None:
-    """A selector that says whether a pipe has bytes; None for what never waits."""
+    """Return a selector that shows if a pipe has bytes; None for an input that never waits."""
     try:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None

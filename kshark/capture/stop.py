@@ -1,4 +1,4 @@
-"""The end of a capture that comes through a pipe, said by its reader: who waits for more bytes waits no longer."""
+"""End a capture that comes through a pipe: the reader stops waiting for more bytes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import select
 import time
 from typing import BinaryIO, Final
 
-#: After the end was said so long for whoever writes the pipe: the same key has stopped him, and he hands over what he
-#: still has.
+#: After `set`, the time for the writer of the pipe to deliver its last bytes: the same key has stopped it.
 _LAST_WORDS_MS: Final = 500
-#: Who goes on writing is not heard any longer than this.
+#: A writer that continues is read no longer than this.
 _PATIENCE_S: Final = 2.0
 
 
 class Stop:
-    """`set` may be called by a signal's handler."""
+    """Ends the reading of a pipe. `set` may be called by a signal handler."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
-        #: When no more is read, by time.monotonic; None until the end is said.
+        #: The end of reading, by time.monotonic; None until `set`.
         self._until: float | None = None
 
     def set(self) -> None:
@@ -33,7 +32,7 @@ class Stop:
         os.close(self._write)
 
     def comes_first(self, file: BinaryIO | io.RawIOBase) -> bool:
-        """Waits until the pipe has bytes, or its end, and gives False; True where the capture has ended instead."""
+        """Wait until the pipe has bytes or ends, and return False; True if the capture has ended instead."""
         if self._until is None:
             waiting = select.poll()
             waiting.register(file, select.POLLIN)

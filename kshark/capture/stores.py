@@ -1,6 +1,7 @@
 """Files of object stores (S3, Google's, Azure's) and of HDFS, by pyarrow.fs.
 
-A path is `scheme://bucket/key`; behind it may stand settings of the store, as in a URI: `?endpoint_override=http://host:9000&region=x`.
+A path is `scheme://bucket/key`; settings of the store may follow, as in a URI:
+`?endpoint_override=http://host:9000&region=x`.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from pyarrow import fs
 from kshark.capture.paths import parted
 from kshark.errors import UnreadableInput, Vanished
 
-#: A store answers late and then gives much: who reads on is given twice as many bytes each time, from the first to the
+#: A store answers slowly and then delivers fast: each read in sequence gets twice as many bytes, from the first to the
 #: second number.
 AHEAD: Final = (1 << 16, 4 << 20)
 
 #: Settings of S3 that a path may have.
 _S3: Final = ("endpoint_override", "region", "scheme", "anonymous")
-#: How long somebody waits for a store that does not answer: S3 seconds for a connection and attempts, Google's seconds
+#: How long to wait for a store that does not answer: for S3 seconds for a connection and attempts, for Google seconds
 #: in all.
 _CONNECT_S: Final = 3
 _ATTEMPTS: Final = 3
 _GOOGLE_S: Final = 10
 
-#: What a store's message holds, and what that means; it says so in many words, often about our libraries.
+#: Texts in a store's message, and their meaning; the messages are long and often about our libraries.
 _MEANINGS: Final = (
     ("NO_SUCH_BUCKET", "there is no such bucket"),
     (
@@ -56,18 +57,18 @@ _MEANINGS: Final = (
 )
 
 
-class _Place(NamedTuple):
-    """A file or folder: its store, its path there, and what of its name stands before and behind paths of the store."""
+class _Location(NamedTuple):
+    """A file or folder: its store, its path there, and the parts of its name before and after paths of the store."""
 
     store: fs.FileSystem
     path: str
     root: str
     before: str
-    behind: str
+    after: str
 
     def name_of(self, path: str) -> str:
-        """The name of another file of the store."""
-        return f"{self.before}/{path.removeprefix(self.root).lstrip('/')}{self.behind}"
+        """Return the name of another file of the store."""
+        return f"{self.before}/{path.removeprefix(self.root).lstrip('/')}{self.after}"
 
 
 class RemoteFile(RawIOBase):
@@ -92,7 +93,7 @@ class RemoteFile(RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fills the buffer unless the file ends."""
+        """Fill the buffer unless the file ends."""
         wanted = memoryview(buffer).cast("B")
         skipped = self._at - self._begin
         if not 0 <= skipped <= len(self._block) - len(wanted):
@@ -108,14 +109,14 @@ class RemoteFile(RawIOBase):
         super().close()
 
     def _load(self, size: int) -> None:
-        """The block then begins here and has at least so many bytes, unless the file ends."""
+        """Load a block that begins at the position and has at least `size` bytes, unless the file ends."""
         skipped = self._at - self._begin
         kept = self._block[skipped:] if 0 <= skipped <= len(self._block) else b""
         at = self._at + len(kept)
-        more = max(0, min(max(size - len(kept), self._ahead), self._file.size() - at))
+        size_to_read = max(0, min(max(size - len(kept), self._ahead), self._file.size() - at))
         try:
-            with told(self._name):
-                data = self._file.read_at(more, at) if more else b""
+            with plain_errors(self._name):
+                data = self._file.read_at(size_to_read, at) if size_to_read else b""
         except UnreadableInput as error:
             raise OSError(None, str(error).removeprefix(f"{self._name}: ")) from None
         self._block, self._begin = kept + data, self._at
@@ -123,8 +124,8 @@ class RemoteFile(RawIOBase):
 
 
 def open_file(name: str) -> RemoteFile:
-    """Raises UnreadableInput, as all of this do."""
-    with told(name):
+    """Open a file of a store. Raises UnreadableInput, as all functions here do."""
+    with plain_errors(name):
         place = _place(name)
         try:
             return RemoteFile(name, place.store.open_input_file(place.path))
@@ -133,46 +134,49 @@ def open_file(name: str) -> RemoteFile:
 
 
 def size_of(name: str) -> int:
-    with told(name):
+    with plain_errors(name):
         place = _place(name)
-        found = place.store.get_file_info(place.path)
-        if found.type != fs.FileType.File:
+        info = place.store.get_file_info(place.path)
+        if info.type != fs.FileType.File:
             raise _absent(name, place)
-        return int(found.size)
+        return int(info.size)
 
 
 def is_folder(name: str) -> bool:
-    with told(name):
+    with plain_errors(name):
         place = _place(name)
         return bool(place.store.get_file_info(place.path).type == fs.FileType.Directory)
 
 
 def below(name: str) -> list[str]:
-    """All files in a folder and its folders, in order of name."""
-    with told(name):
+    """Return all files in a folder and its subfolders, in order of name."""
+    with plain_errors(name):
         place = _place(name)
-        found = place.store.get_file_info(fs.FileSelector(place.path, recursive=True))
-        paths = sorted(PurePosixPath(one.path) for one in found if one.type == fs.FileType.File)
+        infos = place.store.get_file_info(fs.FileSelector(place.path, recursive=True))
+        paths = sorted(PurePosixPath(info.path) for info in infos if info.type == fs.FileType.File)
         return [place.name_of(str(path)) for path in paths]
 
 
-def _absent(name: str, place: _Place) -> Vanished:
+def _absent(name: str, place: _Location) -> Vanished:
     there = place.store.get_file_info(place.root or "/").type != fs.FileType.NotFound
     return Vanished(f"{name}: {'no such file' if there else 'there is no such bucket'}")
 
 
-def _place(name: str) -> _Place:
+def _place(name: str) -> _Location:
     path, settings = parted(name)
     scheme, _, rest = path.partition("://")
     bucket, _, key = rest.partition("/")
     store, root = _store(scheme, bucket, settings, os.getpid())
-    return _Place(store, f"{root}/{key}".rstrip("/"), root, f"{scheme}://{bucket}", f"?{settings}" if settings else "")
+    return _Location(
+        store, f"{root}/{key}".rstrip("/"), root, f"{scheme}://{bucket}", f"?{settings}" if settings else ""
+    )
 
 
 @lru_cache(maxsize=8)
 def _store(scheme: str, bucket: str, settings: str, process: int) -> tuple[fs.FileSystem, str]:
-    """The store of a bucket, and the bucket's path there; of each `process` its own, since a fork would share its
-    connections."""
+    """Return the store of a bucket, and the bucket's path there; cached for each `process`, since a fork would share
+    connections.
+    """
     if scheme in ("s3", "s3a"):
         return _s3(bucket, dict(parse_qsl(settings))), bucket
     if scheme == "gs" and "retry_limit_seconds" not in settings:
@@ -182,8 +186,9 @@ def _store(scheme: str, bucket: str, settings: str, process: int) -> tuple[fs.Fi
 
 
 def _s3(bucket: str, settings: dict[str, str]) -> fs.FileSystem:
-    """Its constructor alone lets somebody say how long to wait, and does not look for the bucket's region and for
-    AWS_ENDPOINT_URL."""
+    """Return S3's file system. Only its constructor takes timeouts, and it does not resolve the bucket's region or
+    AWS_ENDPOINT_URL.
+    """
     unknown = [setting for setting in settings if setting not in _S3]
     if unknown:
         raise OSError(f"no setting {unknown[0]} of S3; there are {', '.join(_S3)}")
@@ -203,8 +208,8 @@ def _s3(bucket: str, settings: dict[str, str]) -> fs.FileSystem:
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
-    """What pyarrow raises becomes one sentence."""
+def plain_errors(name: str) -> Iterator[None]:
+    """Turn pyarrow's errors into one sentence."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from kshark.capture.captures import Captures
 from kshark.capture.files import is_pipe
 from kshark.capture.merge import LeftOut
-from kshark.capture.numbering import Locate, place
-from kshark.capture.paths import told
+from kshark.capture.numbering import Locate, add_places
+from kshark.capture.paths import printable
 from kshark.capture.stop import Stop
 from kshark.cli.apis import registry
 from kshark.cli.interrupt import ended_by_signals
@@ -51,7 +51,7 @@ _REDRAW_S: Final = 0.2
 
 def name_of(files: Sequence[str]) -> str:
     """Return the name of a capture."""
-    return told(files[0]) if len(files) == 1 else f"{len(files)} files"
+    return printable(files[0]) if len(files) == 1 else f"{len(files)} files"
 
 
 class Source:
@@ -90,7 +90,7 @@ class Source:
     def place(self, findings: Iterable[Finding]) -> None:
         """Of several files: which of them each finding's witnesses are in."""
         if self.locate is not None:
-            place(findings, self.locate)
+            add_places(findings, self.locate)
 
     @property
     def is_pipe(self) -> bool:

@@ -1,5 +1,7 @@
-"""From bytes to Kafka's frames: recognised by content, cut by length, in one time line. The stage between reassembly
-and exchange."""
+"""Turn bytes into Kafka frames: recognise by content, cut by length, order in one time line.
+
+This stage stands between reassembly (with tls) and exchange.
+"""
 
 from kshark.framing.stage import Framing
 

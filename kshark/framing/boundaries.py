@@ -1,9 +1,10 @@
-"""Where messages begin again, in bytes that may start anywhere: behind a gap, or in a connection older than the
+"""Find the next message boundary in bytes that may start anywhere: after a gap, or in a connection older than the
 capture.
 
-A place is certain when something confirms its header: the next header, the correlation id of the other direction, a
-body that decodes. Until its frame is whole, a place at a segment's edge with a sound header is kept, however long that
-frame is."""
+A boundary is certain when something confirms its header: the next header, the correlation id of the other direction, or
+a body that decodes. A sound header at the edge of a segment stays a candidate until its frame is whole, however long
+that frame is.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from kshark import limits
 from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_ANSWER,
+    BodyChecker,
     Chain,
     Header,
-    Witness,
     answers_from,
-    bodies_told,
+    body_score,
     header_at,
     requests_from,
 )
@@ -29,7 +30,7 @@ _ANSWER: Final = Struct(">ii").unpack_from
 
 
 class Boundary(NamedTuple):
-    """Where a message begins; if that is not `sure`, it will be known when the bytes reach to `end`."""
+    """The position where a message begins. If it is not `sure`, it is decided when the bytes reach `end`."""
 
     at: int
     end: int
@@ -41,74 +42,78 @@ def next_request(
     edges: Sequence[int],
     last_id: int | None,
     client_id: bytes | None,
-    witness: Witness,
+    checker: BodyChecker,
     final: bool,
     other: bytes | None = None,
     chain_at_0: Chain | None = None,
 ) -> Boundary | None:
-    """Where requests begin again; `edges` are the positions where TCP segments begin.
+    """Return the next position where requests begin; None if there is none.
 
-    In a connection that is known, three whole requests in a row are accepted; at a segment's edge one whose body
-    decodes, one with the header of another behind it, or one that continues from `last_id` with the same client id. In
-    one that is not, bodies must decode: of requests, or of answers to them in `other`, which is what the other side
-    sent. All frames from there must be plausible up to the end of the bytes: frames inside a record's value would end
-    with that value.
-    `final`: no more bytes come. `chain_at_0`: the requests from the first byte on, if they are known.
+    `edges` are the positions where TCP segments begin.
+
+    In a recognised connection (`other` is None), three whole requests in a row are accepted. At a segment's edge one
+    request is enough if its body decodes, if the header of another request follows it, or if it continues from
+    `last_id` with the same client id. In a connection that is not recognised, bodies must decode: those of the
+    requests, or those of the answers to them in `other` (the bytes that the other side sent). All frames from the
+    boundary on must be plausible up to the end of the bytes: frames inside a record's value would end with that value.
+
+    `final`: no more bytes come. `chain_at_0`: the requests from the first byte on, if they are already parsed.
     """
     kept: Boundary | None = None
     starts = edges if len(edges) == 1 else set(edges)
-    for at in _request_places(data, edges, client_id):
-        chain = chain_at_0 if at == 0 and chain_at_0 is not None else requests_from(data, at, witness.knows)
+    for at in _request_candidates(data, edges, client_id):
+        chain = chain_at_0 if at == 0 and chain_at_0 is not None else requests_from(data, at, checker.knows)
         if not chain.consistent or not chain.headers:
             continue
         first = chain.headers[0]
         by_edge = at in starts
-        goes_on = (
+        continues = (
             last_id is not None
             and 0 < first.correlation_id - last_id <= limits.IN_FLIGHT
             and first.client_id == client_id
         )
-        if goes_on and (by_edge or chain.whole >= 2):
-            return _leading(data, at, first, witness)
+        if continues and (by_edge or chain.whole >= 2):
+            return _leading(data, at, first, checker)
         if (
             chain.whole
             and _rising(chain.headers)
-            and _confirmed(data, at, chain, witness, other, by_edge=by_edge, final=final)
+            and _confirmed(data, at, chain, checker, other, by_edge=by_edge, final=final)
         ):
-            return _leading(data, at, first, witness)
+            return _leading(data, at, first, checker)
         if by_edge and chain.whole and other is not None:
-            return kept  # sound headers over other bodies: farther on a body may fit by chance
+            return kept  # sound headers with unfitting bodies: a body farther on may fit by chance
         if by_edge and not chain.whole and kept is None:
             kept = Boundary(at, first.end, False)
     return kept
 
 
 def _rising(headers: Sequence[Header]) -> bool:
-    """Whether they are one client's, each with a higher id than the one before."""
+    """True if one client sent them, each with a higher correlation id than the one before."""
     return len(headers) == 1 or all(
         a.correlation_id < b.correlation_id and a.client_id == b.client_id for a, b in pairwise(headers)
     )
 
 
-def _leading(data: bytes, at: int, first: Header, witness: Witness) -> Boundary:
-    """The certain request at `at`, or the earliest one from which whole requests of the same client, with rising ids,
-    lead up to it."""
-    for place in reversed(_named_places(data[:at], first.client_id)):
-        header = header_at(data, place, witness.knows)
+def _leading(data: bytes, at: int, first: Header, checker: BodyChecker) -> Boundary:
+    """Return the certain request at `at`, or the earliest request from which whole requests of the same client, with
+    rising ids, lead up to it.
+    """
+    for candidate in reversed(_named_candidates(data[:at], first.client_id)):
+        header = header_at(data, candidate, checker.knows)
         if (
             header is not None
             and header.end == at
             and header.correlation_id < first.correlation_id
             and header.client_id == first.client_id
         ):
-            at, first = place, header
+            at, first = candidate, header
     return Boundary(at, first.end, True)
 
 
 def _confirmed(
-    data: bytes, at: int, chain: Chain, witness: Witness, other: bytes | None, *, by_edge: bool, final: bool
+    data: bytes, at: int, chain: Chain, checker: BodyChecker, other: bytes | None, *, by_edge: bool, final: bool
 ) -> bool:
-    """Whether these are requests: the first is followed by others, or their bodies decode."""
+    """True if these are requests: other requests follow the first one, or their bodies decode."""
     if other is None:
         first, second = (*chain.headers, None)[:2]
         assert first is not None
@@ -121,33 +126,38 @@ def _confirmed(
             and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT
         ):
             return True
-    return by_edge and bodies_told(chain, at, data, other or b"", witness) > 0
+    return by_edge and body_score(chain, at, data, other or b"", checker) > 0
 
 
-def _request_places(data: bytes, edges: Sequence[int], client_id: bytes | None) -> Sequence[int]:
-    """Where a request may begin: segments' edges, and wherever the connection's client id stands."""
-    return sorted({*edges, *_named_places(data, client_id)}) if client_id else edges
+def _request_candidates(data: bytes, edges: Sequence[int], client_id: bytes | None) -> Sequence[int]:
+    """Return the positions where a request may begin: edges of segments, and each occurrence of the connection's client
+    id.
+    """
+    return sorted({*edges, *_named_candidates(data, client_id)}) if client_id else edges
 
 
-def _named_places(data: bytes, client_id: bytes | None) -> list[int]:
-    """Where a header with that client id would begin."""
-    places: list[int] = []
+def _named_candidates(data: bytes, client_id: bytes | None) -> list[int]:
+    """Return the positions where a header with that client id would begin."""
+    candidates: list[int] = []
     if client_id:
         mark = len(client_id).to_bytes(2, "big") + client_id
-        found = data.find(mark, HEADER_BYTES - 2)
-        while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
-            places.append(found - HEADER_BYTES + 2)
-            found = data.find(mark, found + 1)
-    return places
+        hit = data.find(mark, HEADER_BYTES - 2)
+        while hit >= 0 and len(candidates) < limits.BOUNDARY_CANDIDATES:
+            candidates.append(hit - HEADER_BYTES + 2)
+            hit = data.find(mark, hit + 1)
+    return candidates
 
 
 def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> Boundary | None:
-    """Where answers begin again: two answers to open requests in a row, the first of them whole, or one that reaches
-    from a segment's edge to the end of the bytes; all frames from there must be plausible. Answers that lead up to them
-    may belong to earlier requests."""
+    """Return the next position where answers begin; None if there is none.
+
+    It needs two answers to open requests in a row, the first of them whole, or one answer that reaches from a segment's
+    edge to the end of the bytes. All frames from there must be plausible. Answers directly before them, to earlier
+    requests, are included.
+    """
     kept: Boundary | None = None
     starts = set(edges)
-    for at in _answer_places(data, edges, open_ids):
+    for at in _answer_candidates(data, edges, open_ids):
         whole, consistent, ends = answers_from(data, at, open_ids)
         if not consistent or at + 8 > len(data):
             continue
@@ -160,37 +170,41 @@ def next_answer(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> B
     return kept
 
 
-def _answer_places(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> list[int]:
-    """Where an answer may begin: segments' edges, and wherever an open request's correlation id stands."""
-    places = {edge for edge in edges if edge < len(data)}
-    for number in open_ids[: limits.BOUNDARY_PLACES]:
+def _answer_candidates(data: bytes, edges: Sequence[int], open_ids: Sequence[int]) -> list[int]:
+    """Return the positions where an answer may begin: edges of segments, and each occurrence of an open request's
+    correlation id.
+    """
+    candidates = {edge for edge in edges if edge < len(data)}
+    for number in open_ids[: limits.BOUNDARY_CANDIDATES]:
         mark = number.to_bytes(4, "big", signed=True)
-        found = data.find(mark, 4)
-        while found >= 0 and len(places) < limits.BOUNDARY_PLACES:
-            places.add(found - 4)
-            found = data.find(mark, found + 1)
-    return sorted(places)
+        hit = data.find(mark, 4)
+        while hit >= 0 and len(candidates) < limits.BOUNDARY_CANDIDATES:
+            candidates.add(hit - 4)
+            hit = data.find(mark, hit + 1)
+    return sorted(candidates)
 
 
 def _before(data: bytes, edges: Sequence[int], at: int, number: int) -> int:
-    """The first edge from which whole answers lead to the one at `at`, with correlation ids that run on to its
-    `number`."""
+    """Return the first edge from which whole answers lead to the answer at `at`; `at` itself if there is none.
+
+    Their correlation ids must rise by one each up to `number`, the id of the answer at `at`.
+    """
     for edge in edges:
         if edge >= at:
             break
         position, last = edge, None
         while position + 8 <= at:
-            length, found = _ANSWER(data, position)
-            if length < LEAST_ANSWER or (last is not None and found != last + 1):
+            length, correlation_id = _ANSWER(data, position)
+            if length < LEAST_ANSWER or (last is not None and correlation_id != last + 1):
                 break
-            position, last = position + 4 + length, found
+            position, last = position + 4 + length, correlation_id
         if position == at and last is not None and last + 1 == number:
             return edge
     return at
 
 
 def open_at(ids: Collection[int], answered: int | None) -> list[int]:
-    """Correlation ids of requests behind the one answered last; all of them where that one is not among them."""
+    """Return the correlation ids of the requests after the one answered last; all ids if that one is not among them."""
     asked = list(ids)
     if answered in asked:
         return asked[len(asked) - asked[::-1].index(answered) :]

@@ -1,5 +1,8 @@
-"""Ends known to be Kafka brokers: what one connection showed about its broker helps to tell others that begin like
-nothing known."""
+"""Ends that are known to be Kafka brokers.
+
+A recognised connection identifies its broker. That helps to classify other connections to the same end whose first
+bytes are not a valid request.
+"""
 
 from __future__ import annotations
 
@@ -9,43 +12,44 @@ from kshark.facts import Asked, Fact
 
 
 class Brokers:
-    """Each end since the first packet that showed it, on a connection here or, as `told`, elsewhere.
+    """Broker ends, each with the first packet that identified it, here or in another part of the capture.
 
-    `asking`: only some of the capture's connections come here; what is asked that others may have told is remembered.
+    `asking`: only some of the capture's connections come here; questions that other parts may answer are recorded.
     """
 
     def __init__(self, *, asking: bool = False) -> None:
-        #: What was asked, and answered by what was known.
+        #: The questions asked here, and their answers.
         self.asked = Asked("broker")
         self._asking = asking
         self._own: dict[str, int] = {}
         self._since: dict[str, int] = {}
 
-    def told(self, facts: Iterable[Fact]) -> None:
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Add ends that other parts of the capture identified."""
         for fact in facts:
             if fact.kind == "broker":
                 self._add(self._since, fact.key, fact.packet)
 
     def learn(self, end: str, packet: int) -> None:
-        """A connection here turned out to be Kafka with that packet."""
+        """Add an end that a connection here identified as a broker with that packet."""
         self._add(self._own, end, packet)
         self._add(self._since, end, packet)
 
-    def known(self, end: str, packet: int) -> bool:
-        """Whether an earlier packet showed it."""
+    def is_broker(self, end: str, packet: int) -> bool:
+        """True if an earlier packet identified the end as a broker."""
         since = self._since.get(end)
-        known = since is not None and since < packet
+        identified = since is not None and since < packet
         if self._asking:
-            self.asked.ask(end, "" if known else None, packet)
-        return known
+            self.asked.ask(end, "" if identified else None, packet)
+        return identified
 
     @property
     def taught(self) -> Iterator[Fact]:
-        """What connections here showed."""
+        """The ends that connections here identified."""
         return (Fact("broker", end, "", packet) for end, packet in self._own.items())
 
     @staticmethod
-    def _add(known: dict[str, int], end: str, packet: int) -> None:
-        before = known.get(end)
-        if before is None or packet < before:
-            known[end] = packet
+    def _add(packets: dict[str, int], end: str, packet: int) -> None:
+        earlier = packets.get(end)
+        if earlier is None or packet < earlier:
+            packets[end] = packet

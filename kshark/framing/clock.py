@@ -1,4 +1,4 @@
-"""The capture's clock, at packets of a moment ago: how long something has been waited for."""
+"""The capture's clock at recent packets: measures how long something has waited."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kshark import limits
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-#: First packet of a batch, then its packets (None: one after the other, as mostly) and the clock at each.
+#: First packet of a batch; its packet numbers (None: consecutive, the usual case); the clock at each.
 _Batch = tuple[int, "array[int] | None", "array[int]"]
 
 
 class Clock:
-    """Knows the clock of the last packets: those of twice limits.HELD_NS, and of what was fed last."""
+    """The clock at recent packets: those of the last 2 * limits.HELD_NS, and at least the last batch."""
 
     def __init__(self) -> None:
         self._batches = deque[_Batch]()
@@ -25,7 +25,10 @@ class Clock:
         self.now_ns = 0
 
     def feed(self, packets: Int64s, clock_ns: Int64s) -> None:
-        """The packets of a batch and the clock at each. The capture's end may be a packet that is known already."""
+        """Add the packets of a batch and the clock at each.
+
+        The packet at the capture's end may be one that was fed before.
+        """
         if not len(packets) or (last := int(packets[-1])) <= self.packet:
             return
         oldest = self.now_ns - 2 * limits.HELD_NS
@@ -37,7 +40,7 @@ class Clock:
         self.packet, self.now_ns = last, int(clock_ns[-1])
 
     def at(self, packet: int) -> int:
-        """The clock at that packet, in nanoseconds; 0 for one longer ago."""
+        """Return the clock at that packet in nanoseconds; 0 if the packet is older than the kept ones."""
         for first, packets, clock_ns in reversed(self._batches):
             if packet >= first:
                 return clock_ns[

@@ -1,4 +1,4 @@
-"""Streams to frames: int32 length, then the message; many streams together, over one buffer.
+"""Cut streams into frames: int32 length, then the message. Many streams are cut together, over one buffer.
 
 Source: Kafka protocol guide, "Common Request and Response Structure".
 """
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.framing.streams import Stream, Tell
+from kshark.framing.streams import ReportWeird, Stream
 from kshark.model import Frames
 from kshark.reassembly import Run
 
 if TYPE_CHECKING:
     from kshark.model import Int64s, UInt8s
 
-#: A stream with an impossible frame length, and the bytes behind it.
+#: A stream with an impossible frame length, and the bytes after it.
 Broken = tuple[Stream, list[Run]]
 
 _LENGTH: Final = Struct(">i").unpack_from
@@ -28,28 +28,33 @@ _UINT32: Final = Struct(">I").unpack_from
 
 
 class Cuts:
-    """The frames of one batch, in the order in which they were cut: of many streams at once, or of one that is
-    searched, as its bytes come. Columns cost as much for one frame as for many, so those of single streams are rows
-    until they are `taken`."""
+    """The frames of one batch, in the order in which they were cut.
+
+    `cut_all` cuts many streams at once; `cut_one` cuts a single stream that is searched piece by piece. Making columns
+    costs as much for one frame as for many, so frames of single streams are kept as rows until `finished` makes columns
+    of them.
+    """
 
     def __init__(self) -> None:
         self._done: list[Frames] = []
         self._buffer: list[bytes] = []
         self._size = 0
-        #: Streams that rows belong to, by their number in `Frames.flows`.
+        #: Streams that have rows, with their number in `Frames.flows`.
         self._streams: dict[Stream, int] = {}
-        #: Stream, start, end, first packet and its time, last packet and its time, whether to be marked RESYNC.
+        #: Stream, start, end, first packet and its time, last packet and its time, True if marked RESYNC.
         self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
 
-    def all(self, streams: Iterable[Stream], tell: Tell) -> list[Broken]:
+    def cut_all(self, streams: Iterable[Stream], report: ReportWeird) -> list[Broken]:
+        """Cut all these streams at once."""
         self._make_columns()
-        frames, broken = cut(streams, tell)
+        frames, broken = cut(streams, report)
         if frames is not None:
             self._done.append(frames)
         return broken
 
-    def one(self, stream: Stream, tell: Tell) -> list[Broken]:
-        if not stream.can_be_cut(tell):
+    def cut_one(self, stream: Stream, report: ReportWeird) -> list[Broken]:
+        """Cut one stream."""
+        if not stream.can_be_cut(report):
             return []
         data = stream.joined()
         starts: list[int] = []
@@ -58,10 +63,10 @@ class Cuts:
         if starts:
             self._add(stream, data[:at], starts, ends)
         stream.drop(at)
-        return [] if invalid is None else [(stream, stream.break_off(invalid, tell))]
+        return [] if invalid is None else [(stream, stream.break_off(invalid, report))]
 
-    def taken(self) -> list[Frames]:
-        """All of them; none is kept."""
+    def finished(self) -> list[Frames]:
+        """Return all frames and keep none."""
         self._make_columns()
         done, self._done = self._done, []
         return done
@@ -76,9 +81,9 @@ class Cuts:
             first, last = (bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1) if edges else (0, 0)
             row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last]
             self._rows.append((number, *row, index < unsure))
-            place = start + 4 if stream.by_client else start
-            if place + 4 <= end:
-                ids.append(ready[last] << 32 | _UINT32(data, place)[0])
+            id_at = start + 4 if stream.by_client else start
+            if id_at + 4 <= end:
+                ids.append(ready[last] << 32 | _UINT32(data, id_at)[0])
         whole = ends[-1] - starts[-1] >= 4
         stream.remember(ids if stream.by_client else ids[-1:] if whole else [], data, starts)
         self._buffer.append(data)
@@ -97,12 +102,13 @@ class Cuts:
         self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
 
 
-def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Broken]]:
-    """Cuts whole frames off streams whose boundaries are known; the rest stays in the streams.
+def cut(streams: Iterable[Stream], report: ReportWeird) -> tuple[Frames | None, list[Broken]]:
+    """Cut whole frames off streams whose boundaries are known; the rest stays in the streams.
 
-    A stream breaks where a frame's length is impossible; what is behind that is returned, to be searched piece by
-    piece."""
-    ready = [stream for stream in streams if stream.can_be_cut(tell)]
+    A stream breaks where a frame's length is impossible. The bytes after it are returned, to be searched piece by
+    piece.
+    """
+    ready = [stream for stream in streams if stream.can_be_cut(report)]
     if not ready:
         return None, []
     pieces = list(chain.from_iterable([stream.data for stream in ready]))
@@ -117,11 +123,11 @@ def cut(streams: Iterable[Stream], tell: Tell) -> tuple[Frames | None, list[Brok
     broken: list[Broken] = []
     begin = 0
     for stream in ready:
-        before, size, behind = len(starts), stream.size, begin + stream.size
-        at, invalid = _frames(stream, data, begin, behind, starts, ends)
+        before, size, stop = len(starts), stream.size, begin + stream.size
+        at, invalid = _frames(stream, data, begin, stop, starts, ends)
         stream.drop(at - begin)
         if invalid is not None:
-            broken.append((stream, stream.break_off(invalid, tell)))
+            broken.append((stream, stream.break_off(invalid, report)))
         counts.append(len(starts) - before)
         begin += size
     if not starts:
@@ -151,16 +157,16 @@ def _column(parts: list[list[int]]) -> Int64s:
 
 
 def _frames(
-    stream: Stream, data: bytes, at: int, behind: int, starts: list[int], ends: list[int]
+    stream: Stream, data: bytes, at: int, stop: int, starts: list[int], ends: list[int]
 ) -> tuple[int, int | None]:
-    """Adds the whole frames from `at` on; returns where they end, and the length found there if it is impossible."""
+    """Append the whole frames from `at` on; return their end, and the length found there if it is impossible."""
     limit, need = stream.limit, 4
-    while at + 4 <= behind:
+    while at + 4 <= stop:
         length = _LENGTH(data, at)[0]
         if not 0 <= length <= limit:
             return at, length
         end = at + 4 + length
-        if end > behind:
+        if end > stop:
             need = 4 + length
             break
         starts.append(at + 4)
@@ -171,13 +177,14 @@ def _frames(
 
 
 def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
-    """Keeps in each stream what finding a boundary after a gap needs; marks frames after a boundary found by searching
-    (RESYNC)."""
-    behind = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
-    place = frames.start + behind
-    whole = place + 4 <= frames.end
+    """Keep in each stream the ids needed to find a boundary after a gap; mark frames after a searched boundary
+    (RESYNC).
+    """
+    header_bytes = np.where(np.array([bool(side) for side in frames.by_client])[frames.stream], 4, 0)
+    id_at = frames.start + header_bytes
+    whole = id_at + 4 <= frames.end
     ids = (
-        (frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), np.where(whole, place, 0))
+        (frames.last_packet << 32) | _uint32(np.frombuffer(frames.buffer, np.uint8), np.where(whole, id_at, 0))
     ).tolist()
     short = set(np.flatnonzero(~whole).tolist())  # frames too short for a correlation id
     at = 0
@@ -186,13 +193,13 @@ def _remember(streams: list[Stream], counts: list[int], frames: Frames) -> None:
             if stream.unsure:
                 frames.resync[at : at + stream.confirm(count)] = True
             rows = range(at if stream.by_client else at + count - 1, at + count)
-            known = [ids[row] for row in rows if row not in short] if short else ids[rows.start : rows.stop]
-            stream.remember(known, frames.buffer, map(int, frames.start[at : at + count]))
+            whole_ids = [ids[row] for row in rows if row not in short] if short else ids[rows.start : rows.stop]
+            stream.remember(whole_ids, frames.buffer, map(int, frames.start[at : at + count]))
             at += count
 
 
-def _uint32(view: UInt8s, place: Int64s) -> Int64s:
-    value: Int64s = view[place].astype(np.int64)
+def _uint32(view: UInt8s, position: Int64s) -> Int64s:
+    value: Int64s = view[position].astype(np.int64)
     for byte in range(1, 4):
-        value = value << 8 | view[place + byte]
+        value = value << 8 | view[position + byte]
     return value

@@ -1,4 +1,4 @@
-"""Decides what one connection carries: which service and, for Kafka, which side is the client."""
+"""Decide what a connection carries: its service and, for Kafka, which side is the client."""
 
 from __future__ import annotations
 
@@ -11,50 +11,52 @@ from kshark.framing.brokers import Brokers
 from kshark.framing.recognition import (
     HEADER_BYTES,
     LEAST_REQUEST,
+    BodyChecker,
     Chain,
     Header,
     Knows,
-    Witness,
     answer_to,
     answers_alone,
     answers_from,
-    bodies_told,
+    body_score,
     foreign,
     lengths_from,
     requests_from,
 )
-from kshark.framing.streams import UNSURE, Stream, Tell
+from kshark.framing.streams import UNSURE, ReportWeird, Stream
 from kshark.framing.waiting import NEVER
 from kshark.model import Flow, Side
 
-#: What became of a first request.
+#: The other side's reaction to the first request.
 ANSWERED: Final = 0
 UNANSWERED: Final = -1
 OTHERWISE: Final = -2
 
-#: Marks from here on (_requests_told) get sides alone that opened their connection; the other side need not be looked
-#: at.
+#: Only the side that opened the connection gets a score of this or more (_request_score); then the other side is not
+#: checked.
 FOR_OPENERS: Final = 6
 
 
 class Conversation:
-    """A connection while it is cut into frames: its two streams, and what the judgement of it needs."""
+    """A connection while it is cut into frames: its two streams, and the state of its recognition."""
 
     __slots__ = ("_seen", "flow", "holed", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.streams = (Stream(flow, 0), Stream(flow, 1))
-        #: It has a gap. When a gap is certain depends on later packets, so what it shows about its broker is not used
-        #: for others.
+        #: True if it has a gap. Later packets decide when a gap is certain, so the broker that this connection shows is
+        #: not used for other connections.
         self.holed = False
         self.try_at = 0
-        #: As long as it is not recognised: the first piece that was whole requests, and these.
+        #: Until the connection is recognised: the first piece that consists of whole requests, and these requests.
         self._seen: tuple[bytes, Chain] | None = None
 
     def requests(self, side: int, head: bytes, knows: Knows) -> Chain:
-        """The requests that a side begins with; whole ones are looked for once, though the answer to them asks
-        again."""
+        """Return the requests that a side begins with.
+
+        Whole requests are parsed once and kept, because each answer to them asks again.
+        """
         if self._seen is not None and self._seen[0] is head:
             return self._seen[1]
         chain = requests_from(head, 0, knows)
@@ -66,7 +68,7 @@ class Conversation:
         self._seen = None
 
     def settle(self, client: Side) -> None:
-        """It is Kafka's, and that side is the client."""
+        """Mark the connection as Kafka, with that side as the client."""
         self.flow.service, self.flow.client_side = "kafka", client
         for stream in self.streams:
             stream.by_client = stream.side == client
@@ -78,19 +80,21 @@ class Conversation:
 
     @property
     def searching(self) -> bool:
-        """Whether a side's next message boundary is not known."""
+        """True if the next message boundary of a side is unknown."""
         return self.streams[0].searching or self.streams[1].searching
 
     def unclear(self, packet: int) -> tuple[int, int]:
-        """By side, with which packet the first byte came that is not understood yet; NEVER where all are. `packet`: the
-        last one read.
+        """Return by side the packet of the first byte that is not understood yet; NEVER if all bytes are understood.
 
-        Answers wait for their requests too, as long as these are not too many bytes.
+        `packet` is the last packet read. Answers also wait for their requests, as long as the requests hold at most
+        limits.HELD_BYTES.
         """
-        (one, other), client = self.streams, self.flow.client_side
+        client = self.flow.client_side
         unknown = self.flow.service == "unknown"
-        first = one.ready[0] if one.size and (unknown or one.searching) and one.ready[0] <= packet else NEVER
-        second = other.ready[0] if other.size and (unknown or other.searching) and other.ready[0] <= packet else NEVER
+        first, second = (
+            stream.ready[0] if stream.size and (unknown or stream.searching) and stream.ready[0] <= packet else NEVER
+            for stream in self.streams
+        )
         if first == second:
             return first, second
         earlier = first if first < second else second
@@ -103,24 +107,24 @@ class Conversation:
 
 def judge(
     conversation: Conversation,
-    witness: Witness,
+    checker: BodyChecker,
     brokers: Brokers,
     ports: frozenset[int],
     packet: int,
-    tell: Tell,
+    report: ReportWeird,
     *,
     final: bool,
 ) -> None:
-    """Sets the flow's service and, for Kafka, its client side; leaves the service unknown while the bytes do not tell.
+    """Set the flow's service and, for Kafka, its client side.
 
-    `brokers`: ends known to be Kafka brokers; only what was known before `packet` is used. `final`: no more bytes
-    come.
+    The service stays unknown while the bytes do not decide it. `brokers`: ends known to be Kafka brokers; only ends
+    identified before `packet` count. `final`: no more bytes come.
     """
     if conversation.size < conversation.try_at and not final:
         return
     streams = conversation.streams
     for stream in streams if streams[0].skip or streams[1].skip else ():
-        stream.can_be_cut(tell)
+        stream.can_be_cut(report)
     heads = (streams[0].joined(), streams[1].joined())
     side = _forced(conversation.flow, ports)
     waits: list[tuple[Stream, Boundary | None]] = []
@@ -131,47 +135,49 @@ def judge(
             conversation.flow.service = service
             return
     elif not all(heads) and not final:
-        return  # said to be Kafka, and one side speaks something else: the other side's word decides
+        return  # declared as Kafka, but one side sends another protocol: the other side's bytes decide
     if side is None:
-        side = _client(conversation, heads, witness, final, waits)
+        side = _client(conversation, heads, checker, final, waits)
     if side is None:
-        side = _by_broker(conversation, heads, brokers, packet, witness, final)
+        side = _by_broker(conversation, heads, brokers, packet, checker, final)
     if side is not None:
-        _settle(conversation, side, witness)
+        _settle(conversation, side, checker)
         return
-    for stream, found in waits:  # only now: of what is Kafka the other side's bytes may be the beginning of an answer
-        stream.wait_for(found, tell)
-    _leave_open(conversation, heads, witness, tell)
+    for stream, boundary in waits:  # only now: if this is Kafka, the other side's bytes may begin an answer
+        stream.wait_for(boundary, report)
+    _leave_open(conversation, heads, checker, report)
 
 
-def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness, tell: Tell) -> None:
-    """Nothing tells that it is Kafka's: it is certainly not, or later bytes decide."""
+def _leave_open(
+    conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker, report: ReportWeird
+) -> None:
+    """Mark the connection as another protocol if that is certain; else later bytes decide."""
     streams = conversation.streams
-    if _certainly_other(conversation, heads, witness):
+    if _certainly_other(conversation, heads, checker):
         conversation.flow.service = "other"
     elif streams[0].is_dear or streams[1].is_dear:
-        _look_again(conversation, tell)
+        _look_again(conversation, report)
 
 
-def _look_again(conversation: Conversation, tell: Tell) -> None:
-    """So many bytes tell nothing: the next look is at half as many more, or when the frame is whole that may begin in
-    them.
+def _look_again(conversation: Conversation, report: ReportWeird) -> None:
+    """Defer the next check of a connection with many undecided bytes.
 
-    Bytes that were no requests from the beginning may still have some farther on.
+    The next check comes after half as many bytes more, or when the frame that may begin in them is whole. Bytes that
+    are not requests at the beginning may still hold requests farther on.
     """
     for stream in conversation.streams:
         if stream.is_too_much and stream.awaited <= stream.size:
             stream.lost = True
-            stream.wait_for(None, tell)
+            stream.wait_for(None, report)
     missing = [stream.awaited - stream.size for stream in conversation.streams if stream.awaited > stream.size]
     conversation.try_at = conversation.size + min(conversation.size >> 1, *missing, limits.SEARCH_BYTES)
 
 
-def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
+def _settle(conversation: Conversation, client: Side, checker: BodyChecker) -> None:
     conversation.settle(client)
     for stream in conversation.streams:
         if not stream.begun:
-            if stream.by_client and conversation.requests(stream.side, stream.joined(), witness.knows).whole:
+            if stream.by_client and conversation.requests(stream.side, stream.joined(), checker.knows).whole:
                 stream.searching, stream.unsure = False, UNSURE
             else:
                 stream.search()
@@ -180,7 +186,7 @@ def _settle(conversation: Conversation, client: Side, witness: Witness) -> None:
 
 
 def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
-    """The client side where the user declared the other side's port as Kafka's."""
+    """Return the client side if the user declared the other side's port as Kafka; else None."""
     for side in (0, 1) if ports else ():
         if port_of(flow.ends[side]) in ports:
             return 0 if side else 1
@@ -190,122 +196,131 @@ def _forced(flow: Flow, ports: frozenset[int]) -> Side | None:
 def _client(
     conversation: Conversation,
     heads: tuple[bytes, bytes],
-    witness: Witness,
+    checker: BodyChecker,
     final: bool,
     waits: list[tuple[Stream, Boundary | None]],
 ) -> Side | None:
-    """The side whose bytes look more like requests; None where neither does, or both alike. `waits` takes what nothing
-    is sure of yet."""
+    """Return the side whose bytes look more like requests; None if neither does, or both alike.
+
+    Boundaries that are not sure yet are appended to `waits`.
+    """
     opener: Side = 1 if conversation.flow.opened_by == 1 else 0
     other: Side = 0 if opener else 1
-    mark = _requests_told(conversation, opener, heads, witness, final, waits)
-    if mark >= FOR_OPENERS:
+    score = _request_score(conversation, opener, heads, checker, final, waits)
+    if score >= FOR_OPENERS:
         return opener
-    against = _requests_told(conversation, other, heads, witness, final, waits)
-    if mark == against:
+    other_score = _request_score(conversation, other, heads, checker, final, waits)
+    if score == other_score:
         return None
-    return opener if mark > against else other
+    return opener if score > other_score else other
 
 
-def _requests_told(
+def _request_score(
     conversation: Conversation,
     side: int,
     heads: tuple[bytes, bytes],
-    witness: Witness,
+    checker: BodyChecker,
     final: bool,
     waits: list[tuple[Stream, Boundary | None]],
 ) -> int:
-    """How sure it is that a side sends requests: 0 not at all, more is better."""
+    """Score how surely a side sends requests: 0 not at all, higher is surer."""
     stream, head, other = conversation.streams[side], heads[side], heads[1 - side]
     if not head:
         return 1 if answers_alone(other) else 0
-    chain = conversation.requests(side, head, witness.knows)
+    chain = conversation.requests(side, head, checker.knows)
     if not stream.begun:
-        found = next_request(head, stream.edges(), None, None, witness, final, other, chain)
-        if found is None or not found.sure:
-            waits.append((stream, found))
+        boundary = next_request(head, stream.edges(), None, None, checker, final, other, chain)
+        if boundary is None or not boundary.sure:
+            waits.append((stream, boundary))
             return 0
         return 3
     opened = conversation.flow.opened_by == side
     if chain.whole and chain.consistent:
-        told, telling = bodies_told(chain, 0, head, other, witness), chain.headers[0].telling
-        if told > 0 or (told == 0 and final and opened and telling):
-            mark = 2 + 2 * telling * (1 + opened) + opened
-            return mark if mark >= FOR_OPENERS else mark + _linked(chain, other)
-    if chain.whole and opened and _certainly_answered(chain.headers[0], head, other, witness):
-        return 3  # what follows that request is none: a broker cannot read it either
+        bodies, telling = body_score(chain, 0, head, other, checker), chain.headers[0].telling
+        if bodies > 0 or (bodies == 0 and final and opened and telling):
+            score = 2 + 2 * telling * (1 + opened) + opened
+            return score if score >= FOR_OPENERS else score + _linked(chain, other)
+    if chain.whole and opened and _certainly_answered(chain.headers[0], head, other, checker):
+        return 3  # the bytes after that request are not a request: a broker cannot read them either
     if chain.consistent and chain.headers and not chain.whole:
         stream.awaited = chain.headers[0].end
         if final and opened and chain.headers[0].telling and len(head) > limits.RECOGNITION_BYTES:
             return 3
-    if not chain.headers:  # a version newer than any known: weak
-        newer = _of_any_version(head, witness.knows)
-        return int(newer.whole > 0 and bodies_told(newer, 0, head, other, witness) > 0)
+    if not chain.headers:  # a version newer than all known ones: weak evidence
+        newer = _of_any_version(head, checker.knows)
+        return int(newer.whole > 0 and body_score(newer, 0, head, other, checker) > 0)
     return 0
 
 
 def _of_any_version(head: bytes, knows: Knows) -> Chain:
-    """Requests of known APIs, in versions that may not exist."""
+    """Return requests of known APIs, in versions that may not exist."""
     return requests_from(head, 0, lambda key, version: knows(key, 0))
 
 
 def _linked(chain: Chain, other: bytes) -> int:
-    """1 if the other side answers these requests, else 0."""
+    """Return 1 if the other side answers these requests, else 0."""
     return 1 if answers_from(other, 0, [header.correlation_id for header in chain.headers])[0] else 0
 
 
 def _by_broker(
-    conversation: Conversation, heads: tuple[bytes, bytes], brokers: Brokers, packet: int, witness: Witness, final: bool
+    conversation: Conversation,
+    heads: tuple[bytes, bytes],
+    brokers: Brokers,
+    packet: int,
+    checker: BodyChecker,
+    final: bool,
 ) -> Side | None:
-    """The client side of a connection to a known broker whose first bytes are no valid request."""
+    """Return the client side of a connection to a known broker whose first bytes are not a valid request; else None."""
     for side in (0, 1):
         head = heads[side]
         if not conversation.streams[side].begun or not head:
             continue
-        chain = conversation.requests(side, head, witness.knows)
+        chain = conversation.requests(side, head, checker.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
         broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
-        answered = _answered(chain, heads[1 - side], witness)
-        would_tell = broken or final or answered >= 0 or (len(head) >= HEADER_BYTES and not chain.headers)
+        answered = _answered(chain, heads[1 - side], checker)
+        decided = broken or final or answered >= 0 or (len(head) >= HEADER_BYTES and not chain.headers)
         if chain.whole and answered == OTHERWISE:
             continue
-        if would_tell and brokers.known(conversation.flow.ends[1 - side], packet):
+        if decided and brokers.is_broker(conversation.flow.ends[1 - side], packet):
             return 1 if side else 0
     return None
 
 
-def _answered(chain: Chain, other: bytes, witness: Witness) -> int:
-    """What the answer to the first request tells, as of Witness.answers; what a broker cannot read it does not
-    answer."""
+def _answered(chain: Chain, other: bytes, checker: BodyChecker) -> int:
+    """Return the reaction to the first request (ANSWERED, UNANSWERED, OTHERWISE), judged with BodyChecker.answers.
+
+    A broker does not answer a request that it cannot read.
+    """
     if not chain.whole:
         return UNANSWERED
     first = chain.headers[0]
-    found = answer_to(other, first.correlation_id)
-    if found is None:
+    answer = answer_to(other, first.correlation_id)
+    if answer is None:
         return UNANSWERED
-    return OTHERWISE if witness.answers(first.key, first.version, other, *found) < 0 else ANSWERED
+    return OTHERWISE if checker.answers(first.key, first.version, other, *answer) < 0 else ANSWERED
 
 
-def _certainly_answered(first: Header, head: bytes, other: bytes, witness: Witness) -> bool:
-    """Whether the first request and the answer to it are, to their last bytes, what the header says."""
-    found = answer_to(other, first.correlation_id)
+def _certainly_answered(first: Header, head: bytes, other: bytes, checker: BodyChecker) -> bool:
+    """True if the first request and the answer to it decode to their last byte as the header announces."""
+    answer = answer_to(other, first.correlation_id)
     return (
-        found is not None
+        answer is not None
         and first.telling
-        and witness.asks(head, 4, first.end) >= 0
-        and witness.answers(first.key, first.version, other, *found) > 0
+        and checker.asks(head, 4, first.end) >= 0
+        and checker.answers(first.key, first.version, other, *answer) > 0
     )
 
 
-def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], witness: Witness) -> bool:
-    """Whether a connection seen from its beginning starts in a way in which no request starts."""
+def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker) -> bool:
+    """True if a connection seen from its beginning starts with bytes that cannot start a request."""
     opener = conversation.flow.opened_by
     if opener is None:
         return False
     own, other = heads[opener], heads[1 - opener]
     if not own:
         return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
-    chain = conversation.requests(opener, own, witness.knows)
+    chain = conversation.requests(opener, own, checker.knows)
     if chain.consistent or chain.headers or not conversation.streams[opener].begun:
         return False
-    return not _of_any_version(own, witness.knows).headers
+    return not _of_any_version(own, checker.knows).headers

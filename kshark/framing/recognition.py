@@ -1,11 +1,12 @@
-"""What a connection carries, told by its bytes: Kafka or not, which side is the client, where messages begin. Never by
-ports.
+"""Recognise a connection by its bytes: Kafka or not, which side is the client, where messages begin. Ports are not
+used.
 
-A request begins with a header that is hard to hit by chance: a length that fits, an api key and version that exist, a
-client id that ends inside the frame. An answer has a correlation id only, so it is told by linking with requests of the
+A request begins with a header that rarely matches by chance: a length in range, an api key and version that exist, a
+client id that ends inside the frame. An answer has only a correlation id, so it is recognised by the requests of the
 other direction. A response may look like a Produce request of a low version (its correlation id read as key and
-version): such a header alone is no witness. Source: Kafka protocol guide, "Request and Response Headers"; foreign
-protocols: RFC 8446 section 5.1, RFC 9112 section 3."""
+version), so such a header alone proves nothing. Sources: Kafka protocol guide, "Request and Response Headers"; for
+other protocols RFC 8446 section 5.1 and RFC 9112 section 3.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,13 @@ from kshark.model import Service
 Knows = Callable[[int, int], bool]
 
 
-class Witness(Protocol):
-    """What is known of Kafka's messages: `knows` whether an api key and version exist; `asks` what the body of the
-    frame between two positions tells of its being a request, `answers` of its being an answer to a request of that key
-    and version: 1 for, -1 against."""
+class BodyChecker(Protocol):
+    """Checks against Kafka's message definitions.
+
+    `knows` is True if an api key and version exist. `asks` checks whether the frame between two positions has the body
+    of a request, `answers` whether it has the body of an answer to a request of that key and version: 1 for, -1
+    against.
+    """
 
     def knows(self, key: int, version: int, /) -> bool: ...
 
@@ -52,16 +56,16 @@ _HTTP: Final = (
     b"CONNECT ",
     b"PRI * ",
 )
-#: So many requests are looked at for what their bodies tell.
+#: The number of requests whose bodies are checked.
 BODIES: Final = 4
-#: A shorter Produce request has hardly room for a batch, and is easily an answer full of zeros.
+#: A shorter Produce request hardly has room for a batch; an answer full of zeros easily looks like one.
 LEAST_PRODUCE: Final = 80
-#: An api key that an answer's correlation id below 65536 looks like.
+#: The api key that a correlation id below 65536 of an answer looks like.
 _PRODUCE: Final = 0
 
 
 class Header(NamedTuple):
-    """A plausible request header; `end` is where its frame ends, in the same bytes or beyond them."""
+    """A plausible request header; its frame ends at `end`, which may lie beyond the bytes."""
 
     end: int
     key: int
@@ -71,13 +75,15 @@ class Header(NamedTuple):
 
     @property
     def telling(self) -> bool:
-        """Whether no answer looks like this by chance."""
+        """True if no answer looks like this header by chance."""
         return self.key != _PRODUCE
 
 
 class Chain(NamedTuple):
-    """Consecutive frames with plausible headers; how many of them are whole; whether the bytes after them may still
-    belong to a frame."""
+    """Consecutive frames with plausible headers.
+
+    `whole` is the number of whole frames; `consistent` is True if the bytes after them may still belong to a frame.
+    """
 
     headers: Sequence[Header]
     whole: int
@@ -85,7 +91,7 @@ class Chain(NamedTuple):
 
 
 def foreign(head: bytes) -> Service | None:
-    """The other protocol that begins with these bytes; None where they do not tell."""
+    """Return the other protocol that begins with these bytes; None if they do not show it."""
     if (
         len(head) >= 5
         and head[0] in (20, 21, 22, 23)
@@ -100,15 +106,16 @@ def foreign(head: bytes) -> Service | None:
 
 
 def _is_zookeeper(head: bytes) -> bool:
-    """Whether that begins with ZooKeeper's ConnectRequest (zookeeper.jute): it reads as a Produce request of version 0.
+    """True if the bytes begin with ZooKeeper's ConnectRequest, which reads as a Produce request of version 0.
 
-    Protocol version 0, last zxid, timeout, session id, a password of 16 bytes, and since 3.4 whether read-only will do.
+    Its fields: protocol version 0, last zxid, timeout, session id, a password of 16 bytes, and since 3.4 a read-only
+    flag. Source: zookeeper.jute.
     """
     return len(head) >= 32 and _LENGTH(head)[0] in (44, 45) and head[4:8] == bytes(4) and _LENGTH(head, 28)[0] == 16
 
 
 def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
-    """The request header at `at`, None where it is not plausible or not whole."""
+    """Return the request header at `at`; None if it is not plausible or not whole."""
     if at + HEADER_BYTES > len(data):
         return None
     length, key, version, correlation_id, size = _HEADER(data, at)
@@ -123,7 +130,7 @@ def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
 
 
 def requests_from(data: bytes, at: int, knows: Knows, most: int = 64) -> Chain:
-    """The requests that follow each other from `at`; the last may end beyond the bytes."""
+    """Return the requests that follow each other from `at`; the last may end beyond the bytes."""
     headers: list[Header] = []
     whole = 0
     while len(headers) < most:
@@ -139,7 +146,7 @@ def requests_from(data: bytes, at: int, knows: Knows, most: int = 64) -> Chain:
 
 
 def _may_begin_request(rest: bytes, knows: Knows) -> bool:
-    """Whether fewer than HEADER_BYTES may be the beginning of a request."""
+    """True if fewer than HEADER_BYTES bytes may be the beginning of a request."""
     if len(rest) >= HEADER_BYTES:
         return False
     if len(rest) >= 4 and not LEAST_REQUEST <= _LENGTH(rest)[0] <= limits.REQUEST_BYTES:
@@ -148,9 +155,11 @@ def _may_begin_request(rest: bytes, knows: Knows) -> bool:
 
 
 def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64) -> tuple[int, bool, bool]:
-    """How many whole answers to requests with these ids follow from `at`, whether nothing contradicts, whether the
-    bytes end there."""
-    known = set(open_ids)
+    """Return how many whole answers to requests with these ids follow from `at`.
+
+    Also True if nothing contradicts them, and True if the bytes end with them.
+    """
+    expected = set(open_ids)
     whole = 0
     while whole < most:
         if at + 8 > len(data):
@@ -160,52 +169,57 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
                 at == len(data),
             )
         length, correlation_id = _ANSWER(data, at)
-        if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or correlation_id not in known:
+        if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or correlation_id not in expected:
             return whole, False, False
         if at + 4 + length > len(data):
             return whole, True, False
-        known.discard(correlation_id)
+        expected.discard(correlation_id)
         whole += 1
         at += 4 + length
     return whole, True, at == len(data)
 
 
-def bodies_told(chain: Chain, at: int, data: bytes, other: bytes, witness: Witness) -> int:
-    """How many of the first requests, which begin at `at`, and of the answers to them in `other` have the body that
-    their header announces; less those that have another. What is read of a version that may not exist yet counts only
-    where it fits."""
-    told = 0
+def body_score(chain: Chain, at: int, data: bytes, other: bytes, checker: BodyChecker) -> int:
+    """Score the bodies of the first requests, which begin at `at`, and of the answers to them in `other`.
+
+    A body that fits its header adds 1, another body subtracts 1. A version that may not exist yet counts only if it
+    fits.
+    """
+    score = 0
     for header in chain.headers[: min(chain.whole, BODIES)]:
-        known = witness.knows(header.key, header.version)
-        if known and (header.telling or header.end - at >= LEAST_PRODUCE):
-            told += witness.asks(data, at + 4, header.end)
-        found = answer_to(other, header.correlation_id)
-        if found is not None:
-            answered = witness.answers(header.key, header.version, other, *found)
-            told += answered if known else max(answered, 0)
+        exists = checker.knows(header.key, header.version)
+        if exists and (header.telling or header.end - at >= LEAST_PRODUCE):
+            score += checker.asks(data, at + 4, header.end)
+        span = answer_to(other, header.correlation_id)
+        if span is not None:
+            fit = checker.answers(header.key, header.version, other, *span)
+            score += fit if exists else max(fit, 0)
         at = header.end
-    return told
+    return score
 
 
 def answer_to(data: bytes, correlation_id: int, most: int = 8) -> tuple[int, int] | None:
-    """From where to where the first whole answer with that correlation id lies, behind its length; None where there is
-    none."""
+    """Return start and end of the first whole answer with that correlation id, without its length prefix; None if
+    absent.
+    """
     at = 0
     for _ in range(most):
         if at + 8 > len(data):
             return None
-        length, found = _ANSWER(data, at)
+        length, number = _ANSWER(data, at)
         if not LEAST_ANSWER <= length <= len(data) - at - 4:
             return None
-        if found == correlation_id:
+        if number == correlation_id:
             return at + 4, at + 4 + length
         at += 4 + length
     return None
 
 
 def lengths_from(data: bytes) -> tuple[int, bool]:
-    """How many whole frames follow from the beginning by their lengths alone, and whether the bytes end where one
-    does."""
+    """Return how many whole frames follow from the beginning by their lengths alone.
+
+    Also True if the bytes end with a frame.
+    """
     at = whole = 0
     while at + 8 <= len(data):
         length = _LENGTH(data, at)[0]
@@ -217,8 +231,7 @@ def lengths_from(data: bytes) -> tuple[int, bool]:
 
 
 def answers_alone(data: bytes) -> bool:
-    """Whether these are answers, the other direction unseen: three whole frames or more whose correlation ids run
-    on."""
+    """True if these are answers without their requests: three whole frames or more with rising correlation ids."""
     whole, ends = lengths_from(data)
     if whole < 3 or not ends:
         return False

@@ -1,5 +1,4 @@
-"""Connections that were forgotten between two of their messages: when one goes on, neither its service nor a boundary
-is searched anew."""
+"""Connections that were forgotten between two messages. When one continues, its service and boundary stay known."""
 
 from __future__ import annotations
 
@@ -10,22 +9,22 @@ from kshark.ring import Ring
 
 
 class Rested:
-    """The client side of each, by the number of its flow."""
+    """The client side of each such connection, by the number of its flow."""
 
     def __init__(self) -> None:
         self._client = Ring("b", limits.REMEMBERED_FLOWS)
 
     def leave(self, conversation: Conversation) -> None:
-        """The connection is forgotten. What is decrypted needs its keys' state to go on."""
+        """Keep a connection that is forgotten. Decrypted ones are not kept: they need the state of their keys."""
         flow = conversation.flow
         if flow.tls is None and flow.client_side is not None and all(stream.rests for stream in conversation.streams):
             self._client.put(flow.id, flow.client_side)
 
-    def go_on(self, flow: Flow) -> Conversation | None:
-        """The conversation of a flow that continues one of these; None for any other."""
-        known = None if flow.continues is None else self._client.take(flow.continues)
-        if known is None:
+    def resume(self, flow: Flow) -> Conversation | None:
+        """Return the conversation of a flow that continues a kept connection; None for any other flow."""
+        entry = None if flow.continues is None else self._client.take(flow.continues)
+        if entry is None:
             return None
         conversation = Conversation(flow)
-        conversation.settle(1 if known[0] else 0)
+        conversation.settle(1 if entry[0] else 0)
         return conversation

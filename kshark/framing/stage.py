@@ -1,9 +1,10 @@
-"""Chunks of bytes to frames: each connection recognised by its content, each direction cut into frames, all put into
-one time line.
+"""Turn chunks of bytes into frames: recognise each connection by content, cut each direction, order all in one time
+line.
 
-Connections that are known as Kafka, with known message boundaries, are cut at the end of each batch, all together. All
-others (not recognised yet, or after a gap) take their bytes piece by piece in the order of packets over all of them, so
-that no decision depends on where a batch ends."""
+Recognised Kafka connections with known message boundaries are cut together at the end of each batch. All other
+connections (not recognised yet, or after a gap) receive their bytes piece by piece, in packet order over all of them.
+So no decision depends on where a batch ends.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +16,46 @@ from kshark.framing.brokers import Brokers
 from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
 from kshark.framing.judgement import Conversation, judge
-from kshark.framing.recognition import Witness
+from kshark.framing.recognition import BodyChecker
 from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream
-from kshark.framing.timeline import Ending, Line, Timeline, Told
+from kshark.framing.timeline import Ending, Line, Timeline, TimelineEvent
 from kshark.framing.waiting import NEVER
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Weird
 from kshark.reassembly import Chunks, Hole, Run, Runs
 from kshark.tls import unread
 
-Happening = Run | Gap | HalfClosed | Closed
-#: What happens; of a run only the pieces from this index on are meant.
-Step = tuple[Happening, int]
+StreamItem = Run | Gap | HalfClosed | Closed
+#: An event or run; only the pieces of the run from this index on count.
+QueuedItem = tuple[StreamItem, int]
 
 
 class Framing:
-    """From chunks to the time line. `witness` knows Kafka's messages; `kafka_ports` carry Kafka whatever the bytes say.
-    `asking`: only some of the capture's connections come here.
+    """The stage that turns chunks into the time line.
 
-    A connection with a hole that may still be filled waits, and the time line with it: Chunks.holes says which. A
-    forgotten connection that goes on is recognised by Flow.continues, as reassembly sets it."""
+    `checker` checks Kafka's messages. `kafka_ports` carry Kafka whatever the bytes show. `asking`: only some of the
+    capture's connections come here.
 
-    def __init__(self, witness: Witness, kafka_ports: frozenset[int] = frozenset(), *, asking: bool = False) -> None:
-        self._witness = witness
+    A connection with a hole that may still be filled waits, and the time line waits with it (Chunks.holes). A forgotten
+    connection that continues is recognised by Flow.continues, which reassembly sets.
+    """
+
+    def __init__(
+        self, checker: BodyChecker, kafka_ports: frozenset[int] = frozenset(), *, asking: bool = False
+    ) -> None:
+        self._checker = checker
         self._ports = kafka_ports
         self._timeline = Timeline()
-        #: Of the connections that may be Kafka's, those of which bytes came, or a gap.
+        #: Connections that may be Kafka and have bytes or a gap.
         self._conversations: dict[int, Conversation] = {}
-        #: Connections not recognised yet, or without a known message boundary.
+        #: Connections that are not recognised yet, or have no known message boundary.
         self._uncertain: dict[int, Conversation] = {}
-        #: By flow: a hole that may still be filled, and what came behind it.
+        #: By flow: a hole that may still be filled, and the items after it.
         self._holes: dict[int, Hole] = {}
-        self._waiting: dict[int, list[Step]] = {}
+        self._waiting: dict[int, list[QueuedItem]] = {}
         self._rested = Rested()
         self._brokers = Brokers(asking=asking)
-        self._told: list[Told] = []
+        self._events: list[TimelineEvent] = []
         self._cuts = Cuts()
         #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.
         self._touched: dict[Stream, None] = {}
@@ -60,25 +66,25 @@ class Framing:
 
     @property
     def brokers(self) -> Brokers:
-        """The ends known to be brokers, of which connections of other parts of the capture may tell."""
+        """The ends known to be brokers; connections in other parts of the capture may add more."""
         return self._brokers
 
     def feed(self, chunks: Chunks) -> list[Line]:
-        """The time line as far as it is certain after this batch."""
+        """Return the time line as far as it is certain after this batch."""
         self._take(chunks)
         return self._release(self._horizon())
 
     def close(self, chunks: Chunks) -> list[Line]:
-        """The rest of the time line; `chunks` are the last ones."""
+        """Return the rest of the time line; `chunks` are the last ones."""
         self._take(chunks)
         return self._release(NEVER)
 
     def _release(self, horizon: int) -> list[Line]:
-        told, self._told = self._told, []
-        return self._timeline.release(self._cuts.taken(), told, horizon)
+        events, self._events = self._events, []
+        return self._timeline.release(self._cuts.finished(), events, horizon)
 
     def _horizon(self) -> int:
-        """The last packet up to which the time line is complete: nothing can come in before it any more."""
+        """Return the last packet up to which the time line is complete: nothing earlier can still arrive."""
         if self._timeline.held_bytes > limits.HELD_BYTES:
             self._timeline.let_go()
             return self._clock.packet
@@ -91,14 +97,14 @@ class Framing:
     def _take(self, chunks: Chunks) -> None:
         self._clock.feed(chunks.packets, chunks.clock_ns)
         self._holes = chunks.holes
-        self._timeline.behind({flow: hole.packet for flow, hole in self._holes.items()})
+        self._timeline.set_holes({flow: hole.packet for flow, hole in self._holes.items()})
         unsettled = {item.flow.id for item in chunks.items if type(item) is Gap}
         unsettled.update(self._uncertain, self._holes, self._waiting)
-        piecewise: list[Happening] = []
+        piecewise: list[StreamItem] = []
         for item in chunks.items:
             if type(item) is Weird or type(item) is Opened:
-                self._told.append(item)
-                if type(item) is Opened and (conversation := self._rested.go_on(item.flow)) is not None:
+                self._events.append(item)
+                if type(item) is Opened and (conversation := self._rested.resume(item.flow)) is not None:
                     self._conversations[item.flow.id] = conversation
             elif type(item) is Late:
                 self._timeline.of(item.flow).know(item)
@@ -115,9 +121,10 @@ class Framing:
             self._end(conversation, closed)
         self._make_room()
 
-    def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[Happening]) -> None:
-        """Runs of recognised connections go to their streams, those not recognised yet to `piecewise`; others are
-        dropped."""
+    def _take_runs(self, runs: Runs, unsettled: set[int], piecewise: list[StreamItem]) -> None:
+        """Give runs of recognised connections to their streams, and those of unrecognised ones to `piecewise`; drop
+        others.
+        """
         conversations, touched = self._conversations, self._touched
         for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
             if flow.service == "kafka" and flow.id not in unsettled:
@@ -127,8 +134,8 @@ class Framing:
             elif flow.service in ("kafka", "unknown"):
                 piecewise.append(runs.run(index))
 
-    def _take_settled(self, item: Happening) -> None:
-        """What happens to a connection that is known as Kafka and has no gap in this batch."""
+    def _take_settled(self, item: StreamItem) -> None:
+        """Apply an item of a recognised Kafka connection that has no gap in this batch."""
         conversation = self._conversations[item.flow.id]
         if type(item) is Run:
             stream = conversation.streams[item.side]
@@ -137,24 +144,26 @@ class Framing:
         elif type(item) is Closed:
             self._ended.append((conversation, item))
         else:
-            self._told.append(item)
+            self._events.append(item)
 
     def _cut_touched(self) -> None:
-        """Cuts the streams whose boundaries are known, all at once. Where a frame's length is impossible, the rest of
-        that connection's bytes is searched for the next boundary, piece by piece."""
+        """Cut the streams whose boundaries are known, all at once.
+
+        Where a frame's length is impossible, the rest of that connection's bytes is searched for the next boundary,
+        piece by piece.
+        """
         while self._touched:
             touched, self._touched = self._touched, {}
             self._unfinished.update(touched)
-            later: list[Happening] = []
-            for stream, rest in self._cuts.all(touched, self._told.append):
+            later: list[StreamItem] = []
+            for stream, rest in self._cuts.cut_all(touched, self._events.append):
                 self._uncertain[stream.flow.id] = self._conversations[stream.flow.id]
                 later += rest
             if later:
                 self._take_piecewise(later)
 
     def _make_room(self) -> None:
-        """Drops correlation ids that are too old; if unfinished frames take too many bytes, the longest are given
-        up."""
+        """Drop correlation ids that are too old. If unfinished frames hold too many bytes, give up the longest ones."""
         uncertain = dict.fromkeys(
             stream for conversation in self._uncertain.values() for stream in conversation.streams
         )
@@ -164,25 +173,26 @@ class Framing:
         self._unfinished = {stream: None for stream in self._unfinished if stream.size}
         streams = {stream: None for stream in (*self._unfinished, *uncertain) if stream.size}
         held = sum([stream.size for stream in streams])
-        for stream in sorted(streams, key=lambda each: -each.size) if held > limits.UNFINISHED_BYTES else ():
+        for stream in sorted(streams, key=lambda stream: -stream.size) if held > limits.UNFINISHED_BYTES else ():
             if held <= limits.UNFINISHED_BYTES:
                 break
             held -= stream.size
-            stream.give_up(self._told.append)
+            stream.give_up(self._events.append)
 
-    def _take_piecewise(self, items: list[Happening]) -> None:
-        """Events and pieces of runs in the order of their packets, over all connections that are not settled.
+    def _take_piecewise(self, items: list[StreamItem]) -> None:
+        """Apply events and pieces of runs in packet order, over all connections that are not settled.
 
-        As long as a connection has a hole that may be filled, what comes after the hole waits, in both directions:
-        whether it was filled or given up within this batch or a later one must make no difference."""
+        While a connection has a hole that may be filled, everything after the hole waits, in both directions. The
+        result must not depend on whether this batch or a later one fills or gives up the hole.
+        """
         steps = [step for waiting in self._waiting.values() for step in waiting]
         steps += [(item, 0) for item in items]
         self._waiting = {}
         gapped = {item.flow.id for item, _ in steps if type(item) is Gap}
-        queue = [(*self._place(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
+        queue = [(*self._position(item, index), order, item, index) for order, (item, index) in enumerate(steps)]
         heapify(queue)
         while queue:
-            place, packet, order, item, index = queue[0]
+            position, packet, order, item, index = queue[0]
             number = item.flow.id
             hole = self._holes.get(number)
             if hole is not None and packet >= hole.packet:
@@ -190,48 +200,51 @@ class Framing:
                 heappop(queue)
             elif type(item) is not Run:
                 heappop(queue)
-                self._take_event(item, place)
+                self._take_event(item, position)
             elif item.flow.service not in ("kafka", "unknown"):
                 heappop(queue)
             elif item.flow.service == "kafka" and not (
                 number in self._uncertain or number in gapped or number in self._holes
             ):
-                # recognised a moment ago: the rest of the batch is cut at once
+                # recognised within this batch: the rest is cut at once
                 heappop(queue)
                 stream = self._conversations[number].streams[item.side]
                 stream.take(item, index)
                 self._touched[stream] = None
             else:
-                self._piece(item, index, place, gapped=number in gapped)
+                self._piece(item, index, position, gapped=number in gapped)
                 index += 1
                 if index < len(item.ready):
-                    heapreplace(queue, (*self._place(item, index), order, item, index))
+                    heapreplace(queue, (*self._position(item, index), order, item, index))
                 else:
                     heappop(queue)
 
-    def _place(self, item: Happening, index: int) -> tuple[int, int]:
-        """Its place in the time line, and its own packet."""
+    def _position(self, item: StreamItem, index: int) -> tuple[int, int]:
+        """Return the item's position in the time line, and its own packet."""
         packet = item.ready[index] if type(item) is Run else item.packet
         waits = self._timeline.waits.get(item.flow.id)
         if waits is None:
             return packet, packet
-        return waits.place(packet, item.side if type(item) is Run or type(item) is Gap else None), packet
+        return waits.position(packet, item.side if type(item) is Run or type(item) is Gap else None), packet
 
-    def _piece(self, run: Run, index: int, place: int, *, gapped: bool) -> None:
-        """`gapped`: a gap follows in this batch. What came before it is cut at once, so that what cannot be cut waits
-        from there on."""
+    def _piece(self, run: Run, index: int, position: int, *, gapped: bool) -> None:
+        """Add one piece to its stream.
+
+        `gapped`: a gap follows in this batch. The bytes before it are cut at once, so that the uncut rest waits from
+        there.
+        """
         conversation = self._conversation(run.flow)
         stream = conversation.streams[run.side]
         stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
         if gapped and conversation.flow.service == "kafka":
             if not conversation.searching:
                 self._resume(conversation, stream)
-            self._advance(conversation, place)
+            self._advance(conversation, position)
             return
-        self._advance(conversation, place)
+        self._advance(conversation, position)
         if gapped and conversation.flow.service == "kafka":
             self._resume_both(conversation)
-            self._review(conversation, place)
+            self._review(conversation, position)
 
     def _conversation(self, flow: Flow) -> Conversation:
         conversation = self._conversations.get(flow.id)
@@ -239,20 +252,20 @@ class Framing:
             conversation = self._conversations[flow.id] = Conversation(flow)
         return conversation
 
-    def _take_event(self, item: Gap | HalfClosed | Closed, place: int) -> None:
+    def _take_event(self, item: Gap | HalfClosed | Closed, position: int) -> None:
         if type(item) is Gap:
             if item.flow.service in ("kafka", "unknown"):
-                self._lose(self._conversation(item.flow), item, place)
+                self._lose(self._conversation(item.flow), item, position)
         elif type(item) is Closed:
-            self._finish(self._conversations.get(item.flow.id), item, place)
+            self._finish(self._conversations.get(item.flow.id), item, position)
         else:
-            self._told.append(item)
+            self._events.append(item)
 
     def _advance(self, conversation: Conversation, packet: int) -> None:
-        """One more piece came: try to recognise the connection, find its message boundary, cut its frames."""
+        """Try to recognise the connection, find its message boundary and cut its frames, after one more piece."""
         service: str = conversation.flow.service
         if service == "unknown":
-            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=False)
+            judge(conversation, self._checker, self._brokers, self._ports, packet, self._events.append, final=False)
             service = conversation.flow.service
             if service == "kafka":
                 if not conversation.holed:
@@ -267,14 +280,15 @@ class Framing:
             self._forget(conversation.flow, packet)
 
     def _search(self, conversation: Conversation, packet: int, final: Closed | None = None) -> None:
-        """Searches for unknown message boundaries; without any the connection is cut with the batch. `final`: no more
-        bytes come."""
+        """Search for unknown message boundaries; if all are known, the batch cuts the connection. `final`: no more
+        bytes come.
+        """
         if conversation.searching:
             self._resume_both(conversation, final)
         self._review(conversation, packet)
 
     def _review(self, conversation: Conversation, packet: int) -> None:
-        """Sorts the connection in again: settled when all its boundaries are known, else uncertain."""
+        """Mark the connection as settled if all its boundaries are known, else as uncertain."""
         if conversation.searching:
             self._uncertain[conversation.flow.id] = conversation
         else:
@@ -283,30 +297,35 @@ class Framing:
         self._wait(conversation, packet)
 
     def _wait(self, conversation: Conversation, packet: int) -> None:
-        """What is not understood by now waits; what waited and is understood was known with this packet."""
+        """Let the bytes that are not understood wait. Bytes that waited and are understood became known with this
+        packet.
+        """
         since, waits = conversation.unclear(packet), self._timeline.waits.get(conversation.flow.id)
         if waits is not None or since != (NEVER, NEVER):
             (waits or self._timeline.of(conversation.flow.id)).wait(since, packet, self._clock)
 
     def _resume_both(self, conversation: Conversation, final: Closed | None = None) -> None:
-        """The client's bytes first: answers are recognised by what was asked."""
+        """Cut the client's bytes first: requests identify the answers."""
         client = conversation.flow.client_side or 0
         for stream in (conversation.streams[client], conversation.streams[1 - client]):
             if stream.size:
                 self._resume(conversation, stream, final)
 
     def _resume(self, conversation: Conversation, stream: Stream, final: Closed | None = None) -> None:
-        """Cuts one stream's bytes. After an impossible length the next boundary is searched, first in what came with
-        that packet, then again with every later piece: the same boundary is found however many pieces came at once."""
+        """Cut one stream's bytes.
+
+        After an impossible length the next boundary is searched, first in the bytes of that packet, then again with
+        every later piece. So the same boundary is found however many pieces arrive at once.
+        """
         waiting: deque[tuple[bytes, int, int, int, int]] = deque()
         other = conversation.streams[1 - stream.side]
         while True:
-            for _, rest in self._cuts.one(stream, self._told.append):
+            for _, rest in self._cuts.cut_one(stream, self._events.append):
                 waiting.extendleft(reversed([piece for run in rest for piece in run.pieces()]))
             if (
                 stream.searching
                 and stream.size
-                and stream.find(other, self._witness, final is not None, self._told.append)
+                and stream.find(other, self._checker, final is not None, self._events.append)
             ):
                 continue
             if not waiting:
@@ -320,8 +339,8 @@ class Framing:
             conversation.flow.service == "kafka" and not conversation.searching
         ):  # else each piece was searched as it came
             self._resume_both(conversation)
-        stream.lose(gap, self._told.append)
-        self._told.append(gap)
+        stream.lose(gap, self._events.append)
+        self._events.append(gap)
         if conversation.flow.service == "kafka":
             self._review(conversation, packet)
             return
@@ -332,18 +351,18 @@ class Framing:
     def _finish(self, conversation: Conversation | None, closed: Closed, packet: int) -> None:
         flow = closed.flow
         if conversation is not None and flow.service == "unknown" and conversation.size:
-            judge(conversation, self._witness, self._brokers, self._ports, packet, self._told.append, final=True)
+            judge(conversation, self._checker, self._brokers, self._ports, packet, self._events.append, final=True)
         if conversation is not None and flow.service == "kafka":
             if not conversation.holed:
                 self._brokers.learn(flow.broker, packet)
             self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
-        self._told.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
+        self._events.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
         self._forget(flow, packet)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
-        packet, _ = self._place(closed, 0)
+        packet, _ = self._position(closed, 0)
         if conversation.searching:
             self._search(conversation, packet, closed)
             self._cut_touched()
@@ -352,16 +371,16 @@ class Framing:
         ending = Ending([], closed)
         for stream in conversation.streams:
             stream.end(closed.how, closed.packet, closed.time_ns, ending.weirds.append)
-        self._told.append(ending)
+        self._events.append(ending)
         self._forget(conversation.flow, packet)
 
     def _no_kafka(self, flow: Flow, closed: Closed) -> Weird:
         named = {"tls": "TLS", "http": "HTTP", "unknown": "not recognised"}.get(flow.service, "another protocol")
         text = f"{named}, {flow.ends.first} - {flow.ends.second}"
         code, broker = "NOT_KAFKA", None
-        if flow.service in ("tls", "http"):  # who answers so may well speak it
+        if flow.service in ("tls", "http"):  # an end that answers in that protocol probably speaks it
             silent = [end for end, sent in zip(flow.ends, flow.stream_bytes, strict=True) if not sent]
-            broker = next((end for end in silent if self._brokers.known(end, closed.packet)), None)
+            broker = next((end for end in silent if self._brokers.is_broker(end, closed.packet)), None)
         if broker is not None:
             code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
         elif flow.service == "tls":
@@ -379,8 +398,9 @@ class Framing:
         )
 
     def _forget(self, flow: Flow, packet: int) -> None:
-        """Nothing of that connection is cut any more: it is over, or another protocol's, whose bytes are counted by the
-        flow."""
+        """Cut nothing of that connection any more: it is over, or carries another protocol, whose bytes the flow
+        counts.
+        """
         waits = self._timeline.waits.get(flow.id)
         if waits is not None:
             waits.wait((NEVER, NEVER), packet, self._clock)

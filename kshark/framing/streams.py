@@ -1,8 +1,9 @@
-"""One direction of a connection, cut into Kafka's frames: int32 length, then the message.
+"""One direction of a connection, cut into Kafka frames: int32 length, then the message.
 
-Bytes are kept as the pieces they came in and joined once, when a frame is whole: a large frame costs its size, not its
-square. After a gap the next boundary is certain where the gap lies inside a frame whose length is known; else it is
-searched (kshark.framing.recognition). Source: Kafka protocol guide, "Common Request and Response Structure"."""
+Bytes stay in the pieces in which they arrived and are joined once, when a frame is whole: a large frame costs its size,
+not its square. After a gap the next boundary is certain if the gap lies inside a frame of known length; else it is
+searched (kshark.framing.recognition). Source: Kafka protocol guide, "Common Request and Response Structure".
+"""
 
 from __future__ import annotations
 
@@ -15,27 +16,27 @@ from typing import Any, Final, Literal
 
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
-from kshark.framing.recognition import Witness, header_at
+from kshark.framing.recognition import BodyChecker, header_at
 from kshark.model import Flow, Gap, Side, Weird
 from kshark.reassembly import Run, Runs
 
 _INT32: Final = Struct(">i").unpack_from
-#: So many frames carry RESYNC after a boundary was found by searching; by then the frames have confirmed it.
+#: The number of frames marked RESYNC after a searched boundary; these frames confirm it.
 UNSURE: Final = 3
-#: So many requests' correlation ids are kept per connection: answers after a gap are recognised by them.
+#: The number of requests per connection whose correlation ids are kept: they identify answers after a gap.
 REMEMBERED: Final = 128
 
-Tell = Callable[[Weird], None]
+ReportWeird = Callable[[Weird], None]
 
-#: A length and a correlation id: where fewer bytes are, no message begins for certain.
+#: A length and a correlation id: fewer bytes do not prove that a message begins.
 _LEAST: Final = 8
-#: Of a stream that holds nothing: most of many open connections do, and five empty lists take as much as all else of a
-#: stream.
+#: The lists of an empty stream. Most of many open connections have one, and five empty lists take as much memory as the
+#: rest.
 _NONE: Final[Any] = ()
 
 
 class Stream:
-    """One direction's bytes that are not cut into frames yet."""
+    """The bytes of one direction that are not cut into frames yet."""
 
     __slots__ = (
         "awaited", "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready",
@@ -46,7 +47,7 @@ class Stream:
     def __init__(self, flow: Flow, side: Side) -> None:
         self.flow = flow
         self.side = side
-        #: A value each piece, as in Run.
+        #: One value for each piece, as in Run.
         self.data: list[bytes] = _NONE
         self.packet: list[int] = _NONE
         self.time_ns: list[int] = _NONE
@@ -57,15 +58,15 @@ class Stream:
         self.by_client: bool | None = None
         self.limit = limits.FRAME_BYTES
         self.searching = False
-        #: Nothing came yet. With the first byte it shows whether the stream's beginning was seen; else the boundary is
-        #: searched.
+        #: No byte arrived yet. With the first byte the stream shows whether its beginning was seen; if not, the
+        #: boundary is searched.
         self.untouched = False
-        #: A gap fell into this direction.
+        #: This direction had a gap.
         self.lost = False
         self.try_at = 0
-        #: Where the frame ends that may begin in these bytes; 0: none is known.
+        #: End of the frame that may begin in these bytes; 0 if unknown.
         self.awaited = 0
-        #: Bytes still to be skipped: they belong to a frame that a gap broke.
+        #: Bytes still to skip: they belong to a frame that a gap broke.
         self.skip = 0
         self.skip_why = ""
         self.skipped = 0
@@ -76,7 +77,7 @@ class Stream:
         self.client_id: bytes | None = None
 
     def take(self, run: Run, index: int) -> None:
-        """Adds a run's pieces from `index` on."""
+        """Add a run's pieces from `index` on."""
         data, packet, time_ns = run.data[index:], run.packet[index:], run.time_ns[index:]
         ready, ready_ns = run.ready[index:], run.ready_ns[index:]
         if self.size:
@@ -86,10 +87,10 @@ class Stream:
         self.size += sum(map(len, data))
 
     def take_runs(self, runs: Runs, index: int) -> None:
-        """Adds the pieces of one of many runs."""
-        first, behind = runs.first[index], runs.behind[index]
-        packet, time_ns = runs.packet[first:behind], runs.time_ns[first:behind]
-        data, ready, ready_ns = runs.pieces(first, behind), packet[:], time_ns[:]
+        """Add the pieces of one run of `runs`."""
+        first, stop = runs.first[index], runs.end[index]
+        packet, time_ns = runs.packet[first:stop], runs.time_ns[first:stop]
+        data, ready, ready_ns = runs.pieces(first, stop), packet[:], time_ns[:]
         if self.size:
             self._add(data, packet, time_ns, ready, ready_ns)
         else:
@@ -124,22 +125,22 @@ class Stream:
 
     @property
     def begun(self) -> bool:
-        """Whether the bytes here follow the stream's first byte without a gap."""
+        """True if these bytes follow the stream's first byte without a gap."""
         return self.flow.begun[self.side] and not self.lost
 
     @property
     def is_dear(self) -> bool:
-        """Whether a look at all that is here costs too much for one with each piece that comes."""
+        """True if checking all bytes again with each new piece costs too much."""
         return self.size > limits.RECOGNITION_BYTES or len(self.data) > limits.SEARCHED_PIECES
 
     @property
     def is_too_much(self) -> bool:
-        """Whether more is here than is searched for a boundary."""
+        """True if the stream holds more than is searched for a boundary."""
         return self.size > limits.SEARCH_BYTES or len(self.data) > limits.SEARCH_PIECES
 
     @property
     def rests(self) -> bool:
-        """Whether the next byte is known to begin a frame."""
+        """True if the next byte begins a frame."""
         return not (self.size or self.searching or self.skip)
 
     def joined(self) -> bytes:
@@ -148,19 +149,19 @@ class Stream:
         return self.data[0] if self.data else b""
 
     def edges(self) -> list[int]:
-        """Where the pieces begin in `joined`."""
+        """Return the positions in `joined` where the pieces begin."""
         return [0, *accumulate(map(len, self.data))][:-1] if len(self.data) > 1 else [0] * len(self.data)
 
     # -- frames
 
-    def can_be_cut(self, tell: Tell) -> bool:
-        """Whether a whole frame may be here, once the rest of a broken frame is skipped."""
+    def can_be_cut(self, report: ReportWeird) -> bool:
+        """True if a whole frame may be here, once the rest of a broken frame is skipped."""
         if self.skip:
-            self._skip_broken(tell)
+            self._skip_broken(report)
         return self.size >= self.need and not self.searching
 
     def drop(self, count: int) -> None:
-        """Forgets the first `count` bytes."""
+        """Drop the first `count` bytes."""
         self.size -= count
         if not self.size:
             self.data = self.packet = self.time_ns = self.ready = self.ready_ns = _NONE
@@ -173,7 +174,7 @@ class Stream:
             self.data[0] = rest
 
     def join_pieces(self) -> None:
-        """Of many pieces of one unfinished frame only the first, with which it began, and the last matter."""
+        """Join the pieces of one unfinished frame: only its first piece and the last one matter."""
         if (
             limits.FRAME_PIECES < self.size < self.need
             and not self.searching
@@ -185,7 +186,7 @@ class Stream:
                 del column[1:-1]
 
     def remember(self, ids: list[int], data: bytes, starts: Iterable[int]) -> None:
-        """Keeps the frames' correlation ids, and the first client id that one of the frames at `starts` has."""
+        """Keep the frames' correlation ids, and the first client id of the frames at `starts`."""
         if self.ids:
             self.ids.extend(ids)
         elif ids:
@@ -197,29 +198,31 @@ class Stream:
                 return
 
     def confirm(self, count: int) -> int:
-        """So many frames more were cut; returns how many of them are the first ones behind a boundary found by
-        searching."""
+        """Count `count` more cut frames; return how many of them are the first ones after a searched boundary."""
         unsure = min(self.unsure, count)
         self.unsure -= unsure
         return unsure
 
     def forget_old_ids(self) -> None:
-        """Only at the end of a batch: answers found in it may belong to requests that came long before its last one."""
+        """Drop old ids, only at the end of a batch: its answers may belong to requests sent long before its last
+        request.
+        """
         if self.ids:
             del self.ids[: -REMEMBERED if self.by_client else -1]
 
     # -- damage
 
-    def break_off(self, length: int, tell: Tell) -> list[Run]:
-        """The length here is impossible. Returns the bytes behind it, to be searched piece by piece for the next
-        message boundary."""
+    def break_off(self, length: int, report: ReportWeird) -> list[Run]:
+        """Report an impossible length; return the bytes after it, to be searched piece by piece for the next message
+        boundary.
+        """
         piece = bisect_right(self.edges(), 3) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
         text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
-        tell(
+        report(
             Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4)
         )
-        self._skip_bytes(4, tell)
+        self._skip_bytes(4, report)
         self.search()
         if not self.size:
             return []
@@ -228,30 +231,30 @@ class Stream:
         return [later]
 
     def search(self) -> None:
-        """From here on the next message boundary is not known."""
+        """Mark the next message boundary as unknown."""
         self.searching = True
         self.try_at = self.awaited = 0
         self.need = 4
 
-    def _skip_bytes(self, count: int, tell: Tell) -> None:
+    def _skip_bytes(self, count: int, report: ReportWeird) -> None:
         if count and not self.skipped:
             self.skipped_from = self.packet[0]
         self.skipped += count
         self.drop(count)
 
-    def _skip_broken(self, tell: Tell) -> None:
+    def _skip_broken(self, report: ReportWeird) -> None:
         count = min(self.skip, self.size)
         if count:
             self.skip -= count
             piece = bisect_right(self.edges(), count - 1) - 1
             packet, time_ns = self.ready[piece], self.ready_ns[piece]
-            self._skip_bytes(count, tell)
+            self._skip_bytes(count, report)
             if not self.skip:
-                self.tell_skipped(packet, time_ns, self.skip_why, tell)
+                self.report_skipped(packet, time_ns, self.skip_why, report)
 
-    def tell_skipped(self, packet: int, time_ns: int, why: str, tell: Tell) -> None:
+    def report_skipped(self, packet: int, time_ns: int, why: str, report: ReportWeird) -> None:
         if self.skipped:
-            tell(
+            report(
                 Weird(
                     "BYTES_SKIPPED",
                     "framing",
@@ -266,9 +269,10 @@ class Stream:
             )
             self.skipped = 0
 
-    def lose(self, gap: Gap, tell: Tell) -> None:
-        """A gap follows the bytes that are here: if it lies inside a frame of known length, the next boundary is still
-        certain."""
+    def lose(self, gap: Gap, report: ReportWeird) -> None:
+        """Handle a gap after these bytes: if it lies inside a frame of known length, the next boundary is still
+        certain.
+        """
         frames_begin = not self.searching and (self.begun or self.by_client is not None)
         self.lost = True
         if self.skip and not self.size:
@@ -278,9 +282,9 @@ class Stream:
         else:
             left = -1
         if self.size:
-            self._skip_bytes(self.size, tell)
-        self.tell_skipped(
-            gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", tell
+            self._skip_bytes(self.size, report)
+        self.report_skipped(
+            gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", report
         )
         self.need = 4
         if 0 < gap.size <= left and not self.searching:
@@ -289,73 +293,78 @@ class Stream:
             self.skip = 0
             self.search()
 
-    def give_up(self, tell: Tell) -> None:
-        """These bytes take too much room: the unfinished frame is skipped, or, where no boundary is known, the bytes
-        searched so far."""
+    def give_up(self, report: ReportWeird) -> None:
+        """Skip the unfinished frame, or, without a known boundary, the bytes searched so far: they take too much
+        memory.
+        """
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
         text = f"{self.size} bytes" + ("" if self.searching or self.by_client is None else f" of {self.need}")
-        tell(
+        report(
             Weird(
                 "UNFINISHED_LIMIT", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], self.size
             )
         )
         if self.by_client is None:
-            self.lost = True  # not recognised yet: once it is, the next boundary is searched
+            self.lost = True  # not recognised yet: after recognition the next boundary is searched
         elif not self.searching:
-            self.skip, self.skip_why = self.need - self.size, "the rest of a frame passed over"
+            self.skip, self.skip_why = self.need - self.size, "the rest of a skipped frame"
         if self.awaited > self.size:
-            self.skip, self.skip_why = self.awaited - self.size, "the rest of a frame passed over"
+            self.skip, self.skip_why = self.awaited - self.size, "the rest of a skipped frame"
         self.try_at = self.awaited = 0
-        self._skip_bytes(self.size, tell)
+        self._skip_bytes(self.size, report)
         self.need = 4
 
-    def find(self, other: Stream, witness: Witness, final: bool, tell: Tell) -> bool:
-        """Searches the bytes here for the next message boundary; True if frames can be cut again."""
+    def find(self, other: Stream, checker: BodyChecker, final: bool, report: ReportWeird) -> bool:
+        """Search the bytes for the next message boundary; True if frames can be cut again."""
         if self.size < _LEAST or (self.size < self.try_at and not final):
             return False
         data, edges = self.joined(), self.edges()
         if self.by_client:
-            found = next_request(
-                data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, witness, final
+            boundary = next_request(
+                data, edges, signed(self.ids[-1]) if self.ids else None, self.client_id, checker, final
             )
         else:
-            found = next_answer(data, edges, self.open_ids(other))
-        if found is None or not found.sure:
-            self.wait_for(found, tell)
+            boundary = next_answer(data, edges, self.open_ids(other))
+        if boundary is None or not boundary.sure:
+            self.wait_for(boundary, report)
             return False
         packet, time_ns = self.ready[0], self.ready_ns[0]
-        self._skip_bytes(found.at, tell)
-        self.tell_skipped(packet, time_ns, "until the next message boundary", tell)
+        self._skip_bytes(boundary.at, report)
+        self.report_skipped(packet, time_ns, "until the next message boundary", report)
         self.searching = False
         self.unsure = UNSURE
         return True
 
-    def wait_for(self, found: Boundary | None, tell: Tell) -> None:
-        """No boundary is certain yet: of too many bytes those that hold none are skipped, and the search waits for
-        more."""
+    def wait_for(self, boundary: Boundary | None, report: ReportWeird) -> None:
+        """Let the search wait for more bytes, since no boundary is certain yet. Of too many bytes, skip those without
+        one.
+        """
         if self.is_too_much:
             old = self.size - min(limits.RECOGNITION_BYTES, sum(map(len, self.data[-limits.SEARCH_PIECES // 4 :])))
-            old = old if found is None else min(found.at, old)
-            self._skip_bytes(old, tell)
-            found = found and found._replace(at=found.at - old, end=found.end - old)
-        self.awaited = 0 if found is None else found.end
-        more = self.size + (self.size >> 2) if self.is_dear else self.size + 1 if self.by_client else 0
-        self.try_at = min(more, self.awaited) if self.awaited > self.size else more
+            old = old if boundary is None else min(boundary.at, old)
+            self._skip_bytes(old, report)
+            boundary = boundary and boundary._replace(at=boundary.at - old, end=boundary.end - old)
+        self.awaited = 0 if boundary is None else boundary.end
+        next_size = self.size + (self.size >> 2) if self.is_dear else self.size + 1 if self.by_client else 0
+        self.try_at = min(next_size, self.awaited) if self.awaited > self.size else next_size
 
     def open_ids(self, other: Stream) -> list[int]:
-        """Correlation ids of requests (in `other`) that were sent before these bytes came, after the one answered last
-        here."""
-        now = self.ready[-1]
-        end = bisect_left(other.ids, now + 1 << 32)
+        """Return the ids of requests in `other` that came before these bytes and after the last answered one."""
+        packet = self.ready[-1]
+        end = bisect_left(other.ids, packet + 1 << 32)
         asked = [
             (number & 0xFFFFFFFF ^ _SIGN) - _SIGN for number in other.ids[max(0, end - REMEMBERED) : end]
         ]  # `signed`, without a call
         return open_at(asked, signed(self.ids[-1]) if self.ids else None)
 
     def end(
-        self, how: Literal["fin", "rst", "reused", "forgotten", "capture"], packet: int, time_ns: int, tell: Tell
+        self,
+        how: Literal["fin", "rst", "reused", "forgotten", "capture"],
+        packet: int,
+        time_ns: int,
+        report: ReportWeird,
     ) -> None:
-        """The connection is over: what is left here is no whole frame."""
+        """Report the rest of the bytes when the connection ends: they are not a whole frame."""
         if self.size and not self.searching and not self.skip:
             whole = 4 + _INT32(self.joined(), 0)[0] if self.size >= 4 else None
             text = (
@@ -363,7 +372,7 @@ class Stream:
                 f"{_ENDS.get(how, 'connection')} ended"
             )
             first = self.packet[0]
-            tell(
+            report(
                 Weird(
                     "FRAME_TRUNCATED_AT_CLOSE",
                     "framing",
@@ -378,12 +387,12 @@ class Stream:
             )
             self.drop(self.size)
         elif self.size:
-            self._skip_bytes(self.size, tell)
-        self.tell_skipped(packet, time_ns, "no message boundary was found", tell)
+            self._skip_bytes(self.size, report)
+        self.report_skipped(packet, time_ns, "no message boundary was found", report)
 
 
 def signed(number: int) -> int:
-    """The correlation id of one of Stream.ids."""
+    """Return the correlation id of one entry of Stream.ids."""
     return (number & 0xFFFFFFFF ^ _SIGN) - _SIGN
 
 

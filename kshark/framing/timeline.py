@@ -1,9 +1,9 @@
-"""The one time line: frames and events in the order of the packets that completed them, however packets were cut into
-batches.
+"""The one time line: frames and events in the order of the packets that completed them, whatever the batches are.
 
-While something earlier may still come (a hole may be filled, a connection is not recognised yet) later items are held,
-for limits.HELD_NS of packet time and limits.HELD_BYTES bytes at most. What is known only after that keeps its own
-packet and time, and stands where it was known (kshark.framing.waiting)."""
+Later items are held while something earlier may still arrive (a hole may be filled, a connection is not recognised
+yet), for at most limits.HELD_NS of packet time and limits.HELD_BYTES bytes. An item that becomes known later keeps its
+own packet and time, and stands at the packet at which it became known (kshark.framing.waiting).
+"""
 
 from __future__ import annotations
 
@@ -28,121 +28,125 @@ Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
 
 @final
 class Ending(NamedTuple):
-    """The end of a connection, with what only its end shows about it."""
+    """The end of a connection, with the anomalies that only its end shows."""
 
     weirds: list[Weird]
     closed: Closed
 
 
-Told = Gap | Late | Weird | Opened | HalfClosed | Ending
+TimelineEvent = Gap | Late | Weird | Opened | HalfClosed | Ending
 
-#: What an event that is held takes, about.
+#: Approximate memory of a held event.
 _EVENT_BYTES: Final = 256
-#: Comes behind all flows.
+#: Sorts after all flows.
 _ON_TIME: Final = 1 << 62
 
 
-class Place(Struct, gc=False):
-    """Where an event stands: the packet with which it was known; if that was late its flow (else _ON_TIME); its own
-    packet, and whether after the frames of that packet (as endings are)."""
+class EventPosition(Struct, gc=False):
+    """The position of an event in the time line.
 
-    known: int
+    `known` is the packet at which it became known. `late` is its flow if that was late, else _ON_TIME. `packet` is its
+    own packet; `after_frames` is True if it stands after the frames of that packet (as endings do).
+    """
+
+    known_at: int
     late: int
     packet: int
     after_frames: bool
     flow: int
-    event: Told
+    event: TimelineEvent
 
 
-_order: Final = attrgetter("known", "late", "packet", "after_frames", "flow")
+_order: Final = attrgetter("known_at", "late", "packet", "after_frames", "flow")
 
 
 class Timeline(Struct, eq=False):
-    """`release` takes what a batch brought and returns everything up to the packet `horizon`; the rest waits.
+    """Holds frames and events until the time line is complete up to them.
 
-    `waits`: by flow, of which connections something waits or was known late; before that a Late is told.
+    `waits`: by flow, the connections that wait or became known late; for the latter a Late event is reported first.
     """
 
     waits: dict[int, Waits] = field(default_factory=dict)
     _held: list[Frames] = field(default_factory=list)
-    _told: list[Told] = field(default_factory=list)
+    _events: list[TimelineEvent] = field(default_factory=list)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of what is held."""
-        return sum(len(frames.buffer) for frames in self._held) + _EVENT_BYTES * len(self._told)
+        """Approximate bytes of the held items."""
+        return sum(len(frames.buffer) for frames in self._held) + _EVENT_BYTES * len(self._events)
 
     def of(self, flow: int) -> Waits:
-        """What of a connection waits, to be changed."""
+        """Return the waiting state of a connection, to be changed."""
         return self.waits.setdefault(flow, Waits())
 
-    def behind(self, holes: dict[int, int]) -> None:
-        """By flow, the first packet behind a hole that is not decided yet: what is told of it from there on waits."""
+    def set_holes(self, holes: dict[int, int]) -> None:
+        """Set by flow the first packet after an undecided hole: the flow's items from that packet on wait."""
         for flow, waits in self.waits.items():
             waits.hole = holes.get(flow, NEVER)
         for flow in holes.keys() - self.waits.keys():
             self.of(flow).hole = holes[flow]
 
     def let_go(self) -> None:
-        """There is no room for what is held: nothing waits longer."""
+        """Stop all waiting: there is no memory left for held items."""
         for waits in self.waits.values():
             waits.let_go()
 
-    def release(self, cuts: list[Frames], told: list[Told], horizon: int) -> list[Line]:
+    def release(self, cuts: list[Frames], events: list[TimelineEvent], horizon: int) -> list[Line]:
+        """Add the frames and events of a batch; return everything up to the packet `horizon` and hold the rest."""
         late = [Late(flow, *news) for flow, waits in self.waits.items() for news in waits.news()]
-        told, self._told = [*self._told, *late, *told], []
-        events: list[Place] = []
-        for each in told:  # places are made again with the next batch: those of what waits take no room until then
-            place = self._place(each)
-            if place.known > horizon:
-                self._told.append(each)
+        events, self._events = [*self._events, *late, *events], []
+        due: list[EventPosition] = []
+        for event in events:  # positions of waiting events are made again with the next batch, to save memory
+            position = self._position(event)
+            if position.known_at > horizon:
+                self._events.append(event)
             else:
-                events.append(place)
-        events.sort(key=_order)
+                due.append(position)
+        due.sort(key=_order)
         frames = joined(self._held + cuts)
         self._held = []
         if frames is None:
-            lines = [event for each in events for event in _events(each.event)]
+            lines = [line for position in due for line in _events(position.event)]
         else:
-            known = self._known(frames)
-            if int(known.max()) > horizon:
-                later = known > horizon
+            known_at = self._frames_known_at(frames)
+            if int(known_at.max()) > horizon:
+                later = known_at > horizon
                 self._held = [apart(frames.rows(later))]
-                frames, known = frames.rows(~later), known[~later]
-            lines = _lines(*_in_order(frames, known), events)
+                frames, known_at = frames.rows(~later), known_at[~later]
+            lines = _lines(*_in_order(frames, known_at), due)
         for number in [number for number, waits in self.waits.items() if waits.forget(horizon)]:
             del self.waits[number]
         return lines
 
-    def _place(self, told: Told) -> Place:
-        if type(told) is Opened:  # which is certain at once
-            return Place(told.packet, _ON_TIME, told.packet, False, told.flow.id, told)
-        if type(told) is Late:  # before all that it is said of
-            return Place(told.packet, told.flow, 0, False, told.flow, told)
-        packet, after_frames, flow, side = _own_place(told)
+    def _position(self, event: TimelineEvent) -> EventPosition:
+        if type(event) is Opened:  # certain at once
+            return EventPosition(event.packet, _ON_TIME, event.packet, False, event.flow.id, event)
+        if type(event) is Late:  # before all items that it concerns
+            return EventPosition(event.packet, event.flow, 0, False, event.flow, event)
+        packet, after_frames, flow, side = _own_position(event)
         waits = self.waits.get(flow)
-        known = packet if waits is None else waits.known(packet, side)
-        return Place(known, _ON_TIME if known == packet else flow, packet, after_frames, flow, told)
+        known_at = packet if waits is None else waits.known_at(packet, side)
+        return EventPosition(known_at, _ON_TIME if known_at == packet else flow, packet, after_frames, flow, event)
 
-    def _known(self, frames: Frames) -> Int64s:
-        """The packet with which each frame was known."""
+    def _frames_known_at(self, frames: Frames) -> Int64s:
+        """Return for each frame the packet at which it became known."""
         own = frames.last_packet
         waits = [self.waits.get(flow.id) for flow in frames.flows] if self.waits else ()
         if not any(waits):
             return own
-        known = own.copy()
+        known_at = own.copy()
         order = np.argsort(frames.stream, kind="stable")
         edges = np.searchsorted(frames.stream[order], np.arange(len(frames.flows) + 1)).tolist()
-        for number, each in enumerate(waits):
-            if each is not None:
+        for number, flow_waits in enumerate(waits):
+            if flow_waits is not None:
                 rows = order[edges[number] : edges[number + 1]]
                 side = _side(frames.flows[number], frames.by_client[number])
-                known[rows] = [each.known(packet, side) for packet in own[rows].tolist()]
-        return known
+                known_at[rows] = [flow_waits.known_at(packet, side) for packet in own[rows].tolist()]
+        return known_at
 
 
 def joined(parts: list[Frames]) -> Frames | None:
-    """All in one, in this order; None where there are none."""
+    """Join all parts in this order; None if there are none."""
     if len(parts) < 2:
         return parts[0] if parts else None
     bytes_before = list(accumulate((len(part.buffer) for part in parts), initial=0))
@@ -167,7 +171,7 @@ def joined(parts: list[Frames]) -> Frames | None:
 
 
 def apart(frames: Frames) -> Frames:
-    """A copy with its own buffer and streams, so that waiting frames do not keep the whole batch in memory."""
+    """Return a copy with its own buffer and streams, so that waiting frames do not keep the whole batch in memory."""
     pieces = [frames.buffer[start:end] for start, end in zip(frames.start.tolist(), frames.end.tolist(), strict=True)]
     end = np.cumsum([0, *map(len, pieces)])
     used, stream = np.unique(frames.stream, return_inverse=True)
@@ -187,53 +191,55 @@ def _side(flow: Flow, by_client: bool | None) -> Side | None:
     return client if by_client else 0 if client else 1
 
 
-def _in_order(frames: Frames, known: Int64s) -> tuple[Frames, Int64s]:
-    """By their places."""
+def _in_order(frames: Frames, known_at: Int64s) -> tuple[Frames, Int64s]:
+    """Sort frames by their position."""
     own = frames.last_packet
-    if known is own:
+    if known_at is own:
         if (own[1:] >= own[:-1]).all():
             return frames, own
         order = np.argsort(own, kind="stable")
     else:
-        order = np.lexsort((own, _late(frames, known), known))
-    return frames.rows(order), known[order]
+        order = np.lexsort((own, _late(frames, known_at), known_at))
+    return frames.rows(order), known_at[order]
 
 
-def _late(frames: Frames, known: Int64s) -> Int64s:
-    """Of each frame, as in Place."""
+def _late(frames: Frames, known_at: Int64s) -> Int64s:
+    """Return `EventPosition.late` of each frame."""
     flows = np.array([flow.id for flow in frames.flows])
-    return np.where(known > frames.last_packet, flows[frames.stream], _ON_TIME)
+    return np.where(known_at > frames.last_packet, flows[frames.stream], _ON_TIME)
 
 
-def _lines(frames: Frames, known: Int64s, events: list[Place]) -> list[Line]:
-    """Frames cut at the events between them."""
+def _lines(frames: Frames, known_at: Int64s, due: list[EventPosition]) -> list[Line]:
+    """Cut the frames at the events between them."""
     lines: list[Line] = []
     at = 0
-    places = (
-        [*zip(*(column.tolist() for column in (known, _late(frames, known), frames.last_packet)), strict=True)]
-        if events
+    positions = (
+        [*zip(*(column.tolist() for column in (known_at, _late(frames, known_at), frames.last_packet)), strict=True)]
+        if due
         else []
     )
-    for each in events:
-        to = (bisect_right if each.after_frames else bisect_left)(places, (each.known, each.late, each.packet))
+    for position in due:
+        to = (bisect_right if position.after_frames else bisect_left)(
+            positions, (position.known_at, position.late, position.packet)
+        )
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to
-        lines += _events(each.event)
+        lines += _events(position.event)
     if at < len(frames):
         lines.append(frames.rows(slice(at, None)) if at else frames)
     return lines
 
 
-def _own_place(told: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
-    """Its packet, whether after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
-    if type(told) is Weird:
-        return told.packet, False, -1 if told.flow is None else told.flow, told.side
-    if type(told) is Gap:
-        return told.packet, False, told.flow.id, told.side
-    event = told.closed if type(told) is Ending else told
-    return event.packet, True, event.flow.id, None
+def _own_position(event: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
+    """Return packet, True if after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
+    if type(event) is Weird:
+        return event.packet, False, -1 if event.flow is None else event.flow, event.side
+    if type(event) is Gap:
+        return event.packet, False, event.flow.id, event.side
+    last = event.closed if type(event) is Ending else event
+    return last.packet, True, last.flow.id, None
 
 
-def _events(told: Told) -> Sequence[Line]:
-    return [*told.weirds, told.closed] if type(told) is Ending else [told]
+def _events(event: TimelineEvent) -> Sequence[Line]:
+    return [*event.weirds, event.closed] if type(event) is Ending else [event]

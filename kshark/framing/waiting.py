@@ -1,9 +1,10 @@
-"""What of one connection waits in the time line until more of it is known, and where it stands if that took too long.
+"""Waiting of one connection in the time line, and its position there if it waited too long.
 
-Bytes that are not understood wait, and what follows a hole that may still be filled; answers wait for their requests.
-Other connections are held for that for limits.HELD_NS of packet time. What is known after that stands where it was
-known, at a packet of its own connection, so that the order is the same however many packets come at once, and whichever
-other connections are read beside."""
+Bytes that are not understood wait, and so do bytes after a hole that may still be filled; answers wait for their
+requests. Other connections are held for that for limits.HELD_NS of packet time. An item that becomes known after that
+stands at the packet at which it became known, a packet of its own connection. So the order does not depend on the size
+of batches, nor on the other connections that are read.
+"""
 
 from __future__ import annotations
 
@@ -18,46 +19,45 @@ NEVER: Final = 1 << 62
 
 
 class Waits:
-    """Of one connection. Packets are those of its bytes and events; what is asked for a `side` of None belongs to
-    both."""
+    """The waiting state of one connection. Packets are those of its bytes and events; side None means both sides."""
 
     __slots__ = ("_known", "_news", "hole", "late", "since")
 
     def __init__(self) -> None:
         self._news: list[tuple[int, int]] | None = None
-        #: The first packet behind a hole that is not decided yet.
+        #: The first packet after a hole that is not decided yet.
         self.hole = NEVER
-        #: By side: what came with this packet and later ones waits.
+        #: By side: items of this packet and later ones wait.
         self.since = (NEVER, NEVER)
-        #: Others do not wait for this connection any more.
+        #: Other connections do not wait for this one any more.
         self.late = False
-        #: By side: what came from one packet on and before another one was known with that one; both rise from one such
-        #: pair to the next. None: nothing was known late.
+        #: By side, pairs: items from the first packet on became known at the second. Both rise from pair to pair. None:
+        #: nothing became known late.
         self._known: tuple[list[tuple[int, int]], list[tuple[int, int]]] | None = None
 
     @property
     def waits(self) -> bool:
         return self.since != (NEVER, NEVER)
 
-    def place(self, packet: int, side: int | None = None) -> int:
-        """Where in the time line that stands which came with a packet: with it, or with the one with which it was known
-        late."""
+    def position(self, packet: int, side: int | None = None) -> int:
+        """Return the position of an item in the time line: its packet, or the packet at which it became known late."""
         if self._known is None:
             return packet
         if side is None:
-            return max(self.place(packet, 0), self.place(packet, 1))
-        known = self._known[side]
-        at = bisect_right(known, (packet, NEVER))
-        return max(packet, known[at - 1][1]) if at else packet
+            return max(self.position(packet, 0), self.position(packet, 1))
+        pairs = self._known[side]
+        at = bisect_right(pairs, (packet, NEVER))
+        return max(packet, pairs[at - 1][1]) if at else packet
 
-    def known(self, packet: int, side: int | None) -> int:
-        """Its place; NEVER where it waits still."""
+    def known_at(self, packet: int, side: int | None) -> int:
+        """Return the item's position; NEVER if it still waits."""
         since = min(self.since) if side is None else self.since[side]
-        return NEVER if packet >= since or packet >= self.hole else self.place(packet, side)
+        return NEVER if packet >= since or packet >= self.hole else self.position(packet, side)
 
     def wait(self, since: tuple[int, int], packet: int, clock: Clock) -> None:
-        """From now on waits, by side, what came with the packet `since` or later; what waited before that is known with
-        `packet`."""
+        """Let the items of the packets `since` (by side) and later ones wait. Items that waited before become known at
+        `packet`.
+        """
         self.late = self.late or (self.waits and self._waited(packet, clock) > limits.HELD_NS)
         for side in (0, 1) if self.late else ():
             if self.since[side] < since[side]:
@@ -66,7 +66,7 @@ class Waits:
         self.late = self.late and self.waits
 
     def know(self, late: Late) -> None:
-        """What came in both directions was known late."""
+        """Record that items of both directions became known late."""
         self._know((0, 1), late.since, late.packet)
 
     def _know(self, sides: tuple[int, ...], since: int, packet: int) -> None:
@@ -78,49 +78,53 @@ class Waits:
         self._news.append((since, packet))
 
     def news(self) -> list[tuple[int, int]]:
-        """What was known late since this was asked: from which packet on, and with which one."""
+        """Return the pairs added since the last call: first packet concerned, packet at which it became known."""
         news, self._news = self._news, None
         return news or []
 
     def let_go(self) -> None:
-        """There is no room to wait any longer."""
+        """Stop waiting: there is no memory left."""
         self.late, self.since = self.waits, (NEVER, NEVER)
 
     def forget(self, horizon: int) -> bool:
-        """Forgets what is over; True if nothing is left."""
+        """Drop finished pairs; True if nothing is left."""
         if self._known is not None:
-            over = min(horizon, self.hole, *self.since)
-            for known in self._known:
-                known[:] = [each for each in known if each[1] > over]
+            finished = min(horizon, self.hole, *self.since)
+            for pairs in self._known:
+                pairs[:] = [pair for pair in pairs if pair[1] > finished]
             if not (self._known[0] or self._known[1]):
                 self._known = None
         return not self.waits and self._known is None and self.hole == NEVER
 
     def held_from(self, packet: int, clock: Clock) -> int:
-        """The packet from which on other connections are held; NEVER for none. `packet`: nothing more is known of this
-        one before it."""
+        """Return the packet from which on other connections are held; NEVER for none.
+
+        `packet`: everything of this connection before it is decided.
+        """
         held = self._held()
         return NEVER if self.late or held == NEVER or self._waited(packet, clock) > limits.HELD_NS else held
 
     def _held(self) -> int:
         first, second = self.since
         return min(
-            NEVER if first == NEVER else self.place(first, 0), NEVER if second == NEVER else self.place(second, 1)
+            NEVER if first == NEVER else self.position(first, 0), NEVER if second == NEVER else self.position(second, 1)
         )
 
     def _waited(self, packet: int, clock: Clock) -> int:
-        """So many nanoseconds it waits already."""
+        """Return the nanoseconds waited so far."""
         held = self._held()
         return 0 if held == NEVER else clock.at(packet) - clock.at(held)
 
 
-def _add(known: list[tuple[int, int]], since: int, packet: int) -> None:
-    """One pair more; of two that were known alike, or the earlier of which was known later, only that one tells
-    anything."""
-    at = bisect_left(known, (since, packet))
-    if (at < len(known) and known[at][0] == since) or (at and known[at - 1][1] >= packet):
+def _add(pairs: list[tuple[int, int]], since: int, packet: int) -> None:
+    """Add one pair.
+
+    A pair is redundant if another one with the same first packet exists, or if an earlier pair became known later.
+    """
+    at = bisect_left(pairs, (since, packet))
+    if (at < len(pairs) and pairs[at][0] == since) or (at and pairs[at - 1][1] >= packet):
         return
-    low = at - 1 if at and known[at - 1][0] == since else at
-    while at < len(known) and known[at][1] <= packet:
+    low = at - 1 if at and pairs[at - 1][0] == since else at
+    while at < len(pairs) and pairs[at][1] <= packet:
         at += 1
-    known[low:at] = [(since, packet)]
+    pairs[low:at] = [(since, packet)]

@@ -1,8 +1,8 @@
-"""The ordinary TCP packets of a batch, all at once: IP without options or extension headers, not fragmented, its
-headers captured.
+"""Read the ordinary TCP packets of a batch at once: IP without options or extensions, not fragmented, headers captured.
 
-The same inside VXLAN, Geneve and GRE, with which clouds and switches mirror. kshark.link.layers reads what is left
-over, and says the same of every packet read here."""
+The same inside VXLAN, Geneve and GRE, which clouds and switches use for mirroring. kshark.link.layers reads the
+remaining packets, and gives the same result for every packet read here.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ KEY_WORDS: Final = 5
 
 
 class LinkHeader(NamedTuple):
-    """A link layer's header: its size, where its ethertype stands (None: it has none), or what always follows."""
+    """A link layer's header: its size, the position of its ethertype (None: it has none), or the fixed next
+    protocol.
+    """
 
     size: int
     ethertype_at: int | None = None
@@ -54,13 +56,13 @@ LINK_HEADERS: Final = {
     229: LinkHeader(0, always=IPV6),
     276: LinkHeader(20, 0),
 }
-#: By protocol number: whether it is neither TCP nor read any further.
+#: By protocol number: True if it is not TCP and not read further.
 OTHER_THAN_TCP: Final = np.isin(np.arange(256), list(PROTOCOLS))
-#: So many consecutive VLAN tags, and tunnels, are skipped here.
+#: The number of consecutive VLAN tags, and of nested tunnels, that are skipped here.
 TAGS: Final = 2
 TUNNELS: Final = 2
 
-#: IP and TCP header in one, where IP has no options; addresses and ports as words, in whatever order the bytes are.
+#: IP and TCP header together, for IP without options; addresses and ports are words in any byte order.
 HEADERS_4: Final = np.dtype(
     {
         "names": [
@@ -106,7 +108,8 @@ HEADERS_6: Final = np.dtype(
 
 class Columns(Struct):
     """TCP segments by row of their batch, in no order; `key` has KEY_WORDS rows. `offset` to `missing` as in
-    model.Segments."""
+    model.Segments.
+    """
 
     row: Int64s
     key: Words
@@ -120,15 +123,14 @@ class Columns(Struct):
 
 
 class Others(NamedTuple):
-    """Rows of packets that are no TCP, and their IP protocol numbers; UDP among them is nothing that more can be said
-    of."""
+    """Rows of packets without TCP, and their IP protocol numbers. UDP among them belongs to no known tunnel."""
 
     row: Int64s
     protocol: Bytes
 
 
 class Ordinary(NamedTuple):
-    """What was read of a batch: TCP segments, what is known to be none, and the rows left for kshark.link.layers."""
+    """The result for a batch: TCP segments, packets known to have none, and the rows left for kshark.link.layers."""
 
     segments: list[Columns]
     others: list[Others]
@@ -136,9 +138,9 @@ class Ordinary(NamedTuple):
 
 
 def ordinary(batch: PacketBatch) -> Ordinary:
-    """The ordinary packets of a batch that has any."""
+    """Read the ordinary packets of a batch, which must not be empty."""
     view = np.frombuffer(batch.buffer, np.uint8)
-    found: list[Columns] = []
+    segments_found: list[Columns] = []
     others: list[Others] = []
     left = np.ones(len(batch.number), bool)
     waiting = [*_outermost(batch, view)]
@@ -147,15 +149,15 @@ def ordinary(batch: PacketBatch) -> Ordinary:
         for rows in around:
             for part, version in _by_version(view, rows):
                 segments, beside, tunnels = _carried(view, part, version)
-                found.append(segments)
+                segments_found.append(segments)
                 others.append(beside)
                 waiting += tunnels
                 left[segments.row] = left[beside.row] = False
-    return Ordinary(found, others, np.flatnonzero(left))
+    return Ordinary(segments_found, others, np.flatnonzero(left))
 
 
 def _outermost(batch: PacketBatch, view: Bytes) -> Iterator[Rows]:
-    """What the link layers carry."""
+    """Yield the packets inside the link layers."""
     first = batch.link_type[0]
     kinds = [int(first)] if (batch.link_type == first).all() else np.unique(batch.link_type).tolist()
     for kind in kinds:
@@ -171,7 +173,7 @@ def _outermost(batch: PacketBatch, view: Bytes) -> Iterator[Rows]:
 
 
 def _by_version(view: Bytes, rows: Rows) -> Iterator[tuple[Rows, int]]:
-    """Those that begin with an ordinary IP header which was captured, and a TCP header's length behind."""
+    """Yield the rows that begin with a captured ordinary IP header and enough bytes for a TCP header after it."""
     leading, captured = view[rows.start], rows.end - rows.start
     for version, chosen in (
         (4, (rows.ethertype == IPV4) & (leading == 0x45) & (captured >= HEADERS_4.itemsize)),
@@ -182,7 +184,7 @@ def _by_version(view: Bytes, rows: Rows) -> Iterator[tuple[Rows, int]]:
 
 
 def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, NDArray[Any]]:
-    """Where the network layer begins and what it is, as an ethertype."""
+    """Return the position of the network layer and its ethertype."""
     start = begin + header.size
     if header.ethertype_at is not None:
         ethertype = uint16(view, begin + header.ethertype_at)
@@ -210,7 +212,7 @@ def _network(view: Bytes, begin: Int64s, header: LinkHeader) -> tuple[Int64s, ND
 
 
 def _carried(view: Bytes, rows: Rows, version: int) -> tuple[Columns, Others, list[Rows]]:
-    """What IP packets carry whose headers were captured: TCP segments, what is none, and what is inside tunnels."""
+    """Read captured IP headers: return TCP segments, packets without TCP, and the insides of tunnels."""
     form, ip_header = (HEADERS_4, 20) if version == 4 else (HEADERS_6, 40)
     fields = np.ascontiguousarray(sliding_window_view(view, form.itemsize)[rows.start]).view(form)[:, 0]
     total = fields["total"].astype(np.int64)
@@ -245,7 +247,7 @@ def _carried(view: Bytes, rows: Rows, version: int) -> tuple[Columns, Others, li
 def _beside(
     view: Bytes, rows: Rows, stop: Int64s, protocol: Bytes, whole: NDArray[np.bool_], ip_header: int
 ) -> tuple[Others, list[Rows]]:
-    """Of packets without TCP: those known to have none, and the insides of tunnels."""
+    """Return the packets known to have no TCP, and the insides of tunnels."""
     sound = stop >= rows.start + ip_header
     other = OTHER_THAN_TCP[protocol] & sound
     row, kind, tunnels = rows.row[other], protocol[other], list[Rows]()

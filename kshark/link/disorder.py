@@ -1,8 +1,8 @@
-"""How far the capture's own times run backwards: several interfaces, queues or processors wrote it, each at its own
-pace.
+"""Measure how far a capture's times run backwards: interfaces, queues or processors wrote it, each at its own pace.
 
-Packets of one connection have an order, their sequence numbers; packets of different connections that lie within this
-time of each other have none."""
+Packets of one connection are ordered by their sequence numbers; packets of different connections that lie within this
+time of each other have no order.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 
-#: Codes of what says so.
+#: The codes that report it.
 DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN", "CAPTURES_OVERLAP"})
 
 
@@ -27,12 +27,12 @@ def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
 
 
 def acked_unseen(flow: int, side: Side, packet: int, time_ns: int, since: int, most_ns: int) -> Weird:
-    """What comes with this packet was acknowledged by an earlier one, `since`, up to `most_ns` before."""
+    """Bytes of this packet were acknowledged by an earlier one, `since`, up to `most_ns` before."""
     return Weird("ACKED_UNSEEN", "reassembly", packet, time_ns, _by(most_ns), flow, side, since)
 
 
 def overlap(packet: int, time_ns: int, most_ns: int) -> Weird:
-    """Captures lie beside each other in time up to this packet: their clocks may differ by up to `most_ns`."""
+    """Captures overlap in time up to this packet: their clocks may differ by up to `most_ns`."""
     return Weird("CAPTURES_OVERLAP", "capture", packet, time_ns, _by(most_ns))
 
 
@@ -41,33 +41,33 @@ def _by(most_ns: int) -> str:
 
 
 def disorder_ns(weird: Weird) -> int | None:
-    """What such a weird said, None for others: packets of different connections that lie so close to each other have no
-    order."""
+    """Return the time of such a weird, None for others: packets of different connections within that time have no
+    order.
+    """
     return int(weird.detail.split()[-2].replace(".", "")) if weird.code in DISORDERS else None
 
 
 class Growth:
-    """Tells each time that something grows, at the row that shows it, and then rounded up to a power of two: that is
-    seldom."""
+    """Report each growth of a value, at its row and rounded up to a power of two, so that reports are rare."""
 
     def __init__(self) -> None:
-        self._told_ns = 1
+        self._reported_ns = 1
 
-    def told(self, far_ns: Int64s) -> Iterator[tuple[int, int]]:
-        """Rows of the next ones that are greater than all before, and what is told there."""
-        while len(rows := np.flatnonzero(far_ns >= self._told_ns)):
+    def reports(self, far_ns: Int64s) -> Iterator[tuple[int, int]]:
+        """Yield the rows whose value exceeds all earlier reports, with the new reported value."""
+        while len(rows := np.flatnonzero(far_ns >= self._reported_ns)):
             row = int(rows[0])
-            self._told_ns = 1 << int(far_ns[row]).bit_length()
-            yield row, self._told_ns
+            self._reported_ns = 1 << int(far_ns[row]).bit_length()
+            yield row, self._reported_ns
 
 
 class Disorder:
-    """How far times run backwards, each time that grows."""
+    """The greatest step back of packet times; reported each time that it grows."""
 
     def __init__(self) -> None:
         self._growth = Growth()
 
-    def told(self, batch: PacketBatch, clock: Int64s) -> Iterator[Weird]:
-        """`clock` is the greatest time up to each packet."""
-        for row, most_ns in self._growth.told(clock - batch.time_ns):
+    def reports(self, batch: PacketBatch, clock: Int64s) -> Iterator[Weird]:
+        """Yield the weirds of a batch. `clock` is the greatest time up to each packet."""
+        for row, most_ns in self._growth.reports(clock - batch.time_ns):
             yield disorder(int(batch.number[row]), int(batch.time_ns[row]), most_ns)

@@ -1,4 +1,4 @@
-"""Endpoint keys of segments to path numbers: who talks to whom, in which direction."""
+"""Map endpoint keys of segments to path numbers: the pair of ends, and the direction."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 FORGOTTEN: Final = Ends("", "")
-#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4), others in every process:
-#: nobody can send packets that are made to share a slot.
+#: Odd constants that spread the key's words (Knuth, The Art of Computer Programming, 6.4), different in every process:
+#: packets cannot be crafted to share a slot.
 _SPREAD: Final = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64
 ) ^ np.uint64((hash("kshark.link.ends") & 0xFFFFFFFFFFFF) << 1)
@@ -44,21 +44,21 @@ class EndsTable:
     def __init__(self, limit: int = PAIRS) -> None:
         self.forgotten = 0
         self._limit = limit
-        #: Pairs held and ever seen; by row, in the order of their numbers: key, number, when it was seen last (columns
+        #: Pairs held and ever seen. By row, in the order of their numbers: key, number, and last use (in columns
         #: counted).
         self._count = self._numbers = self._columns = 0
-        self._key: Words = np.empty((2 * limit, KEY_WORDS), np.uint64)  # room that is not used takes no memory
+        self._key: Words = np.empty((2 * limit, KEY_WORDS), np.uint64)  # unused rows take no memory
         self._number: Int64s = np.empty(2 * limit, np.int64)
         self._seen: Int64s = np.empty(2 * limit, np.int64)
         self._rebuild(_SLOTS)
 
     def __len__(self) -> int:
-        """Pairs seen, forgotten ones included."""
+        """Pairs seen, including forgotten ones."""
         return self._numbers
 
     def __getitem__(self, pair: int) -> Ends:
-        """The ends of a pair, FORGOTTEN where they are."""
-        row = self._count - self._numbers + pair  # of all that came since some were forgotten
+        """Return the ends of a pair; FORGOTTEN if it is forgotten."""
+        row = self._count - self._numbers + pair  # correct for the pairs added since the last forgetting
         if row < 0 or self._number[row] != pair:
             row = int(self._number[: self._count].searchsorted(pair))
             if row == self._count or self._number[row] != pair:
@@ -67,11 +67,11 @@ class EndsTable:
         return Ends(_endpoint(words[:16], words[32:34], words[36]), _endpoint(words[16:32], words[34:36], words[36]))
 
     def paths(self, key: Words) -> Int64s:
-        """The path of each column of `key`; new pairs are numbered in the order of their first column."""
+        """Return the path of each column of `key`; new pairs are numbered in the order of their first column."""
         parts: list[Int64s] = []
         while True:
-            place = self._find(key)
-            missing = np.flatnonzero(place < 0)
+            rows_and_sides = self._find(key)
+            missing = np.flatnonzero(rows_and_sides < 0)
             if not len(missing):
                 break
             firsts = missing[np.sort(np.unique(_hash(key[:, missing]), return_index=True)[1])]
@@ -84,13 +84,13 @@ class EndsTable:
                 self._forget()
             else:
                 self._add(key[:, firsts])
-        self._seen[place >> 1] = self._columns + np.arange(len(place))
-        self._columns += len(place)
-        parts.append(self._number[place >> 1] << 1 | place & 1)
+        self._seen[rows_and_sides >> 1] = self._columns + np.arange(len(rows_and_sides))
+        self._columns += len(rows_and_sides)
+        parts.append(self._number[rows_and_sides >> 1] << 1 | rows_and_sides & 1)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def keys(self, paths: Int64s) -> Words:
-        """The key of each path, as `paths` takes them; zeros for one that is forgotten."""
+        """Return the key of each path, in the form that `paths` takes; zeros for a forgotten one."""
         row = np.minimum(np.searchsorted(self._number[: self._count], paths >> 1), self._count - 1)
         key = np.ascontiguousarray(self._key[row].T)
         back = (paths & 1).astype(bool)
@@ -99,7 +99,7 @@ class EndsTable:
         return key
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only the rows that are used; the slots are made again, since another process has other hashes."""
+        """Return only the used rows; the slots are rebuilt, since another process has other hashes."""
         rows = {name: getattr(self, name)[: self._count] for name in _BY_ROW}
         return {**{name: value for name, value in vars(self).items() if name not in ("_slots", "_shift")}, **rows}
 
@@ -113,22 +113,22 @@ class EndsTable:
         self._rebuild(max(_SLOTS, 1 << (2 * self._count).bit_length()))
 
     def _find(self, key: Words) -> Int64s:
-        """Row << 1 | side of each column, -1 where it is not known."""
+        """Return row << 1 | side of each column, -1 if it is unknown."""
         slot = (_hash(key) >> self._shift).astype(np.int64)
-        place: Int64s = np.full(len(slot), -1, np.int64)
-        asked: Int64s | slice = slice(None)
+        result: Int64s = np.full(len(slot), -1, np.int64)
+        open_columns: Int64s | slice = slice(None)
         while True:
             row = self._slots[slot].astype(np.int64)
-            known = self._key[row]
-            same = _equal(known, key)
-            back = ~same & _equal(known, _reversed(key))
+            rows = self._key[row]
+            same = _equal(rows, key)
+            back = ~same & _equal(rows, _reversed(key))
             hit = (same | back) & (row >= 0)
-            place[asked] = np.where(hit, row << 1 | back, -1)
-            on = np.flatnonzero(~hit & (row >= 0))
-            if not len(on):
-                return place
-            asked = on if isinstance(asked, slice) else asked[on]
-            key, slot = key[:, on], (slot[on] + 1) & (len(self._slots) - 1)
+            result[open_columns] = np.where(hit, row << 1 | back, -1)
+            collided = np.flatnonzero(~hit & (row >= 0))
+            if not len(collided):
+                return result
+            open_columns = collided if isinstance(open_columns, slice) else open_columns[collided]
+            key, slot = key[:, collided], (slot[collided] + 1) & (len(self._slots) - 1)
 
     def _add(self, key: Words) -> None:
         rows = np.arange(self._count, self._count + key.shape[1])
@@ -137,27 +137,27 @@ class EndsTable:
         if 2 * (self._count + len(rows)) > len(self._slots):
             self._rebuild(max(2 * len(self._slots), 1 << (4 * len(rows)).bit_length()))
         self._count, self._numbers = self._count + len(rows), self._numbers + len(rows)
-        self._place(rows)
+        self._insert(rows)
 
-    def _place(self, rows: Int64s) -> None:
-        """Each row into the first free slot from its own on."""
+    def _insert(self, rows: Int64s) -> None:
+        """Put each row into the first free slot from its own on."""
         slot = (_hash(self._key[rows].T) >> self._shift).astype(np.int64)
         while len(rows):
             free = np.flatnonzero(self._slots[slot] < 0)
-            taken = free[np.unique(slot[free], return_index=True)[1]]
-            self._slots[slot[taken]] = rows[taken]
+            used = free[np.unique(slot[free], return_index=True)[1]]
+            self._slots[slot[used]] = rows[used]
             left = np.ones(len(rows), bool)
-            left[taken] = False
+            left[used] = False
             rows, slot = rows[left], (slot[left] + 1) & (len(self._slots) - 1)
 
     def _rebuild(self, slots: int) -> None:
-        """That many slots, a power of two and at least twice the rows."""
+        """Make that many slots, a power of two and at least twice the rows."""
         self._shift = np.uint64(65 - slots.bit_length())
         self._slots: NDArray[np.int32] = np.full(slots, -1, np.int32)
-        self._place(np.arange(self._count))
+        self._insert(np.arange(self._count))
 
     def _forget(self) -> None:
-        """Only those seen last stay, `limit` of them."""
+        """Keep only the `limit` pairs seen last."""
         kept = np.sort(np.argsort(self._seen[: self._count])[self._count - self._limit :])
         self.forgotten += self._count - len(kept)
         self._count = len(kept)
@@ -167,11 +167,11 @@ class EndsTable:
 
 
 def _hash(key: Words) -> Words:
-    """The same for both directions."""
+    """Return the same hash for both directions."""
     ports = key[4]
-    one = key[0] * _SPREAD[0] ^ key[1] * _SPREAD[1] ^ (ports & _PORT) * _SPREAD[2]
-    other = key[2] * _SPREAD[0] ^ key[3] * _SPREAD[1] ^ (ports >> _16 & _PORT) * _SPREAD[2]
-    both = one * other ^ (one + other)
+    source = key[0] * _SPREAD[0] ^ key[1] * _SPREAD[1] ^ (ports & _PORT) * _SPREAD[2]
+    target = key[2] * _SPREAD[0] ^ key[3] * _SPREAD[1] ^ (ports >> _16 & _PORT) * _SPREAD[2]
+    both = source * target ^ (source + target)
     hashed: Words = (both ^ both >> _32) * _SPREAD[3]
     return hashed
 
@@ -182,7 +182,7 @@ def _reversed(key: Words) -> tuple[Words, ...]:
 
 
 def _equal(rows: Words, words: Iterable[Words]) -> NDArray[np.bool_]:
-    """Which rows hold these words, told word by word: a comparison over rows of five costs three times as much."""
+    """True for the rows that hold these words. Comparing word by word is three times as fast as rows of five."""
     equal: NDArray[np.bool_] = np.ones(len(rows), bool)
     for column, word in zip(rows.T, words, strict=True):
         equal &= column == word

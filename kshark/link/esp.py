@@ -1,7 +1,7 @@
-"""ESP that protects integrity only, which nothing in the packet says: told by what encrypted bytes are not, but once in
-many millions.
+"""Recognise ESP without encryption. Packets do not announce it, but encrypted bytes look like this only once in many
+millions.
 
-Sources: RFC 4303 (ESP), RFC 5879 (how to tell that it is not encrypted), RFC 9293 (TCP).
+Sources: RFC 4303 (ESP), RFC 5879 (how to recognise that it is not encrypted), RFC 9293 (TCP).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ICV_SIZES: Final = (12, 16, 24, 32, 8, 0)
 
 
 class InClear(NamedTuple):
-    """What an ESP packet carries: its protocol, TCP or IP, where it begins and where it ends."""
+    """The content of an ESP packet: its protocol (TCP or IP), its begin and end."""
 
     protocol: int
     begin: int
@@ -25,8 +25,10 @@ class InClear(NamedTuple):
 
 
 def in_clear(packet: Packet, position: int) -> InClear | None:
-    """None where it is encrypted, or cut so that nobody can tell: padding that counts, a known protocol, and its header
-    as it must be."""
+    """Return the content of an ESP packet; None if it is encrypted, or cut so that this is unknown.
+
+    Clear packets have padding that counts, a known protocol, and a valid header of it.
+    """
     begin = position + _HEADER
     if packet.end < packet.wire_end:
         return None
@@ -45,7 +47,9 @@ def in_clear(packet: Packet, position: int) -> InClear | None:
 
 
 def _is_tcp(packet: Packet, position: int) -> bool:
-    """What TCP headers have in common: unused bits, flags that go together, no urgent pointer without its flag."""
+    """True for the common properties of TCP headers: unused bits, sensible flags, no urgent pointer without its
+    flag.
+    """
     size, flags = packet.buffer[position + 12], packet.buffer[position + 13]
     urgent = packet.uint16(position + 18)
     return (

@@ -1,7 +1,8 @@
-"""IP packets that come in fragments, put together again.
+"""Reassemble fragmented IP packets.
 
-Sources: RFC 791, section 3.2; RFC 8200, section 4.5; RFC 5722 (fragments that overlap); RFC 4963 (identifications that
-come again)."""
+Sources: RFC 791, section 3.2; RFC 8200, section 4.5; RFC 5722 (overlapping fragments); RFC 4963 (repeated
+identifications).
+"""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from zlib import crc32
 from kshark import limits
 from kshark.link.packet import Datagram, Fragment
 
-#: Longer than an IP packet can be.
+#: More than the greatest length of an IP packet.
 _TOO_LONG = 1 << 16
 
 
 class Lost(NamedTuple):
-    """A packet that is given up: how many fragments of it there were, their bytes, the last one's number and time, and
-    why."""
+    """A packet that is given up: its number of fragments, their bytes, the last one's packet number and time, and the
+    reason.
+    """
 
     fragments: int
     size: int
@@ -28,7 +30,7 @@ class Lost(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A packet put together: what was captured of its payload's `size` bytes, up to the first that was not."""
+    """A reassembled packet: the captured part of its payload's `size` bytes, up to the first byte not captured."""
 
     datagram: Datagram
     payload: bytes
@@ -36,9 +38,9 @@ class Whole(NamedTuple):
 
 
 class _Pieces:
-    """By place in the packet, a piece's size and what was captured of it; `end` is known from the last piece.
+    """By position in the packet, a piece's size and its captured bytes; `end` is known from the last piece.
 
-    `copies` counts exactly the same pieces again, `number` and `time_ns` are of the last fragment that came.
+    `copies` counts exact repetitions of pieces; `number` and `time_ns` belong to the last fragment received.
     """
 
     __slots__ = ("copies", "end", "held", "number", "since_ns", "size", "time_ns")
@@ -54,30 +56,31 @@ class _Pieces:
 
 
 class Fragments:
-    """Holds pieces until their packet is whole, for a time and up to a number and size; those waiting longest are given
-    up first.
+    """Holds pieces until their packet is whole, for a limited time, number and size; the oldest are given up first.
 
-    What of a whole packet comes again is a copy of its packets, as where a capture has everything twice: it is left
-    out."""
+    A piece of a whole packet that comes again is a copy, as in a capture that has everything twice: it is left out.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[Datagram, _Pieces] = {}
         self._bytes = self._count = 0
-        #: By packet that was whole, its pieces: place, size, CRC.
+        #: Pieces of each packet that was whole: position, size, CRC.
         self._whole: dict[Datagram, set[tuple[int, int, int]]] = {}
-        self._known = 0
+        self._whole_pieces = 0
 
     def add(
         self, piece: Fragment, data: bytes, number: int, time_ns: int, clock_ns: int
     ) -> tuple[Whole | None, list[Lost]]:
-        """The packet, if this completes it, and those given up; `data` is what was captured, `clock_ns` the latest time
-        so far."""
+        """Add a piece; return the packet if this completes it, and the packets given up.
+
+        `data` is the captured part, `clock_ns` the latest time so far.
+        """
         lost = [*self._old(clock_ns)]
         if (piece.at, piece.size, crc32(data)) in self._whole.get(piece.datagram, ()):
             return None, lost
         pieces = self._waiting.get(piece.datagram)
         if pieces is not None and pieces.held.get(piece.at, (piece.size, data)) != (piece.size, data):
-            lost.append(self._taken(piece.datagram).lost("another packet took its identification"))
+            lost.append(self._pop(piece.datagram).lost("another packet took its identification"))
             pieces = None
         if pieces is None:
             pieces = self._waiting[piece.datagram] = _Pieces(clock_ns)
@@ -93,7 +96,7 @@ class Fragments:
             pieces.end = piece.at + piece.size
         whole = None
         if pieces.size >= (_TOO_LONG if pieces.end is None else pieces.end):
-            whole = _joined(piece.datagram, self._taken(piece.datagram))
+            whole = _joined(piece.datagram, self._pop(piece.datagram))
             if whole is None:
                 lost.append(pieces.lost("they overlap"))
             else:
@@ -101,29 +104,29 @@ class Fragments:
         return whole, [*lost, *self._beyond()]
 
     def close(self) -> Iterator[Lost]:
-        """The capture ends; what waits is given up."""
+        """End the capture: give up the waiting packets."""
         while self._waiting:
-            yield self._taken(next(iter(self._waiting))).lost("the rest did not come")
+            yield self._pop(next(iter(self._waiting))).lost("the rest did not come")
 
     def _old(self, clock_ns: int) -> Iterator[Lost]:
         while self._waiting:
             datagram, pieces = next(iter(self._waiting.items()))
             if clock_ns - pieces.since_ns <= limits.FRAGMENT_NS:
                 return
-            yield self._taken(datagram).lost("the rest did not come")
+            yield self._pop(datagram).lost("the rest did not come")
 
     def _beyond(self) -> Iterator[Lost]:
         while self._bytes > limits.FRAGMENT_BYTES or self._count > limits.FRAGMENTS:
-            yield self._taken(next(iter(self._waiting))).lost("too many wait at once")
+            yield self._pop(next(iter(self._waiting))).lost("too many wait at once")
 
     def _remember(self, datagram: Datagram, pieces: _Pieces) -> None:
-        self._known -= len(self._whole.pop(datagram, ()))
+        self._whole_pieces -= len(self._whole.pop(datagram, ()))
         self._whole[datagram] = {(at, size, crc32(data)) for at, (size, data) in pieces.held.items()}
-        self._known += len(pieces.held)
-        while self._known > limits.FRAGMENTS:
-            self._known -= len(self._whole.pop(next(iter(self._whole))))
+        self._whole_pieces += len(pieces.held)
+        while self._whole_pieces > limits.FRAGMENTS:
+            self._whole_pieces -= len(self._whole.pop(next(iter(self._whole))))
 
-    def _taken(self, datagram: Datagram) -> _Pieces:
+    def _pop(self, datagram: Datagram) -> _Pieces:
         pieces = self._waiting.pop(datagram)
         self._bytes -= sum(len(data) for _, data in pieces.held.values())
         self._count -= len(pieces.held) + pieces.copies
@@ -131,7 +134,7 @@ class Fragments:
 
 
 def _joined(datagram: Datagram, pieces: _Pieces) -> Whole | None:
-    """None if they overlap, or say that the packet is longer than one can be."""
+    """Return the whole packet; None if pieces overlap, or announce an impossible length."""
     parts: list[bytes] = []
     due, cut = 0, False
     for at, (size, data) in sorted(pieces.held.items()):

@@ -8,7 +8,20 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.link.esp import in_clear
-from kshark.link.packet import IPV4, IPV6, TCP, Datagram, Fault, Found, Fragment, Other, Packet, Segment, Step, sealed
+from kshark.link.packet import (
+    IPV4,
+    IPV6,
+    TCP,
+    Datagram,
+    Fault,
+    Fragment,
+    NextHeader,
+    Other,
+    Packet,
+    ReadResult,
+    Segment,
+    sealed,
+)
 from kshark.link.tunnels import TUNNELS
 
 UDP: Final = 17
@@ -18,7 +31,7 @@ ESP: Final = 50
 AUTHENTICATION: Final = 51
 #: IPv6 extension headers whose second byte counts 8 bytes beyond the first 8.
 EXTENSIONS: Final = frozenset((0, 43, 60, 135, 139, 140))
-#: What is not read and holds no TCP.
+#: Protocols that are not read and hold no TCP.
 PROTOCOLS: Final = {
     1: "ICMP",
     2: "IGMP",
@@ -34,16 +47,16 @@ PROTOCOLS: Final = {
 _SEALED: Final = {55: "MOBILE", 94: "IPIP", 98: "ENCAP", 108: "IPComp", 115: "L2TP version 3"}
 
 
-def any_ip(packet: Packet, position: int) -> Step | Found:
-    """The version tells which."""
+def any_ip(packet: Packet, position: int) -> NextHeader | ReadResult:
+    """Return the step to IPv4 or IPv6, by the version."""
     packet.need(position, 1, "an IP header")
     version = packet.buffer[position] >> 4
     if version not in (4, 6):
         return Fault("HEADER_INVALID", f"IP version {version}")
-    return Step(IPV4 if version == 4 else IPV6, position)
+    return NextHeader(IPV4 if version == 4 else IPV6, position)
 
 
-def ipv4(packet: Packet, position: int) -> Step | Found:
+def ipv4(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 20, "an IPv4 header")
     buffer = packet.buffer
     header = (buffer[position] & 15) * 4
@@ -65,7 +78,7 @@ def ipv4(packet: Packet, position: int) -> Step | Found:
     return carried(packet, protocol, position + header, position + total, addresses, 4)
 
 
-def ipv6(packet: Packet, position: int) -> Step | Found:
+def ipv6(packet: Packet, position: int) -> NextHeader | ReadResult:
     packet.need(position, 40, "an IPv6 header")
     buffer = packet.buffer
     if buffer[position] >> 4 != 6:
@@ -75,8 +88,10 @@ def ipv6(packet: Packet, position: int) -> Step | Found:
     return carried(packet, buffer[position + 6], position + 40, end, buffer[position + 8 : position + 40], 6)
 
 
-def carried(packet: Packet, protocol: int, position: int, end: int, addresses: bytes, version: int) -> Step | Found:
-    """What an IP packet carries that ends at `end`, behind the headers that may come first."""
+def carried(
+    packet: Packet, protocol: int, position: int, end: int, addresses: bytes, version: int
+) -> NextHeader | ReadResult:
+    """Read the content of an IP packet that ends at `end`, after any extension headers."""
     while protocol == AUTHENTICATION or (version == 6 and (protocol in EXTENSIONS or protocol == FRAGMENT)):
         packet.need(position, 8, "an IP extension header")
         following, size = packet.buffer[position], 8
@@ -98,14 +113,14 @@ def carried(packet: Packet, protocol: int, position: int, end: int, addresses: b
 
 
 def other_protocol(protocol: int) -> Other:
-    """What a packet is whose IP header names a protocol that is not read."""
+    """Return the kind of a packet whose IP header names a protocol that is not read."""
     if protocol in PROTOCOLS:
         return Other(PROTOCOLS[protocol])
     return sealed("IP", _SEALED.get(protocol, f"protocol {protocol}"))
 
 
-def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: int, end: int) -> Found:
-    """Of protocols that may carry TCP; `end` is where the fragment ends."""
+def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: int, end: int) -> ReadResult:
+    """Return a fragment of a protocol that may carry TCP; `end` is the fragment's end."""
     if datagram.protocol in PROTOCOLS:
         return other_protocol(datagram.protocol)
     size = end - offset
@@ -117,8 +132,10 @@ def _fragment(packet: Packet, datagram: Datagram, at: int, more: bool, offset: i
 
 
 def _tcp(packet: Packet, position: int, end: int, addresses: bytes, version: int) -> Segment | Fault:
-    """`end` is where the IP header says that the packet ends: Ethernet's padding lies behind, what the snap length cut
-    off before it."""
+    """Read a TCP header. `end` is the packet's end by its IP header: Ethernet's padding lies after it.
+
+    The snap length may have cut bytes before it.
+    """
     if position + 20 > end:
         return Fault("HEADER_INVALID", f"IP leaves {end - position} bytes for a TCP header")
     packet.need(position, 20, "a TCP header")

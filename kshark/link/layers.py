@@ -1,7 +1,8 @@
-"""One packet, exactly: from the link layer to the TCP payload, step by step, with every length checked.
+"""Read one packet exactly: from the link layer to the TCP payload, step by step, with every length checked.
 
-The ordinary frames are read as columns (kshark.link.columns); this reads whatever they leave, and is what they are
-compared with."""
+Ordinary frames are read as columns (kshark.link.columns); this module reads all others, and tests compare the columns
+with it.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +11,23 @@ from typing import Final
 
 from kshark.link.ip import any_ip, carried, ipv4, ipv6
 from kshark.link.links import LINK_LAYERS, unknown_link
-from kshark.link.packet import ANY_IP, IPV4, IPV6, Datagram, Found, Layer, Other, Packet, Settled, Step, sealed
+from kshark.link.packet import (
+    ANY_IP,
+    IPV4,
+    IPV6,
+    Datagram,
+    Layer,
+    NextHeader,
+    Other,
+    Packet,
+    ReadResult,
+    Settled,
+    sealed,
+)
 from kshark.link.shims import SHIMS
 
 _LAYERS: Final[Mapping[int, Layer]] = {**SHIMS, ANY_IP: any_ip, IPV4: ipv4, IPV6: ipv6}
-#: Ethertypes of what holds no TCP.
+#: Ethertypes that hold no TCP.
 _ETHERTYPES: Final = {
     0x0806: "ARP",
     0x8035: "RARP",
@@ -28,34 +41,34 @@ _ETHERTYPES: Final = {
 }
 
 
-def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_type: int) -> Found:
-    """What the packet at `offset` is; `length` bytes of it were captured, `wire_length` were sent."""
+def read_packet(buffer: bytes, offset: int, length: int, wire_length: int, link_type: int) -> ReadResult:
+    """Read the packet at `offset`; `length` bytes of it were captured, `wire_length` were sent."""
     layer = LINK_LAYERS.get(link_type)
     if layer is None:
         return unknown_link(link_type)
     return _read(Packet(buffer, offset + length, offset + max(length, wire_length)), layer, offset)
 
 
-def read_datagram(datagram: Datagram, payload: bytes, size: int) -> Found:
-    """The same of an IP packet's payload that came in fragments; `payload` is what was captured of `size` bytes."""
+def read_datagram(datagram: Datagram, payload: bytes, size: int) -> ReadResult:
+    """Read a reassembled IP packet's payload; `payload` is the captured part of `size` bytes."""
 
-    def layer(packet: Packet, position: int) -> Step | Found:
+    def layer(packet: Packet, position: int) -> NextHeader | ReadResult:
         return carried(packet, datagram.protocol, position, size, datagram.addresses, datagram.version)
 
     return _read(Packet(payload, len(payload), size), layer, 0)
 
 
-def _read(packet: Packet, layer: Layer, position: int) -> Found:
+def _read(packet: Packet, layer: Layer, position: int) -> ReadResult:
     try:
-        found = layer(packet, position)
-        while isinstance(found, Step):
-            following = _LAYERS.get(found.ethertype)
+        result = layer(packet, position)
+        while isinstance(result, NextHeader):
+            following = _LAYERS.get(result.ethertype)
             if following is None:
-                return _other_ethertype(found.ethertype)
-            found = following(packet, found.position)
+                return _other_ethertype(result.ethertype)
+            result = following(packet, result.position)
     except Settled as settled:
         return settled.result
-    return found
+    return result
 
 
 def _other_ethertype(ethertype: int) -> Other:

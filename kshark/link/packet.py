@@ -1,4 +1,4 @@
-"""One packet being read: its bytes, the steps from header to header, and what it comes to."""
+"""One packet while it is read: its bytes, the steps from header to header, and the result."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MPLS: Final = 0x8847
 NSH: Final = 0x894F
 #: An IP protocol number.
 TCP: Final = 6
-#: No ethertypes: IP whose version tells which, and an 802.2 header.
+#: Not ethertypes: IP of either version, and an 802.2 header.
 ANY_IP: Final = 0x10000
 LLC: Final = 0x10001
-#: By the number that MPLS and PPP have none for, and VXLAN-GPE and NSH share (RFC 8300, section 2.2).
+#: Protocols by the number that VXLAN-GPE and NSH share; MPLS and PPP have none (RFC 8300, section 2.2).
 NEXT_PROTOCOLS: Final = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: NSH, 5: MPLS}
 
 
 class Segment(NamedTuple):
-    """A TCP segment. `key` is source address (16 bytes, IPv4 in the first four), target address, both ports, IP version
-    as 4 bytes.
+    """A TCP segment.
 
-    `offset` and `length` are the payload's in the buffer, `missing` its bytes that were not captured, of which
-    `short` were not on the wire either.
+    `key` is source address (16 bytes, IPv4 in the first four), target address, both ports, and the IP version as 4
+    bytes. `offset` and `length` are the payload's in the buffer; `missing` are its bytes that were not captured, and
+    `short` of those were not on the wire either.
     """
 
     key: bytes
@@ -42,22 +42,21 @@ class Segment(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A packet in which no TCP was found. `kind` is `LAYER: what` or the layer alone, `code` tells whether there may be
-    some inside."""
+    """A packet without TCP. `kind` is `LAYER: content` or the layer alone; `code` shows if there may be TCP inside."""
 
     kind: str
     code: str = "NOT_TCP"
 
 
 class Fault(NamedTuple):
-    """A packet that cannot be read: a code of the catalogue and what is wrong."""
+    """A packet that cannot be read: a code of the catalogue and the fault."""
 
     code: str
     detail: str
 
 
 class Datagram(NamedTuple):
-    """What the fragments of one IP packet have in common; `addresses` are source and target, 16 bytes each."""
+    """The common values of the fragments of one IP packet; `addresses` are source and target, 16 bytes each."""
 
     version: int
     addresses: bytes
@@ -66,8 +65,10 @@ class Datagram(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A piece of an IP packet: `size` bytes from `at` of its payload, `length` of them captured from `offset` in the
-    buffer."""
+    """A piece of an IP packet: `size` bytes from position `at` of its payload.
+
+    `length` of them are captured, from `offset` in the buffer.
+    """
 
     datagram: Datagram
     at: int
@@ -77,14 +78,14 @@ class Fragment(NamedTuple):
     length: int
 
 
-class Step(NamedTuple):
-    """What follows a header, as an ethertype or one of the numbers above, and where."""
+class NextHeader(NamedTuple):
+    """The next header: an ethertype or one of the numbers above, and its position."""
 
     ethertype: int
     position: int
 
 
-Found = Segment | Other | Fault | Fragment
+ReadResult = Segment | Other | Fault | Fragment
 
 
 class Settled(Exception):
@@ -95,8 +96,7 @@ class Settled(Exception):
 
 
 class Packet:
-    """The buffer, where the captured bytes end, and where the packet ended on the wire; each IP header may bring both
-    nearer."""
+    """The buffer, the end of the captured bytes, and the packet's end on the wire; each IP header may reduce both."""
 
     __slots__ = ("buffer", "end", "left", "wire_end")
 
@@ -107,7 +107,7 @@ class Packet:
         self.left = HEADERS
 
     def need(self, position: int, size: int, what: str) -> None:
-        """Called once for each header, so that nesting has a bound."""
+        """Check that a header is captured. Called once for each header, which limits nesting."""
         if position + size > self.end:
             raise Settled(Fault("PACKET_TOO_SHORT", f"{max(0, self.end - position)} bytes for {what} of {size}"))
         self.left -= 1
@@ -115,12 +115,12 @@ class Packet:
             raise Settled(Fault("HEADERS_LIMIT", f"{HEADERS} headers, then {what}"))
 
     def narrow(self, end: int) -> None:
-        """The header that was read says that the packet ends there."""
+        """Reduce the packet to the end that a header announces."""
         self.wire_end = min(self.wire_end, end)
         self.end = min(self.end, end)
 
     def starts(self, what: bytes | tuple[bytes, ...], position: int) -> bool:
-        """Whether that, or one of these, stands there; what lies behind the packet's end is the next one's."""
+        """True if the packet has one of these texts at that position; bytes after its end belong to the next packet."""
         return self.buffer.startswith(what, position, self.end)
 
     def uint16(self, position: int) -> int:
@@ -130,7 +130,7 @@ class Packet:
         return int.from_bytes(self.buffer[position : position + 4], "big")
 
     def ip_size(self, position: int) -> int | None:
-        """What an IP header there says how long its packet is; None if there is none."""
+        """Return the packet length in the IP header at that position; None if there is none."""
         if position + 40 > self.end:
             return None
         match self.buffer[position] >> 4:
@@ -142,12 +142,12 @@ class Packet:
         return None
 
     def is_ip(self, position: int) -> bool:
-        """Whether an IP header stands there that fits into the packet, where something else might."""
+        """True if an IP header that fits into the packet stands at a position where other content may stand."""
         size = self.ip_size(position)
         return size is not None and size <= self.wire_end - position
 
     def is_ethernet(self, position: int) -> bool:
-        """Whether an Ethernet header with a well-known ethertype stands there."""
+        """True if an Ethernet header with a well-known ethertype stands there."""
         if position + 14 > self.end:
             return False
         ethertype = self.uint16(position + 12)
@@ -158,9 +158,9 @@ class Packet:
 WELL_KNOWN: Final = frozenset((0x8100, 0x88A8, 0x0806))
 
 #: Reads the header at a position.
-Layer = Callable[[Packet, int], Step | Found]
+Layer = Callable[[Packet, int], NextHeader | ReadResult]
 
 
 def sealed(layer: str, what: str) -> Other:
-    """Something that is not read and may hold TCP."""
+    """Return the kind of a layer that is not read and may hold TCP."""
     return Other(f"{layer}: {what}", "ENVELOPE_UNREAD")

@@ -1,4 +1,4 @@
-"""What the link stages of a capture's ranges say, as one for the whole capture says it."""
+"""Join the reports of the link stages of a capture's ranges into those of the whole capture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kshark.rate_limit import WeirdLimit
 
 
 def together(ranges: Iterable[Iterable[Weird]]) -> Iterator[Weird]:
-    """Of each range, in their order, what Link.feed gave and then Link.held."""
+    """Yield the joined weirds. Each range gives, in order, the weirds of Link.feed and then those of Link.held."""
     limit, kinds, most_ns = WeirdLimit(), Unread(), 0
     for weird in chain.from_iterable(ranges):
         far_ns = disorder_ns(weird)

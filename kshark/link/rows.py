@@ -1,4 +1,4 @@
-"""Packets of a batch that stand at the same layer, as columns."""
+"""Packets of a batch that are at the same layer, as columns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """By row of the batch: where the next header starts, its ethertype, where the captured bytes end and where the
-    packet ended."""
+    """By row of the batch: start of the next header, its ethertype, end of the captured bytes, end of the packet."""
 
     row: Int64s
     start: Int64s
@@ -25,10 +24,10 @@ class Rows(NamedTuple):
     wire_end: Int64s
 
     def where(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Some of them."""
+        """Return the chosen rows."""
         return self if chosen.all() else Rows(*(column[chosen] for column in self))
 
 
 def uint16(view: Bytes, position: Int64s) -> NDArray[Any]:
-    """Big-endian, at each position."""
+    """Return the big-endian value at each position."""
     return view[position].astype(np.uint16) << 8 | view[position + 1]

@@ -1,6 +1,6 @@
-"""Packets to TCP segments: the columns of ordinary packets, the others one by one, and every packet accounted for.
+"""Turn packets into TCP segments: ordinary packets as columns, the others one by one, and every packet counted.
 
-Checksums are not verified: offloading makes them wrong in every second capture.
+Checksums are not verified: offloading makes them wrong in many captures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kshark.link.ends import EndsTable
 from kshark.link.fragments import Fragments, Lost
 from kshark.link.ip import UDP, other_protocol
 from kshark.link.layers import read_datagram, read_packet
-from kshark.link.packet import Fault, Found, Fragment, Other, Segment
+from kshark.link.packet import Fault, Fragment, Other, ReadResult, Segment
 from kshark.link.unread import Unread
 from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
 from kshark.rate_limit import WeirdLimit
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from kshark.model import Int64s
 
 
-#: An IP packet in fragments may be in fragments of another one, which may be.
+#: Depth of fragmented IP packets inside fragments of others.
 FRAGMENTS_IN_FRAGMENTS: Final = 4
 
 
 class Link:
-    """The stage between capture and reassembly. Segments come in capture order, those without payload included.
+    """The stage between capture and reassembly. Segments are in capture order, including those without payload.
 
-    `packets` counts all, `tcp` those that became segments, `fragments` those that wait for the rest of their IP packet
-    or went into one,
-    `other` those without TCP by kind, `unread` those with a fault by its code: the last four add up to the first.
-    `exact`: no packet counts as ordinary, each is read by itself. `begin`: where the packets begin, of one range of a
-    capture; `end` is the last one so far."""
+    `packets` counts all; `tcp` those that became segments; `fragments` those that wait for the rest of their IP packet
+    or became part of one; `other` those without TCP by kind; `unread` those with a fault by its code. The last four add
+    up to the first. `exact`: each packet is read by itself. `begin`: the position before the packets, for one range of
+    a capture; `end` is the position of the last packet so far.
+    """
 
     def __init__(self, *, exact: bool = False, begin: Moment = BEGIN) -> None:
         self.end = begin
@@ -50,7 +50,7 @@ class Link:
         self._fragments = Fragments()
         self._table = EndsTable()
         self._disorder = Disorder()
-        #: Weirds of the capture, which may be about packets of the next batch.
+        #: Weirds of the capture, which may concern packets of the next batch.
         self._of_capture: list[Weird] = []
         self._given_up: list[Weird] = []
         self._limit = WeirdLimit()
@@ -62,12 +62,14 @@ class Link:
 
     @property
     def ends(self) -> EndsTable:
-        """By path >> 1, the ends of each pair; empty for one forgotten, whose path does not occur again."""
+        """The ends of each pair, by path >> 1; empty for a forgotten pair, whose path does not occur again."""
         return self._table
 
     def feed(self, batch: PacketBatch | Weird) -> tuple[Segments | None, list[Weird]]:
-        """The batch's TCP segments, None where it has none, and what is wrong with its packets. A Weird of the capture
-        is passed on with the next batch."""
+        """Return the batch's TCP segments (None if it has none), and the faults of its packets.
+
+        A Weird of the capture is passed on with the next batch.
+        """
         if isinstance(batch, Weird):
             self._of_capture.append(batch)
             return None, []
@@ -80,16 +82,16 @@ class Link:
         parts, others, left = ordinary(batch) if not self._exact else Ordinary([], [], np.arange(len(batch.number)))
         for other in others:
             self._others(batch, other)
-        weirds += self._disorder.told(batch, clock)
+        weirds += self._disorder.reports(batch, clock)
         buffer = batch.buffer
         if len(left):
             one_by_one = _OneByOne(batch, clock)
-            for row, found in one_by_one.read(left):
-                if isinstance(found, Segment) and not found.short:
-                    one_by_one.found.append((row, found))
+            for row, result in one_by_one.read(left):
+                if isinstance(result, Segment) and not result.short:
+                    one_by_one.segments.append((row, result))
                 else:
-                    weirds.extend(self._one(one_by_one, row, found))
-            parts.append(_columns(one_by_one.found))
+                    weirds.extend(self._count(one_by_one, row, result))
+            parts.append(_columns(one_by_one.segments))
             buffer = one_by_one.buffer
         columns = _in_order(parts)
         self.tcp += len(columns.row)
@@ -118,19 +120,19 @@ class Link:
         return segments, weirds
 
     def close(self) -> Iterator[Weird]:
-        """What was held back because it came too often, and what was not read."""
+        """Yield the weirds held back by their limit, and the packets that were not read."""
         yield from self._unfinished()
         yield from self._limit.close()
         yield from self._kinds.close()
 
     def held(self) -> Iterator[Weird]:
-        """The same of one range of a capture, for a WeirdLimit of the whole."""
+        """Yield the same for one range of a capture, for a WeirdLimit of the whole."""
         yield from self._unfinished()
         yield from self._limit.held()
         yield from self._kinds.close()
 
     def _others(self, batch: PacketBatch, others: Others) -> None:
-        """Counts them by protocol."""
+        """Count packets without TCP by protocol."""
         for protocol in np.flatnonzero(np.bincount(others.protocol)).tolist():
             rows = others.row[others.protocol == protocol]
             first, last = int(rows.min()), int(rows.max())
@@ -138,29 +140,29 @@ class Link:
             at = int(batch.number[last]), int(batch.time_ns[last])
             self._kinds.add(kind, *at, len(rows), int(batch.length[rows].sum()), int(batch.number[first]))
 
-    def _one(self, rows: _OneByOne, row: int, found: Found) -> Iterator[Weird]:
-        """What a packet read by itself comes to; what is wrong with it."""
+    def _count(self, rows: _OneByOne, row: int, result: ReadResult) -> Iterator[Weird]:
+        """Process the result of a packet read by itself; yield its faults."""
         batch = rows.batch
         source, base = batch.buffer, 0
         for _ in range(FRAGMENTS_IN_FRAGMENTS):
-            if not isinstance(found, Fragment):
+            if not isinstance(result, Fragment):
                 break
             self.fragments += 1
-            data = source[found.offset : found.offset + found.length]
+            data = source[result.offset : result.offset + result.length]
             number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
-            whole, lost = self._fragments.add(found, data, number, time_ns, int(rows.clock[row]))
+            whole, lost = self._fragments.add(result, data, number, time_ns, int(rows.clock[row]))
             self._lost(lost)
             if whole is None:
                 return
             self.fragments -= 1
             source, base = whole.payload, rows.room
-            found = read_datagram(whole.datagram, whole.payload, whole.size)
-        match found:
+            result = read_datagram(whole.datagram, whole.payload, whole.size)
+        match result:
             case Segment() as segment:
                 if base:
                     segment = segment._replace(offset=segment.offset + base)
                     rows.beside(source)
-                rows.found.append((row, segment))
+                rows.segments.append((row, segment))
                 if segment.short:
                     detail = f"{segment.short} bytes fewer than its IP header says"
                     yield from self._weird(batch, row, "PACKET_TOO_SHORT", detail, segment.short)
@@ -174,14 +176,18 @@ class Link:
                 yield from self._weird(batch, row, "HEADERS_LIMIT", "fragments in fragments", int(batch.length[row]))
 
     def _lost(self, lost: Iterable[Lost]) -> None:
-        """Packets whose fragments were given up: which packet shows that depends on others, so they are told at the
-        end."""
-        for one in lost:
-            self.fragments -= one.fragments
-            self.unread["IP_FRAGMENT"] += one.fragments
-            size = one.size
-            detail = f"{one.fragments} fragments of {size} bytes: {one.why}"
-            weird = Weird("IP_FRAGMENT", "link", one.number, one.time_ns, detail, size=size, times=one.fragments)
+        """Count packets whose fragments were given up.
+
+        The packet at which that shows depends on other packets, so they are reported at the end.
+        """
+        for datagram in lost:
+            self.fragments -= datagram.fragments
+            self.unread["IP_FRAGMENT"] += datagram.fragments
+            size = datagram.size
+            detail = f"{datagram.fragments} fragments of {size} bytes: {datagram.why}"
+            weird = Weird(
+                "IP_FRAGMENT", "link", datagram.number, datagram.time_ns, detail, size=size, times=datagram.fragments
+            )
             self._given_up += self._limit.take(weird)
 
     def _unfinished(self) -> Iterator[Weird]:
@@ -195,7 +201,7 @@ class Link:
         return self._limit.take(Weird(code, "link", int(batch.number[row]), int(batch.time_ns[row]), detail, size=size))
 
     def _snapped(self, segments: Segments) -> Iterator[Weird]:
-        """The first packet by itself, those behind it together."""
+        """Report the first cut packet by itself, those after it together."""
         rows = np.flatnonzero(segments.missing)
         for part in (rows[:1], rows[1:]):
             if len(part):
@@ -210,26 +216,25 @@ class Link:
 
 
 class _OneByOne:
-    """Rows of a batch that are read one by one: what was found, and the buffer, to which packets put together are
-    added."""
+    """Rows of a batch that are read one by one: the segments found, and the buffer with the reassembled packets."""
 
     def __init__(self, batch: PacketBatch, clock: Int64s) -> None:
         self.batch = batch
         self.clock = clock
-        self.found: list[tuple[int, Segment]] = []
+        self.segments: list[tuple[int, Segment]] = []
         self._beside: list[bytes] = []
-        #: Where the next packet put together begins.
+        #: Position of the next reassembled packet.
         self.room = len(batch.buffer)
 
-    def read(self, rows: Int64s) -> Iterator[tuple[int, Found]]:
-        """What is found in each."""
+    def read(self, rows: Int64s) -> Iterator[tuple[int, ReadResult]]:
+        """Yield the result of each row."""
         batch = self.batch
         columns = (column[rows].tolist() for column in (batch.offset, batch.length, batch.wire_length, batch.link_type))
-        for row, *place in zip(rows.tolist(), *columns, strict=True):
-            yield row, read_packet(batch.buffer, *place)
+        for row, *location in zip(rows.tolist(), *columns, strict=True):
+            yield row, read_packet(batch.buffer, *location)
 
     def beside(self, payload: bytes) -> None:
-        """Adds to the buffer."""
+        """Append a reassembled payload to the buffer."""
         self._beside.append(payload)
         self.room += len(payload)
 
@@ -238,15 +243,15 @@ class _OneByOne:
         return b"".join([self.batch.buffer, *self._beside]) if self._beside else self.batch.buffer
 
 
-def _columns(found: list[tuple[int, Segment]]) -> Columns:
-    keys = np.frombuffer(b"".join(segment.key for _, segment in found), "<u8").reshape(-1, KEY_WORDS)
-    rows = np.array([(row, *segment[1:8]) for row, segment in found], np.int64).reshape(-1, 8)
+def _columns(segments: list[tuple[int, Segment]]) -> Columns:
+    keys = np.frombuffer(b"".join(segment.key for _, segment in segments), "<u8").reshape(-1, KEY_WORDS)
+    rows = np.array([(row, *segment[1:8]) for row, segment in segments], np.int64).reshape(-1, 8)
     row, seq, ack, flags, window, offset, length, missing = np.ascontiguousarray(rows.T)
     return Columns(row, np.ascontiguousarray(keys.T), seq, ack, flags.astype(np.uint8), window, offset, length, missing)
 
 
 def _in_order(parts: list[Columns]) -> Columns:
-    """All parts as one, by row."""
+    """Join all parts, ordered by row."""
     filled = [part for part in parts if len(part.row)] or parts[:1]
     if len(filled) == 1:
         return filled[0]

@@ -1,4 +1,4 @@
-"""Packets in which no TCP was found, counted by kind: what they are, how many, how many bytes."""
+"""Count packets without TCP by kind: number, bytes, first and last packet."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kshark.link.packet import Other
 from kshark.model import Weird
 
 _CODES: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN", "NOT_TCP")
-#: What kinds beyond the limit are counted as.
+#: Counts the kinds beyond the limit.
 _FURTHER: Final = Other("further kinds", "ENVELOPE_UNREAD")
 
 
 class _Kind:
-    """The last packet and its time, the first one, how many, how many bytes."""
+    """The last packet and its time, the first packet, the number of packets, their bytes."""
 
     __slots__ = ("first_packet", "packet", "size", "time_ns", "times")
 
@@ -26,7 +26,7 @@ class _Kind:
 
 
 class Unread:
-    """By kind."""
+    """Packets without TCP by kind."""
 
     def __init__(self) -> None:
         self._kinds: dict[Other, _Kind] = {}
@@ -34,7 +34,7 @@ class Unread:
     def add(
         self, other: Other, packet: int, time_ns: int, times: int, size: int, first_packet: int | None = None
     ) -> None:
-        """So many packets, the last of which was `packet`; those of one batch come in no order."""
+        """Count `times` packets; `packet` is the last of them. Packets of one batch come in no order."""
         if other not in self._kinds and len(self._kinds) >= PACKET_KINDS:
             other = _FURTHER
         first = packet if first_packet is None else first_packet
@@ -50,7 +50,7 @@ class Unread:
         return Counter({other.kind: kind.times for other, kind in self._kinds.items()})
 
     def close(self) -> Iterator[Weird]:
-        """One for each kind, in the order of their first packets."""
+        """Yield one weird for each kind, in the order of their first packets."""
         for other, kind in sorted(self._kinds.items(), key=lambda pair: (pair[1].first_packet, pair[0])):
             first = kind.first_packet if kind.times > 1 else None
             yield Weird(
@@ -65,7 +65,7 @@ class Unread:
             )
 
     def join(self, weird: Weird) -> bool:
-        """Takes what `close` told of another range of the capture; False if it is something else."""
+        """Add a weird that `close` gave for another range of the capture; False if it is another weird."""
         if weird.code not in _CODES:
             return False
         self.add(

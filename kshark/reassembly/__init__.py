@@ -1,4 +1,4 @@
-"""From TCP segments to bytes in order: the stage between link and tls."""
+"""Put TCP segments into ordered bytes: the stage between link and tls."""
 
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.runs import Chunks, Hole, Item, Run, Runs

@@ -1,11 +1,11 @@
-"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. What is plainly in order need not come
-here (fast_path).
+"""One TCP connection, segment by segment: sequence numbers, holes, FIN and RST. Segments in plain order take fast_path.
 
-Bytes come out in order, each piece with the packet that carried it and the packet with which it was ready: the same
-one, or, behind a hole, the one that filled it. A hole is given up as a Gap when the peer has acknowledged past it and
-REORDER_SEGMENTS later segments or REORDER_NS have gone by, at the buffer limit, or when the connection ends: never
-because a batch does. A FIN, a RST or an acknowledgement beyond the last byte of a side shows a hole too, with nothing
-behind it. Source: RFC 9293."""
+Bytes are delivered in order. Each piece has the packet that carried it and the packet at which it was ready: the same
+packet, or, after a hole, the packet that filled it. A hole is given up as a Gap when the peer has acknowledged past it
+and REORDER_SEGMENTS later segments or REORDER_NS have passed, at the buffer limit, or when the connection ends; the end
+of a batch never decides. A FIN, a RST or an acknowledgement beyond the last byte of a side also shows a hole, with no
+bytes after it. Source: RFC 9293.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Final, Literal
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
-from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, Range
+from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, SequenceRange
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead, skipped
 from kshark.reassembly.runs import Hole, Item, Run
 
-#: How far from the number due a RST is still believed.
+#: The greatest distance from the next expected number at which a RST is accepted.
 _NEAR: Final = WINDOW >> 10
 
 
-class Connection:
-    """A connection of one pair of ends. `feed` puts what a segment brings into `out`."""
+class TcpConnection:
+    """A TCP connection of one pair of ends. `feed` appends the results of a segment to `out`."""
 
     __slots__ = ("again", "clock_ns", "closed", "first_finished", "flow", "forgotten", "latest", "ranges", "sides")
 
@@ -31,14 +31,14 @@ class Connection:
         self.sides = (Direction(), Direction())
         self.closed = self.forgotten = False
         self.first_finished: Side | None = None
-        #: The clock when this was fed last.
+        #: The clock at the last segment.
         self.clock_ns = 0
         #: Packet and time of the first FIN: the end comes after it.
         self.latest = (0, 0)
-        #: What came once more, None for nothing.
+        #: Segments captured again; None if there are none.
         self.again: Again | None = None
-        #: What both sides have sent, once it is over and somebody asked.
-        self.ranges: tuple[Range | None, Range | None] | None = None
+        #: The sequence numbers that both sides sent; set on first use after the connection ended.
+        self.ranges: tuple[SequenceRange | None, SequenceRange | None] | None = None
 
     @property
     def holed(self) -> bool:
@@ -49,14 +49,14 @@ class Connection:
         return self.sides[0].late_bytes + self.sides[1].late_bytes
 
     def hole(self, clock_ns: int) -> Hole:
-        """What waits for its holes at that time, if it has any."""
+        """Return the hole of this connection at that time. At least one hole must be open."""
         held = [packet for side in self.sides if (packet := side.held_from(clock_ns)) is not None]
         return Hole(min(side.since.packet for side in self.sides if side.late), min(held, default=None))
 
     def carried(self, segment: Segment) -> bool:
-        """Of one that is over: whether the segment lies wholly within what it carried; then it is counted."""
+        """True if a segment lies wholly within the numbers that this ended connection sent; then it is counted."""
         if self.ranges is None:
-            self.ranges = Range.of(self.sides[0]), Range.of(self.sides[1])
+            self.ranges = SequenceRange.of(self.sides[0]), SequenceRange.of(self.sides[1])
         here, there = self.ranges[segment.side], self.ranges[1 - segment.side]
         if segment.flags & ACK and there is not None and not there.holds(segment.ack):
             return False
@@ -69,12 +69,12 @@ class Connection:
         return True
 
     def is_another(self, side: Side, seq: int) -> bool:
-        """Whether this SYN begins a new connection on the same ports."""
+        """True if this SYN begins a new connection on the same ports."""
         here = self.sides[side]
         if here.isn is not None:
             return here.isn != seq
         first = here.first
-        # a SYN behind the data it opened was reordered, or comes from a second capture that began earlier
+        # a SYN after the data it opened was reordered, or comes from a second capture that began earlier
         return first is not None and not 0 < ahead(first, seq) <= EARLIER
 
     def feed(self, segment: Segment, out: list[Item]) -> None:
@@ -105,33 +105,35 @@ class Connection:
         if here.fin is not None:
             self._come_to_fin(side, packet, time_ns, out)
 
-    def goes_on(self, side: int, seq: int) -> bool:
-        """Whether segments in order, the first of them with this sequence number, do nothing but move this side on."""
+    def is_in_order(self, side: int, seq: int) -> bool:
+        """True if segments in order, beginning with this sequence number, only advance this side."""
         here, there = self.sides[side], self.sides[1 - side]
         if here.next != seq or here.late or there.late or here.fin is not None or here.early or there.early:
             return False
-        return there.next is not None or (there.base is not None and (here.place > 0 or not self.flow.begun[side]))
+        return there.next is not None or (there.base is not None and (here.position > 0 or not self.flow.begun[side]))
 
-    def go_on(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
-        """`feed` for all such segments at once, without their bytes: `due` is the sequence number that follows, `ack`
-        the last one sent."""
+    def advance(self, side: Side, due: int, ack: int, size: int, packet: int, time_ns: int) -> None:
+        """Apply all such segments at once, without their bytes.
+
+        `due` is the sequence number after them, `ack` the last acknowledgement sent.
+        """
         flow, here = self.flow, self.sides[side]
         if packet > flow.last_packet:
             flow.last_packet, flow.last_time_ns = packet, time_ns
         self.sides[1 - side].acknowledge(ack)
         if size:
             here.next = due
-            here.place += size
+            here.position += size
             here.run = None
             flow.stream_bytes[side] += size
 
     def next_is(self, side: Side, seq: int) -> bool:
-        """Whether a segment with this sequence number is the next one and no hole is open."""
+        """True if a segment with this sequence number is the next one and no hole is open."""
         here, there = self.sides[side], self.sides[1 - side]
         return here.next == seq and not here.late and not there.late
 
     def extend(self, side: Side, packet: int, time_ns: int, ack: int, payload: bytes, out: list[Item]) -> None:
-        """`feed` for such a segment, which carries no SYN, FIN or RST."""
+        """Apply the next segment, which carries no SYN, FIN or RST (a faster `feed`)."""
         flow, here, there = self.flow, self.sides[side], self.sides[1 - side]
         assert here.next is not None
         flow.last_packet, flow.last_time_ns = packet, time_ns
@@ -146,21 +148,20 @@ class Connection:
             size = len(payload)
             flow.stream_bytes[side] += size
             here.next = (here.next + size) & MASK
-            here.place += size
+            here.position += size
             here.last_packet = here.last_ready = packet
             here.last_ready_ns = time_ns
         if here.fin is not None:
             self._come_to_fin(side, packet, time_ns, out)
 
     def _again(self, segment: Segment) -> None:
-        """What the segment carries was here before: a retransmission, or a copy; which one is told by all of them
-        together."""
+        """Count a segment whose content was here before, a retransmission or a copy; the counts decide which."""
         flow, here, there = self.flow, self.sides[segment.side], self.sides[1 - segment.side]
         again = self.again = self.again or Again()
         again.count(segment)
         later_ns = segment.time_ns - flow.first_time_ns
         if segment.flags & SYN:
-            if not segment.flags & ACK and (here.place or there.acked is not None or abs(later_ns) < AT_ONCE_NS):
+            if not segment.flags & ACK and (here.position or there.acked is not None or abs(later_ns) < AT_ONCE_NS):
                 again.open(later_ns)
         elif not again.opened and segment.size and (segment.seq + segment.size) & MASK == here.next:
             again.later_ns = segment.time_ns - here.last_ready_ns
@@ -170,19 +171,19 @@ class Connection:
             out.append(skipped(segment, why, self.flow.id))
 
     def _before(self, lead: int, segment: Segment, out: list[Item]) -> None:
-        """So many numbers before the first byte of which anything was handed on; one alone is a keep-alive's."""
+        """Report bytes before the first delivered byte. A single byte is a keep-alive and is not reported."""
         if lead > 1 and segment.payload:
             self._skip(segment.beginning(lead), "before the first byte that was seen", out)
 
     def _running(self, here: Direction, side: Side, out: list[Item]) -> Run:
-        """The run that takes the next piece."""
+        """Return the run that takes the next piece."""
         if here.run is None:
             here.run = Run(self.flow, side, [], [], [], [], [], here)
             out.append(here.run)
         return here.run
 
     def _syn(self, segment: Segment) -> tuple[Segment, int]:
-        """The segment at the number after the SYN, if it has bytes, and that number."""
+        """Apply a SYN; return the segment moved to the number after the SYN (if it has bytes), and that number."""
         side, flow = segment.side, self.flow
         here = self.sides[side]
         if here.isn is None:
@@ -200,7 +201,7 @@ class Connection:
         return segment.at(seq) if segment.size else segment, seq
 
     def _fin(self, here: Direction, end: int, segment: Segment) -> None:
-        """A FIN with that number; a second one without bytes was sent again."""
+        """Apply a FIN at that number. A second FIN without bytes is a retransmission."""
         if here.fin is None:
             here.fin = end
         elif here.fin == end and not segment.size:
@@ -209,16 +210,15 @@ class Connection:
     def _rst(
         self, here: Direction, there: Direction, segment: Segment, seq: int, distance: int, out: list[Item]
     ) -> None:
-        """A reset ends the connection if its receiver believes it."""
+        """End the connection if the receiver accepts the reset."""
         if self._believable_reset(here, there, segment):
             if distance > 0:
                 here.reach(seq)
             self.end("rst", segment.packet, segment.time_ns, segment.side, out)
 
     def _has_spoken(self) -> bool:
-        """Whether bytes of either side were handed on: whoever has them was told whether they are the first, and is
-        told nothing else."""
-        return bool(self.sides[0].place or self.sides[1].place)
+        """True if bytes of either side were delivered. From then on `Flow.begun` must not change."""
+        return bool(self.sides[0].position or self.sides[1].position)
 
     def _acknowledged(self, segment: Segment) -> None:
         there = self.sides[1 - segment.side]
@@ -232,10 +232,11 @@ class Connection:
             there.see_acked(there.last_acked)
 
     def _learn(self, side: Side, seq: int, ack: int, flags: int) -> None:
-        """The answer to a SYN tells where the other side began; so does the first acknowledgement of one who has sent
-        nothing yet."""
+        """Learn where the other side began from the answer to a SYN, or from the first acknowledgement of a side that
+        has sent nothing.
+        """
         here, there = self.sides[side], self.sides[1 - side]
-        if flags & SYN or (self.flow.begun[side] and here.place == 0 and seq == here.next):
+        if flags & SYN or (self.flow.begun[side] and here.position == 0 and seq == here.next):
             there.next = ack
             if not self._has_spoken():
                 self.flow.begun = self.flow.begun[0] or side == 1, self.flow.begun[1] or side == 0
@@ -246,8 +247,10 @@ class Connection:
 
     @staticmethod
     def _believable_reset(here: Direction, there: Direction, segment: Segment) -> bool:
-        """Whether the receiver takes this RST: its number lies near the one due, or it answers a SYN (RFC 5961, section
-        3)."""
+        """True if the receiver accepts this RST: its number is near the expected one, or it answers a SYN.
+
+        Source: RFC 5961, section 3.
+        """
         if here.next is not None and abs(ahead(segment.seq, here.next)) < _NEAR:
             return True
         return here.isn is None and (here.next is None or bool(segment.flags & ACK and there.next == segment.ack))
@@ -256,32 +259,32 @@ class Connection:
         assert here.next is not None
         distance = ahead(segment.seq, here.next)
         if segment.payload and here.finished and here.next == here.fin and distance > 0:
-            self._skip(segment, "behind the sender's own FIN", out)
+            self._skip(segment, "after the sender's own FIN", out)
             return
-        if here.place + distance < 0:
-            self._before(-here.place - distance, segment, out)
+        if here.position + distance < 0:
+            self._before(-here.position - distance, segment, out)
         if distance + segment.size <= 0:
             if segment.size:
                 self._again(segment)
             return
-        late = Waiting(here.place + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
-        now = Moment(segment.packet, segment.clock_ns)
+        late = Waiting(here.position + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
+        moment = Moment(segment.packet, segment.clock_ns)
         if distance <= 0 and here.early is not None:
             here.displaced(self.flow.id, segment.side, segment.packet, segment.time_ns, out)
         if distance > 0:
-            self._keep(here, late, now, out, segment.side)
+            self._keep(here, late, moment, out, segment.side)
             return
         since = here.since if here.late else None
         self._deliver(here, segment.side, late, segment.packet, segment.time_ns, out)
-        if since is not None and here.places[0] <= here.place:
-            self._decide(here, since, now, out)
+        if since is not None and here.positions[0] <= here.position:
+            self._decide(here, since, moment, out)
         while first := here.due():
             self._deliver(here, segment.side, first, segment.packet, segment.time_ns, out)
         if here.late:
-            here.see_acked(now)
+            here.see_acked(moment)
 
-    def _keep(self, here: Direction, late: Waiting, now: Moment, out: list[Item], side: Side) -> None:
-        twin = here.keep(late, now)
+    def _keep(self, here: Direction, late: Waiting, moment: Moment, out: list[Item], side: Side) -> None:
+        twin = here.keep(late, moment)
         if twin is not None:
             shared = min(len(twin.payload), len(late.payload))
             if twin.payload[:shared] != late.payload[:shared]:
@@ -305,20 +308,20 @@ class Connection:
             return
         if here.acked_at is not None:
             here.since_acked += 1
-        elif here.places[0] == late.place:
-            here.see_acked(now)
+        elif here.positions[0] == late.position:
+            here.see_acked(moment)
         if here.late_bytes > limits.REORDER_BYTES:
-            self._give_up(here, side, "buffer_full", now, out)
+            self._give_up(here, side, "buffer_full", moment, out)
         elif here.since_acked >= limits.REORDER_SEGMENTS:
-            self._give_up(here, side, "missing", now, out)
+            self._give_up(here, side, "missing", moment, out)
 
     def _deliver(self, here: Direction, side: Side, late: Waiting, ready: int, ready_ns: int, out: list[Item]) -> None:
-        """Hands on the part of a segment that is new; `late.place` is at or before the place due."""
+        """Deliver the new part of a segment; `late.position` is at or before the expected position."""
         assert here.next is not None
-        known = here.place - late.place
-        payload = late.payload[known:] if known else late.payload
-        missing = min(late.missing, len(late.payload) + late.missing - known)
-        if known and len(payload) + missing <= 0:
+        overlap = here.position - late.position
+        payload = late.payload[overlap:] if overlap else late.payload
+        missing = min(late.missing, len(late.payload) + late.missing - overlap)
+        if overlap and len(payload) + missing <= 0:
             return
         if ready < here.last_ready:
             ready, ready_ns = here.last_ready, here.last_ready_ns
@@ -327,28 +330,27 @@ class Connection:
             self.flow.stream_bytes[side] += len(payload)
         here.last_packet, here.last_ready, here.last_ready_ns = late.packet, ready, ready_ns
         here.next = (here.next + len(payload) + missing) & MASK
-        here.place += len(payload) + missing
+        here.position += len(payload) + missing
         if missing:
             self._gap(here, side, late.packet, late.time_ns, missing, "snapped", out)
 
     def _gap(
-        self, here: Direction, side: Side, behind: int, behind_ns: int, size: int,
+        self, here: Direction, side: Side, packet_after: int, time_after_ns: int, size: int,
         reason: Literal["missing", "snapped", "buffer_full", "at_close"], out: list[Item],
     ) -> None:  # fmt: skip
-        """Bytes are missing up to what packet `behind` shows."""
+        """Append a Gap for the bytes missing before the packet `packet_after`."""
         flow = self.flow
         flow.gaps += 1
         flow.missing_bytes = (
             flow.missing_bytes[0] + max(size, 0) * (1 - side),
             flow.missing_bytes[1] + max(size, 0) * side,
         )
-        packet, time_ns = max((behind, behind_ns), (here.last_ready, here.last_ready_ns))
-        out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, behind, size, reason))
+        packet, time_ns = max((packet_after, time_after_ns), (here.last_ready, here.last_ready_ns))
+        out.append(Gap(flow, side, packet, time_ns, here.last_packet or flow.first_packet, packet_after, size, reason))
         here.run = None
 
     def _decide(self, here: Direction, since: Moment, when: Moment, out: list[Item]) -> None:
-        """The first hole is filled, or will not be: if others did not wait for that, what came behind it was known
-        late."""
+        """Record that the first hole is filled or given up; report the rest as Late if others did not wait."""
         here.acked_at = None
         if when.clock_ns - since.clock_ns > limits.REORDER_NS:
             out.append(Late(self.flow.id, since.packet, when.packet))
@@ -358,25 +360,24 @@ class Connection:
         here: Direction,
         side: Side,
         reason: Literal["missing", "buffer_full", "at_close"],
-        now: Moment,
+        moment: Moment,
         out: list[Item],
     ) -> None:
-        """The first hole will not be filled: what waits behind it comes out, each segment ready with its own packet."""
+        """Give up the first hole: deliver the segments after it, each ready at its own packet."""
         assert here.next is not None
-        first = here.late[here.places[0]]
-        size = first.place - here.place
-        self._decide(here, here.since, here.acked_at or now, out)
+        first = here.late[here.positions[0]]
+        size = first.position - here.position
+        self._decide(here, here.since, here.acked_at or moment, out)
         self._gap(here, side, first.packet, first.time_ns, size, reason, out)
         here.next = (here.next + size) & MASK
-        here.place = first.place
+        here.position = first.position
         while late := here.due():
             self._deliver(here, side, late, late.packet, late.time_ns, out)
         here.since_acked = 0
-        here.see_acked(now)
+        here.see_acked(moment)
 
     def expire(self, clock_ns: int, out: list[Item]) -> None:
-        """Gives up holes whose time has gone by, in the order in which it did; what comes ready of it may also finish
-        the connection."""
+        """Give up holes whose time has passed, in the order of their expiry; this may end the connection."""
         while self.holed:
             since = [
                 (here.acked_at, side) for side, here in enumerate(self.sides) if here.late and here.acked_at is not None
@@ -389,16 +390,18 @@ class Connection:
             self._give_up(here, side, "missing", here.last_acked or acked_at, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
-    def give_up(self, now: Moment, out: list[Item], reason: Literal["buffer_full", "at_close"] = "buffer_full") -> None:
-        """No hole is waited for any longer: there is no room for what lies behind them, or nothing will come."""
+    def give_up(
+        self, moment: Moment, out: list[Item], reason: Literal["buffer_full", "at_close"] = "buffer_full"
+    ) -> None:
+        """Give up all holes: there is no memory for the segments after them, or no more will come."""
         for number, here in enumerate(self.sides):
             side: Side = 1 if number else 0
             while here.late:
-                self._give_up(here, side, reason, now, out)
+                self._give_up(here, side, reason, moment, out)
             self._finish(side, here.last_ready, here.last_ready_ns, out)
 
     def _come_to_fin(self, side: Side, packet: int, time_ns: int, out: list[Item]) -> None:
-        """This side's FIN is known; the other's, if it was lost, shows in what this side acknowledges."""
+        """Handle this side's FIN. If the other side's FIN was lost, this side's acknowledgements show it."""
         here, there = self.sides[side], self.sides[1 - side]
         self._finish(side, packet, time_ns, out)
         if here.finished and there.fin is None and there.lost_fin():
@@ -409,7 +412,7 @@ class Connection:
         here, there = self.sides[side], self.sides[1 - side]
         if self.closed or here.finished or here.fin is None or here.next is None or ahead(here.next, here.fin) < 0:
             return
-        if there.fin is None and there.lost_fin():  # this side had it, and acknowledged it, before its own
+        if there.fin is None and there.lost_fin():  # this side received and acknowledged it before it sent its own FIN
             there.fin = there.next
             self._finish(_other(side), packet, time_ns, out)
         here.finished = True
@@ -428,7 +431,7 @@ class Connection:
         side: Side | None,
         out: list[Item],
     ) -> None:
-        """The connection is over: holes become gaps, the one behind the last byte too, then it is closed."""
+        """End the connection: holes become gaps, also one after the last byte."""
         if self.holed:
             self.give_up(Moment(packet, max(time_ns, self.clock_ns)), out, "at_close")
             if self.closed:

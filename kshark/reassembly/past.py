@@ -1,5 +1,4 @@
-"""Connections that are over: their numbers are remembered, so that neither a late segment nor a copy of theirs opens a
-new one."""
+"""Ended connections. Their numbers are remembered, so that late segments and copies do not open new connections."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections import deque
 
 from kshark import limits
 from kshark.model import FIN, SYN
-from kshark.reassembly.connections import Connection
+from kshark.reassembly.connections import TcpConnection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment, skipped
 from kshark.reassembly.runs import Item
@@ -15,43 +14,46 @@ from kshark.ring import Ring
 
 
 class Past:
-    """The last limits.CLOSED_FLOWS connections, by their pair of ends; and what was captured twice of all there
-    were."""
+    """The last limits.CLOSED_FLOWS connections, by their pair of ends, and the copies of all connections so far."""
 
     def __init__(self) -> None:
-        self.by_pair: dict[int, list[Connection]] = {}
-        #: Their pairs, the oldest first.
+        self.by_pair: dict[int, list[TcpConnection]] = {}
+        #: The pairs of these connections, the oldest first.
         self._order: deque[int] = deque()
-        #: Of those that were forgotten to make room, by pair: flow, the numbers due, and, of one that had not spoken,
-        #: who opened it.
+        #: Connections forgotten to save memory, by pair: flow, both expected numbers, and the opener if no side had
+        #: sent bytes.
         self._rested = Ring("qIIb", limits.REMEMBERED_FLOWS)
-        #: What of all that is no longer remembered was captured twice.
+        #: Copies of the connections that are no longer remembered.
         self.copies = Copies()
 
-    def remember(self, pair: int, connection: Connection) -> None:
-        known = self.by_pair.setdefault(pair, [])
-        known.append(connection)
+    def remember(self, pair: int, connection: TcpConnection) -> None:
+        connections = self.by_pair.setdefault(pair, [])
+        connections.append(connection)
         self._order.append(pair)
-        if len(known) > limits.CLOSED_FLOWS_PER_PAIR:
-            self.count(known.pop(0))
+        if len(connections) > limits.CLOSED_FLOWS_PER_PAIR:
+            self.count(connections.pop(0))
         if len(self._order) > limits.CLOSED_FLOWS:
             oldest = self._order.popleft()
-            if known := self.by_pair.get(oldest, []):
-                self.count(known.pop(0))
-            if not known:
+            if connections := self.by_pair.get(oldest, []):
+                self.count(connections.pop(0))
+            if not connections:
                 self.by_pair.pop(oldest, None)
 
-    def rest(self, pair: int, connection: Connection) -> None:
-        """That one is about to be forgotten; where nothing of it is missing, it can go on."""
-        flow, (one, other) = connection.flow, connection.sides
-        due, then = one.rests_at, other.rests_at
-        if due is not None and then is not None:
-            has_spoken = one.place or other.place
-            self._rested.put(pair, flow.id, due, then, -1 if has_spoken or flow.opened_by is None else flow.opened_by)
+    def rest(self, pair: int, connection: TcpConnection) -> None:
+        """Keep the position of a connection that is about to be forgotten, so that it can continue.
 
-    def go_on(self, pair: int, segment: Segment, connection: Connection) -> None:
-        """A `connection` begins with that segment: if it is the next one of a connection that was forgotten, takes over
-        what is known."""
+        Nothing is kept if bytes are missing.
+        """
+        flow, (side0, side1) = connection.flow, connection.sides
+        next0, next1 = side0.rests_at, side1.rests_at
+        if next0 is not None and next1 is not None:
+            has_spoken = side0.position or side1.position
+            self._rested.put(
+                pair, flow.id, next0, next1, -1 if has_spoken or flow.opened_by is None else flow.opened_by
+            )
+
+    def resume(self, pair: int, segment: Segment, connection: TcpConnection) -> None:
+        """Continue a forgotten connection in the new `connection` if the segment is its next one."""
         rested = self._rested.take(pair)
         if rested is None or segment.flags & SYN or rested[1 + segment.side] != segment.seq:
             return
@@ -60,9 +62,8 @@ class Past:
         if opener >= 0:
             flow.begun, flow.opened_by = (True, True), 1 if opener else 0
 
-    def takes(self, pair: int, segment: Segment, live: Connection | None, out: list[Item]) -> bool:
-        """Whether the segment belongs to a connection of these known ends that is over, and not to the `live` one or a
-        new one."""
+    def claims(self, pair: int, segment: Segment, live: TcpConnection | None, out: list[Item]) -> bool:
+        """True if the segment belongs to an ended connection of these ends, not to the `live` one or to a new one."""
         last = self.by_pair[pair][-1]
         ended = live is None and not segment.flags & SYN and not last.forgotten
         if ended and not segment.size and not segment.flags & FIN:
@@ -74,8 +75,8 @@ class Past:
             out.append(skipped(segment, "after the connection was closed", last.flow.id))
         return ended
 
-    def count(self, connection: Connection) -> None:
-        """Takes note of a connection of which no more will come."""
+    def count(self, connection: TcpConnection) -> None:
+        """Count the copies of a connection that has ended."""
         again, flow = connection.again, connection.flow
         if again is None or not again.is_copy(flow.stream_bytes):
             return
@@ -90,8 +91,8 @@ class Past:
         self.copies += Copies(1, again.packets, sum(again.sizes), again.first_packet, most)
 
     def close(self) -> None:
-        """Nothing more will come."""
-        for known in self.by_pair.values():
-            for connection in known:
+        """Count all remaining connections."""
+        for connections in self.by_pair.values():
+            for connection in connections:
                 self.count(connection)
         self.by_pair.clear()

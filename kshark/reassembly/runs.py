@@ -1,4 +1,4 @@
-"""What comes out of reassembly: bytes in order, as pieces with their packets, and what happened to a connection."""
+"""The results of reassembly: ordered bytes, as pieces with their packets, and the events of connections."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Grower(Protocol):
 
 @final
 class Run(Struct, eq=False):
-    """Bytes of one direction in order: pieces with their packet and time, and the packet and time with which each was
-    ready."""
+    """Ordered bytes of one direction: pieces with their packet and time, and the packet and time at which each was
+    ready.
+    """
 
     flow: Flow
     side: Side
@@ -31,7 +32,7 @@ class Run(Struct, eq=False):
     time_ns: list[int]
     ready: list[int]
     ready_ns: list[int]
-    #: Who may still add pieces; None once the run was handed on.
+    #: The side that may still add pieces; None once the run is delivered.
     grower: Grower | None = None
 
     def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
@@ -42,7 +43,7 @@ class Run(Struct, eq=False):
         self.ready_ns.append(ready_ns)
 
     def pieces(self) -> Iterator[tuple[bytes, int, int, int, int]]:
-        """Each with its columns' values, in their order."""
+        """Yield for each piece the values of its columns, in their order."""
         return zip(self.data, self.packet, self.time_ns, self.ready, self.ready_ns, strict=True)
 
     def done(self) -> None:
@@ -53,11 +54,10 @@ class Run(Struct, eq=False):
 
 @final
 class Runs(Struct, eq=False):
-    """The runs of many directions as columns; each piece was ready with its own packet.
+    """The runs of many directions as columns; each piece was ready at its own packet.
 
-    One value a direction: flow, side, size in bytes, and its pieces, `first` to `behind` (exclusive). One value a
-    piece: `start` and
-    `stop` in `buffer`, packet, time. Some pieces may belong to no direction.
+    One value a direction: flow, side, size in bytes, and its pieces `first` to `end` (exclusive). One value a piece:
+    `start` and `stop` in `buffer`, packet, time. Some pieces may belong to no direction.
     """
 
     buffer: bytes
@@ -69,35 +69,38 @@ class Runs(Struct, eq=False):
     side: list[Side] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
-    behind: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
 
-    def add(self, flow: Flow, side: Side, size: int, first: int, behind: int) -> None:
+    def add(self, flow: Flow, side: Side, size: int, first: int, end: int) -> None:
         self.flow.append(flow)
         self.side.append(side)
         self.size.append(size)
         self.first.append(first)
-        self.behind.append(behind)
+        self.end.append(end)
 
-    def pieces(self, first: int, behind: int) -> list[bytes]:
+    def pieces(self, first: int, end: int) -> list[bytes]:
         buffer = self.buffer
-        return [buffer[a:z] for a, z in zip(self.start[first:behind], self.stop[first:behind], strict=True)]
+        return [buffer[a:z] for a, z in zip(self.start[first:end], self.stop[first:end], strict=True)]
 
     def run(self, index: int) -> Run:
-        """One direction by itself."""
-        first, behind = self.first[index], self.behind[index]
-        packet, time_ns = self.packet[first:behind], self.time_ns[first:behind]
-        return Run(self.flow[index], self.side[index], self.pieces(first, behind), packet, time_ns, packet, time_ns)
+        """Return one direction as a Run."""
+        first, end = self.first[index], self.end[index]
+        packet, time_ns = self.packet[first:end], self.time_ns[first:end]
+        return Run(self.flow[index], self.side[index], self.pieces(first, end), packet, time_ns, packet, time_ns)
 
 
 class Hole(NamedTuple):
-    """Where a connection has a hole that may still be filled: the first packet that waits behind it, in either
-    direction, and the packet from which on other connections are held for it; None: they are not, or not any more."""
+    """A hole that may still be filled.
+
+    `packet` is the first packet that waits after it, in either direction. `held_from` is the packet from which on other
+    connections are held for it; None if they are not held (any more).
+    """
 
     packet: int
     held_from: int | None
 
 
-#: In `feed`'s order each connection's own items are; a Late may stand anywhere among them.
+#: The items of one connection stand in the order of `feed`; a Late may stand anywhere among them.
 Item = Run | Runs | Gap | Late | Weird | Opened | HalfClosed | Closed
 
 
@@ -105,7 +108,8 @@ class Chunks(NamedTuple):
     """The result of one batch of segments, from reassembly through tls to framing.
 
     `holes`, by flow: the connections that wait for missing bytes after this batch. `packets` and `clock_ns` are columns
-    of the batch: its packets, and the clock at each."""
+    of the batch: its packets, and the clock at each.
+    """
 
     items: list[Item]
     holes: dict[int, Hole]

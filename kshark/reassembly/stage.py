@@ -1,8 +1,8 @@
-"""Segments to bytes in order: TCP connections, each direction joined by sequence number.
+"""Turn segments into ordered bytes: TCP connections, each direction joined by sequence number.
 
-Where both directions of a connection are in order, its segments take the fast path: one vectorised comparison over the
+If both directions of a connection are in order, its segments take the fast path: one vectorised comparison over the
 whole batch (kshark.reassembly.fast_path). All others (a SYN, a FIN, a hole, a retransmission) are read one by one, in
-the order of the capture (kshark.reassembly.connections). Which path a segment takes changes nothing of what comes out.
+capture order (kshark.reassembly.connections). The path of a segment does not change the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Moment, Opened, Segments, Side, Weird
-from kshark.reassembly.connections import Connection
+from kshark.reassembly.connections import TcpConnection
 from kshark.reassembly.copies import Copies
 from kshark.reassembly.directions import Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
@@ -30,28 +30,28 @@ _NO_ROWS: Final = np.empty(0, np.int64)
 
 
 class Reassembly:
-    """Owns the connections of a capture. `feed` and `close` give runs of bytes, gaps, openings and closings; each
-    flow's own are in order. Weirds of earlier stages are passed on before them.
+    """Owns the connections of a capture.
 
-    `exact`: nothing takes the fast path. `measuring`: what packets say of the network is counted, in Flow.transport.
+    `feed` and `close` return runs of bytes, gaps, openings and closings; the items of each flow are in order. Weirds of
+    earlier stages are passed on before them. `exact`: no segment takes the fast path. `measuring`: fill Flow.transport.
     """
 
     def __init__(self, *, exact: bool = False, measuring: bool = False) -> None:
         self._all_exact = exact
         self._measuring: Measuring | None = None
         if measuring:
-            from kshark.reassembly.measuring import Measuring  # only for whoever asks
+            from kshark.reassembly.measuring import Measuring  # imported only on request
 
             self._measuring = Measuring()
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, TcpConnection] = {}
         self._flows = 0
         self._clock_ns = 0
         self._packet = 0
-        self._holed: dict[int, Connection] = {}
+        self._holed: dict[int, TcpConnection] = {}
         self._past = Past()
 
     def feed(self, segments: Segments | None, weirds: Iterable[Weird] = ()) -> Chunks:
-        """`segments` None: the batch has no TCP."""
+        """Return the chunks of a batch; `segments` None means that it has no TCP."""
         out: list[Item] = [*weirds]
         if segments is None or not len(segments.packet):
             return Chunks(out, self._holes(), _NO_ROWS, _NO_ROWS)
@@ -81,54 +81,59 @@ class Reassembly:
 
     @property
     def copies(self) -> Copies:
-        """What was captured twice; complete after `close`."""
+        """The connections captured twice; complete after `close`."""
         return self._past.copies
 
     def close(self, end: Moment, weirds: Iterable[Weird] = (), *, whole: bool = True) -> Chunks:
-        """The capture ends there: holes become gaps, open connections are closed by it. `whole` False: these were not
-        all of its connections, so the copies are reported with those of the others."""
+        """End the capture: holes become gaps, open connections are closed.
+
+        `whole` False: these were not all of its connections; the caller reports the copies of all parts together.
+        """
         out: list[Item] = [*weirds]
         self._expire(end.clock_ns, out)
-        for connection in sorted(self._connections.values(), key=lambda each: each.flow.id):
+        for connection in sorted(self._connections.values(), key=lambda connection: connection.flow.id):
             connection.end("capture", *end, None, out)
             self._past.count(connection)
         self._connections.clear()
         self._holed.clear()
         self._past.close()
         if whole:
-            out += self.copies.told(end)
+            out += self.copies.weirds(end)
         return Chunks(out, {}, np.array([end.packet]), np.array([end.clock_ns]))
 
     def _expire(self, clock_ns: int, out: list[Item]) -> None:
-        """Gives up the holes whose time has gone by."""
+        """Give up the holes whose time has passed."""
         for pair, connection in list(self._holed.items()):
             connection.expire(clock_ns, out)
             self._settle(pair, connection)
 
     def _make_room(self, out: list[Item]) -> None:
-        """Where too many bytes wait behind holes, the connections with the most of them wait no longer."""
+        """Give up holes of the connections with the most waiting bytes, if too many bytes wait in all."""
         held = sum([connection.late_bytes for connection in self._holed.values()])
         if held > limits.LATE_BYTES:
-            for pair, connection in sorted(self._holed.items(), key=lambda each: -each[1].late_bytes):
+            for pair, connection in sorted(self._holed.items(), key=lambda entry: -entry[1].late_bytes):
                 if held > limits.LATE_BYTES:
                     held -= connection.late_bytes
                     connection.give_up(Moment(self._packet, self._clock_ns), out)
                     self._settle(pair, connection)
 
     def _holes(self) -> dict[int, Hole]:
-        """Flows with a hole: what comes behind it is not certain to be in order yet."""
-        return {each.flow.id: each.hole(self._clock_ns) for each in self._holed.values()}
+        """Return the flows with a hole: bytes after it may still change their order."""
+        return {connection.flow.id: connection.hole(self._clock_ns) for connection in self._holed.values()}
 
     def _fast(self, buffer: bytes, fast: Stretches, out: list[Item]) -> set[int]:
-        """Moves each direction on, all as one item of `out`; gives the pairs whose stretch does not go on from the
-        batches before."""
+        """Advance each direction, all as one item of `out`; return the pairs that do not continue earlier batches."""
         connections, paths = self._connections, fast.path
         failed = set()
         moving = set(paths)
         for path, seq, ack in zip(paths, fast.seq, fast.ack, strict=True):
-            known = connections.get(path >> 1)
+            connection = connections.get(path >> 1)
             silent = path ^ 1 not in moving
-            if known is None or not known.goes_on(path & 1, seq) or (silent and known.sides[~path & 1].lacks(ack)):
+            if (
+                connection is None
+                or not connection.is_in_order(path & 1, seq)
+                or (silent and connection.sides[~path & 1].lacks(ack))
+            ):
                 failed.add(path >> 1)
         runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns)
         columns = zip(
@@ -139,20 +144,20 @@ class Reassembly:
             fast.last_packet,
             fast.last_time_ns,
             fast.first,
-            fast.behind,
+            fast.end,
             strict=True,
         )
-        for path, due, ack, size, packet, time_ns, first, behind in columns:
+        for path, due, ack, size, packet, time_ns, first, end in columns:
             if failed and path >> 1 in failed:
                 continue
             connection = connections[path >> 1]
             side: Side = 1 if path & 1 else 0
-            connection.go_on(side, due, ack, size, packet, time_ns)
+            connection.advance(side, due, ack, size, packet, time_ns)
             if size:
-                runs.add(connection.flow, side, size, first, behind)
+                runs.add(connection.flow, side, size, first, end)
                 here = connection.sides[side]
-                here.last_packet = here.last_ready = fast.packet[behind - 1]
-                here.last_ready_ns = fast.time_ns[behind - 1]
+                here.last_packet = here.last_ready = fast.packet[end - 1]
+                here.last_ready_ns = fast.time_ns[end - 1]
         if runs.flow:
             out.append(runs)
         return failed
@@ -178,7 +183,7 @@ class Reassembly:
             pair = path >> 1
             side: Side = 1 if path & 1 else 0
             connection = self._connections.get(pair)
-            # 1 us instead of 5 for a segment that is simply the next one: short connections consist of little else
+            # 1 us instead of 5 for the next expected segment: short connections consist mostly of these
             due = flags & _ALL == ACK and not missing and connection is not None and connection.next_is(side, seq)
             payload = buffer[offset : offset + length]
             if due and connection is not None and not self._all_exact:
@@ -187,18 +192,17 @@ class Reassembly:
                     self._settle(pair, connection)
             else:
                 segment = Segment(side, packet, time_ns, clock_ns, seq, ack, flags, payload, missing, length + missing)
-                self._one(pair, connection, segment, ends, out, due=due)
+                self._segment(pair, connection, segment, ends, out, due=due)
 
-    def _one(
-        self, pair: int, connection: Connection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
+    def _segment(
+        self, pair: int, connection: TcpConnection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
     ) -> None:
-        """Any segment; one that is simply the next one (`due`) is the connection's, whatever earlier ones between these
-        ends carried."""
+        """Apply any segment. An expected one (`due`) belongs to the open connection, whatever earlier ones carried."""
         if connection is not None and pair in self._holed:
             connection.expire(segment.clock_ns, out)
             self._settle(pair, connection)
             connection = self._connections.get(pair)
-        if not due and pair in self._past.by_pair and self._past.takes(pair, segment, connection, out):
+        if not due and pair in self._past.by_pair and self._past.claims(pair, segment, connection, out):
             return
         if connection is None:
             connection = self._open(pair, segment, ends[pair], out)
@@ -211,18 +215,18 @@ class Reassembly:
         if connection.closed or pair in self._holed or connection.holed:
             self._settle(pair, connection)
 
-    def _open(self, pair: int, segment: Segment, ends: Ends, out: list[Item]) -> Connection:
+    def _open(self, pair: int, segment: Segment, ends: Ends, out: list[Item]) -> TcpConnection:
         flow = Flow(self._flows, ends, segment.packet, segment.time_ns)
         self._flows += 1
-        connection = self._connections[pair] = Connection(flow)
-        self._past.go_on(pair, segment, connection)
+        connection = self._connections[pair] = TcpConnection(flow)
+        self._past.resume(pair, segment, connection)
         out.append(Opened(flow, segment.packet, segment.time_ns))
         if self._measuring is not None:
             self._measuring.open(pair, flow)
         return connection
 
-    def _settle(self, pair: int, connection: Connection) -> None:
-        """Takes note of where a connection stands: over, with a hole, or neither."""
+    def _settle(self, pair: int, connection: TcpConnection) -> None:
+        """Update the state of a connection: ended, with a hole, or neither."""
         if connection.closed:
             del self._connections[pair]
             self._holed.pop(pair, None)
@@ -233,11 +237,11 @@ class Reassembly:
             del self._holed[pair]
 
     def _forget(self, out: list[Item]) -> None:
-        """Makes room: those idle for longest go, also where one batch opened many more than fit."""
-        connections, known = self._connections, list(self._connections)
+        """Forget the connections idle for longest, also if one batch opened many more than fit."""
+        connections, pairs = self._connections, list(self._connections)
         idle = np.argsort([connection.flow.last_packet for connection in connections.values()], kind="stable")
-        for at in idle[: max(limits.FLOWS // 10, len(known) - limits.FLOWS)].tolist():
-            pair = known[at]
+        for at in idle[: max(limits.FLOWS // 10, len(pairs) - limits.FLOWS)].tolist():
+            pair = pairs[at]
             connection = connections[pair]
             text = f"{connection.flow.ends.first} - {connection.flow.ends.second}"
             out.append(Weird("FLOWS_FORGOTTEN", "reassembly", self._packet, self._clock_ns, text, connection.flow.id))

@@ -59,7 +59,7 @@ class Names:
             if fact.kind == "node":
                 self._nodes[fact.key] = _node(fact.value)
             else:
-                self._clusters.tell(fact.key, fact.value)
+                self._clusters.assign(fact.key, fact.value)
 
     @property
     def taught(self) -> Iterator[Fact]:
@@ -98,7 +98,7 @@ class Names:
             self._belongs(address, cluster)
 
     def _belongs(self, address: str, cluster: str | None) -> None:
-        if cluster and self._clusters.tell(address, cluster) and self._asking:
+        if cluster and self._clusters.assign(address, cluster) and self._asking:
             self._taught.append(Fact("cluster", address, cluster, self._topics.packet))
 
     def cluster(self, address: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""From TLS to what is inside, where its secrets are known. The stage between reassembly and framing."""
+"""Decrypt TLS if its secrets are known. The stage between reassembly and framing."""
 
 from kshark.tls.keylog import KeyLog
 from kshark.tls.signs import unread

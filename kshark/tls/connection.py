@@ -1,10 +1,10 @@
-"""One TLS connection: its handshake read as far as it is in clear, its records opened with logged secrets, what was
-inside handed on.
+"""One TLS connection: parse its clear handshake, open its records with logged secrets, and deliver the content.
 
 Each record of application data becomes one piece of a Run, with the packets and times of the record. Both directions
-are fed in the order of packets; what a side sends before the ServerHello and the secrets are known waits for them: who
-logs secrets while a capture is written is a moment late. Bytes that cannot be decrypted are counted, and where some
-that might have been data are missing, a Gap says so. Source: RFC 8446, RFC 5246."""
+are fed in packet order. Records sent before the ServerHello and the secrets are known wait for them: secrets are logged
+slightly later than packets while a capture is written. Bytes that cannot be decrypted are counted, and a Gap stands
+where some of them may have been data. Source: RFC 8446, RFC 5246.
+"""
 
 from __future__ import annotations
 
@@ -26,57 +26,56 @@ from kshark.tls.suites import SUITES_12, SUITES_13
 
 _NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", TLS_12: "TLS 1.2", TLS_13: "TLS 1.3"}
 
-#: What a record that waits takes besides its bytes.
+#: Memory of a waiting record besides its bytes.
 _RECORD_BYTES: Final = 300
 NO_KEYS: Final = "no keys for it"
 WRONG_KEYS: Final = "the keys do not fit"
 NOT_SEEN: Final = "its handshake is not all in the capture"
 
 
-class Connection:
-    """Takes what happens on a TLS connection in the order of packets, and puts what is inside into `out`.
+class TlsConnection:
+    """Processes the items of a TLS connection in packet order, and appends the decrypted content to `out`.
 
-    `over`: nothing of it will be read any more, and nothing was.
+    `over`: nothing of it was decrypted, and nothing will be.
     """
 
     def __init__(self, flow: Flow, client: Side, keys: KeyLog) -> None:
         self.flow = flow
         self.over = False
-        self._told = flow.tls = Tls(client)
+        self._tls = flow.tls = Tls(client)
         self._keys = keys
         self._sides = (Records(0), Records(1))
-        #: The first handshake message of each side, until it is whole; None behind it.
+        #: The first handshake message of each side, until it is whole; then None.
         self._greetings: list[bytearray | None] = [bytearray(), bytearray()]
         self._client_hello: ClientHello | None = None
         self._server_hello: ServerHello | None = None
-        #: With which packet it was known how records are protected.
+        #: The packet and time at which the protection of records became known.
         self._agreed: tuple[int, int] | None = None
         #: Records that came before that, with their side.
         self._waiting: list[tuple[Records, Record]] = []
-        self._waiting_bytes = 0  # with what is known of them
-        #: 0-RTT data may still come; how many records of it were not opened, and the number of the next one.
+        self._waiting_bytes = 0  # with the facts about them
+        #: 0-RTT data may still come: its key, how many records of it may be skipped, and the number of the next one.
         self._early: Tls13 | None = None
         self._early_left = 0
         self._early_sequence = 0
         self._dead = False
-        #: Nothing was handed on yet.
+        #: Nothing was delivered yet.
         self._silent = True
-        #: The hole before the first bytes of each side that are handed on: a connection of which nothing is read has
-        #: none.
+        #: The hole before the first delivered bytes of each side; a connection that is not decrypted has none.
         self._before: list[Gap | None] = [None, None]
         self._runs: list[Run | None] = [None, None]
 
     @property
     def memory(self) -> int:
-        """Bytes that it holds, with what is known of them."""
-        greetings = sum(len(each) for each in self._greetings if each is not None)
+        """Bytes held, with the facts about them."""
+        greetings = sum(len(greeting) for greeting in self._greetings if greeting is not None)
         return self._sides[0].memory + self._sides[1].memory + self._waiting_bytes + greetings
 
     def piece(self, run: Run, index: int, out: list[Item]) -> None:
-        """One piece of a run."""
+        """Process one piece of a run."""
         data = run.data[index]
         if self._dead:
-            self._told.unread[run.side] += len(data)
+            self._tls.unread[run.side] += len(data)
             return
         side = self._sides[run.side]
         self._unread(side, side.add(data, run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index]))
@@ -85,11 +84,11 @@ class Connection:
         self._advance(side, out)
 
     def hand_on(self) -> None:
-        """What was put into `out` so far grows no more."""
+        """Finish the runs in `out`: they grow no more."""
         self._runs = [None, None]
 
     def _advance(self, side: Records, out: list[Item]) -> None:
-        """Takes the whole records that are here."""
+        """Process the whole records held."""
         try:
             while not self._dead:
                 if side.searching and not self._resumed(side):
@@ -106,7 +105,7 @@ class Connection:
             self.give_up(self._why_waiting(), out)
 
     def _resumed(self, side: Records) -> bool:
-        """Whether a record was found again behind a hole; before it is known how they are protected nobody looks."""
+        """True if a record was found again after a hole. Without known protection there is no search."""
         if self._agreed is None:
             return False
         found, dropped = side.find()
@@ -123,17 +122,17 @@ class Connection:
         elif side.protection is None:
             self._in_clear(side, record, out)
         elif isinstance(side.protection, Tls13) and record.kind != APPLICATION_DATA:
-            pass  # a ChangeCipherSpec that says nothing, a second ClientHello, an alert
+            pass  # a ChangeCipherSpec without meaning, a second ClientHello, an alert
         else:
             self._open(side, record, out)
 
     def _wait(self, side: Records, record: Record) -> None:
-        """Only the server's answer, and secrets, tell what it is."""
+        """Let a record wait: only the server's answer and the secrets show its content."""
         self._waiting.append((side, record))
         self._waiting_bytes += record.size + _RECORD_BYTES
 
     def _in_clear(self, side: Records, record: Record, out: list[Item]) -> None:
-        """TLS 1.2 up to the side's ChangeCipherSpec."""
+        """Process a record of TLS 1.2 before the side's ChangeCipherSpec."""
         if record.kind == CHANGE_CIPHER_SPEC and side.pending is not None:
             side.protect(side.pending)
         elif record.kind == APPLICATION_DATA:
@@ -141,7 +140,7 @@ class Connection:
 
     def _open(self, side: Records, record: Record, out: list[Item]) -> None:
         opened = side.open(record)
-        if opened is None and self._early_left and side.side == self._told.client and not side.opened:
+        if opened is None and self._early_left and side.side == self._tls.client and not side.opened:
             opened = self._open_early(record)
             if opened is None:
                 self._damaged(side, record, out, only_once=True)
@@ -155,17 +154,17 @@ class Connection:
             self._emit(side, opened[1], record, out)
 
     def _damaged(self, side: Records, record: Record, out: list[Item], *, only_once: bool = False) -> None:
-        """A record that does not open is a hole in what is inside."""
+        """Report a record that does not open as a hole in the content."""
         self._unread(side, record.size)
         if side.lost is None or not only_once:
             self._hole(side, record.packet, record.ready, record.ready_ns, out)
 
     def _open_early(self, record: Record) -> tuple[int, bytes] | None:
-        """0-RTT data, which come before the client's first record under the key of the handshake."""
+        """Open 0-RTT data, which come before the client's first record with the key of the handshake."""
         self._early_left -= 1
         opened = self._early.open(self._early_sequence, record.header, record.body) if self._early is not None else None
         if opened is None:
-            self._told.why = "0-RTT data without a key that fits"
+            self._tls.why = "0-RTT data without a key that fits"
         else:
             self._early_sequence += 1
         return opened
@@ -184,16 +183,16 @@ class Connection:
             run = self._runs[number] = Run(self.flow, number, [], [], [], [], [])
             out.append(run)
         run.add(content, record.packet, record.time_ns, ready, ready_ns)
-        self._told.content[number] += len(content)
+        self._tls.content[number] += len(content)
 
     # -- the handshake
 
     def _greeting(self, side: Records, record: Record, out: list[Item]) -> None:
-        """The side's first message, which may be longer than a record; what follows it there says nothing."""
+        """Collect the side's first message, which may be longer than a record; bytes after it there do not matter."""
         begun = self._greetings[side.side]
         assert begun is not None
         begun += record.body
-        is_client = side.side == self._told.client
+        is_client = side.side == self._tls.client
         if len(begun) < 4:
             return
         size = 4 + int.from_bytes(begun[1:4], "big")
@@ -212,7 +211,7 @@ class Connection:
             self.give_up("its ClientHello cannot be read", out)
             return
         self._client_hello = hello
-        self._told.server_name = hello.server_name
+        self._tls.server_name = hello.server_name
         self._early_left = limits.TLS_EARLY_RECORDS if hello.early_data else 0
 
     def _answered(self, hello: ServerHello | None, record: Record, out: list[Item]) -> None:
@@ -221,14 +220,14 @@ class Connection:
             self.give_up("its ServerHello cannot be read" if hello is None else NOT_SEEN, out)
             return
         if hello.retry:
-            self._greetings[1 - self._told.client] = bytearray()
+            self._greetings[1 - self._tls.client] = bytearray()
             return
-        self._told.version = _NAMES.get(hello.version, f"version {hello.version:#06x}")
+        self._tls.version = _NAMES.get(hello.version, f"version {hello.version:#06x}")
         self._server_hello = hello
         self._agree(record.ready, record.ready_ns, out)
 
     def _agree(self, packet: int, time_ns: int, out: list[Item]) -> None:
-        """Looks up the secrets; with them, and that packet, it is known how records are protected."""
+        """Look up the secrets; with them, the protection of records is known at that packet."""
         why = self._protect()
         if why == NO_KEYS:
             return  # they may come
@@ -246,14 +245,14 @@ class Connection:
             self._advance(side, out)
 
     def _protect(self) -> str:
-        """Sets how both sides protect their records; why that is not possible, else an empty text."""
+        """Set the protection of both sides; return why that is impossible, or an empty text."""
         asked, hello = self._client_hello, self._server_hello
         assert asked is not None
         assert hello is not None
         secrets = self._keys.of(asked.random)
         suites = {TLS_12: SUITES_12, TLS_13: SUITES_13}.get(hello.version)
         if suites is None:
-            return f"{self._told.version} is not decrypted"
+            return f"{self._tls.version} is not decrypted"
         suite = suites.get(hello.suite)
         if suite is None or hello.compressed:
             return f"cipher suite {hello.suite:#06x} is not decrypted" if suite is None else "compression is not undone"
@@ -262,10 +261,10 @@ class Connection:
             return NO_KEYS
         if not is_installed():
             return "the package cryptography is missing (pip install 'kshark[tls]')"
-        client, server = self._sides[self._told.client], self._sides[1 - self._told.client]
+        client, server = self._sides[self._tls.client], self._sides[1 - self._tls.client]
         if hello.version == TLS_12:
             keys = key_block(suite, secrets[MASTER_SECRET], asked.random, hello.random)
-            client.pending, server.pending = (tls12(suite, each, mac_last=hello.mac_last) for each in keys)
+            client.pending, server.pending = (tls12(suite, side_keys, mac_last=hello.mac_last) for side_keys in keys)
             return ""
         for side, first, then in zip((client, server), HANDSHAKE, APPLICATION, strict=True):
             side.protect(Tls13(suite, secrets[first], secrets[then]))
@@ -276,7 +275,7 @@ class Connection:
     # -- what is missing
 
     def gap(self, gap: Gap, out: list[Item]) -> None:
-        """A hole in the bytes of one direction."""
+        """Handle a hole in the bytes of one direction."""
         if self._dead:
             return
         side = self._sides[gap.side]
@@ -287,7 +286,7 @@ class Connection:
         self._missing(side, replace(gap, size=-1), out)
 
     def _hole(self, side: Records, first: int, packet: int, time_ns: int, out: list[Item]) -> None:
-        """A hole from the packet `first` up to `packet` that no lost segment made."""
+        """Report a hole from the packet `first` up to `packet` that no lost segment caused."""
         self.flow.gaps += 1
         self._missing(side, Gap(self.flow, side.side, packet, time_ns, first, packet, -1, "undecrypted"), out)
 
@@ -299,13 +298,12 @@ class Connection:
             self._before[side.side] = gap
 
     def make_room(self, out: list[Item]) -> None:
-        """Too much of all connections waits, and most of this one."""
+        """Give up this connection: it holds the most of too many waiting bytes."""
         self.give_up(self._why_waiting(), out)
 
     def give_up(self, why: str, out: list[Item]) -> None:
-        """Nothing more of the connection is read: what is read of one direction alone would look as if the other one
-        were silent."""
-        self._told.why = why
+        """Stop decrypting both directions: one direction alone would look as if the other were silent."""
+        self._tls.why = why
         self._dead = True
         for side in self._sides:
             self._unread(side, len(side))
@@ -314,10 +312,10 @@ class Connection:
             self._unread(side, record.size)
         self._waiting, self._waiting_bytes = [], 0
         if self._silent:
-            self.over, self._told.unread = (
+            self.over, self._tls.unread = (
                 True,
                 [0, 0],
-            )  # nothing is read of any of it: what came before was no part apart
+            )  # nothing of it was decrypted, so no part is counted separately
             if self.flow.service == "unknown":
                 self.flow.service = "tls"
             return
@@ -326,32 +324,32 @@ class Connection:
             self._hole(side, side.ready[0] or self.flow.first_packet, packet, time_ns, out)
 
     def _unread(self, side: Records, size: int) -> None:
-        self._told.unread[side.side] += size
+        self._tls.unread[side.side] += size
 
     def closed(self, closed: Closed, out: list[Item]) -> None:
-        """The end of the connection."""
+        """Handle the end of the connection."""
         if self._server_hello is not None and self._agreed is None and not self._dead:
             self._agree(closed.packet, closed.time_ns, out)
         for side in self._sides:
             self._unread(side, len(side))
         if self._silent and self.flow.service == "unknown":
             self.flow.service = "tls"
-            self._told.why = self._told.why or self._why_silent()
+            self._tls.why = self._tls.why or self._why_silent()
         elif not self._silent:
             for side in self._sides:
                 if self._dead or side.searching:
                     self._hole(side, side.lost or self.flow.first_packet, closed.packet, closed.time_ns, out)
-            if sum(self._told.unread):
-                self._told.why = self._told.why or "records of which a part is missing"
-                out.append(unread(self.flow, closed.packet, closed.time_ns, sum(self._told.unread)))
+            if sum(self._tls.unread):
+                self._tls.why = self._tls.why or "records of which a part is missing"
+                out.append(unread(self.flow, closed.packet, closed.time_ns, sum(self._tls.unread)))
         out.append(closed)
 
     def _why_silent(self) -> str:
-        """Why nothing came of a connection whose keys did not fail."""
+        """Return why a connection whose keys did not fail delivered nothing."""
         if self._agreed is not None:
             return "it carried no data"
         return (
-            self._why_waiting() if self.flow.stream_bytes[1 - self._told.client] else "its ClientHello was not answered"
+            self._why_waiting() if self.flow.stream_bytes[1 - self._tls.client] else "its ClientHello was not answered"
         )
 
     def _why_waiting(self) -> str:

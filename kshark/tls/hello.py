@@ -1,5 +1,7 @@
-"""The two messages of a handshake that are read: ClientHello and ServerHello. Source: RFC 8446, section 4.1; RFC 6066,
-section 3 (SNI)."""
+"""Parse the two handshake messages that are needed: ClientHello and ServerHello.
+
+Source: RFC 8446, section 4.1; RFC 6066, section 3 (SNI).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Final, NamedTuple
 
 TLS_12: Final = 0x0303
 TLS_13: Final = 0x0304
-#: A ServerHello with this random asks for another ClientHello (HelloRetryRequest).
+#: A ServerHello with this random requests another ClientHello (HelloRetryRequest).
 _RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 
 _SERVER_NAME: Final = 0
@@ -18,7 +20,7 @@ _SUPPORTED_VERSIONS: Final = 43
 
 
 class ClientHello(NamedTuple):
-    """What a client begins with; `early_data`: data may follow at once (0-RTT)."""
+    """The client's first message; `early_data`: data may follow at once (0-RTT)."""
 
     random: bytes
     server_name: str | None
@@ -26,7 +28,7 @@ class ClientHello(NamedTuple):
 
 
 class ServerHello(NamedTuple):
-    """What the server chose; `retry`: it asks for another ClientHello first."""
+    """The server's choices; `retry`: it requests another ClientHello first."""
 
     random: bytes
     version: int
@@ -37,26 +39,26 @@ class ServerHello(NamedTuple):
 
 
 def client_hello(body: bytes) -> ClientHello | None:
-    """A ClientHello by its bytes, without the handshake header; None where they do not fit."""
+    """Parse a ClientHello without the handshake header; None if it is malformed."""
     try:
         at = 35 + body[34]
         at += 2 + _uint16(body, at)
         at += 1 + body[at]
-        known = dict(_extensions(body, at))
-        return ClientHello(_random(body), _server_name(known.get(_SERVER_NAME, b"")), _EARLY_DATA in known)
+        extensions = dict(_extensions(body, at))
+        return ClientHello(_random(body), _server_name(extensions.get(_SERVER_NAME, b"")), _EARLY_DATA in extensions)
     except (IndexError, ValueError):
         return None
 
 
 def server_hello(body: bytes) -> ServerHello | None:
-    """A ServerHello by its bytes, without the handshake header; None where they do not fit."""
+    """Parse a ServerHello without the handshake header; None if it is malformed."""
     try:
         at = 35 + body[34]
         suite, compressed = _uint16(body, at), body[at + 2] != 0
-        known = dict(_extensions(body, at + 3))
-        version = _uint16(known.get(_SUPPORTED_VERSIONS, body[:2]), 0)
+        extensions = dict(_extensions(body, at + 3))
+        version = _uint16(extensions.get(_SUPPORTED_VERSIONS, body[:2]), 0)
         random = _random(body)
-        return ServerHello(random, version, suite, compressed, _ENCRYPT_THEN_MAC in known, random == _RETRY)
+        return ServerHello(random, version, suite, compressed, _ENCRYPT_THEN_MAC in extensions, random == _RETRY)
     except (IndexError, ValueError):
         return None
 
@@ -87,7 +89,7 @@ def _extensions(body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _server_name(extension: bytes) -> str | None:
-    """The first name of the list, what cannot be printed escaped."""
+    """Return the first name of the list, with unprintable characters escaped."""
     if len(extension) < 5:
         return None
     name = _part(extension, 5, _uint16(extension, 3)).decode("ascii", "backslashreplace")

@@ -1,8 +1,8 @@
-"""A key log: the secrets of TLS connections, each line of text one secret, as browsers, OpenSSL and agents for Java
-write them.
+"""A key log: the secrets of TLS connections, one secret a line, as browsers, OpenSSL and agents for Java write them.
 
 `CLIENT_RANDOM <client random> <master secret>` for TLS 1.2; for TLS 1.3 `CLIENT_HANDSHAKE_TRAFFIC_SECRET <client
-random> <secret>` and others. Source: RFC 9850 ("The SSLKEYLOGFILE Format for TLS")."""
+random> <secret>` and others. Source: RFC 9850 ("The SSLKEYLOGFILE Format for TLS").
+"""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from kshark import limits
 
 MASTER_SECRET: Final = "CLIENT_RANDOM"
 EARLY: Final = "CLIENT_EARLY_TRAFFIC_SECRET"
-#: Of the client and of the server.
+#: Labels of the client and of the server.
 HANDSHAKE: Final = ("CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET")
 APPLICATION: Final = ("CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0")
 _LABELS: Final = (MASTER_SECRET, EARLY, *HANDSHAKE, *APPLICATION)
 
 
 class KeyLog:
-    """Secrets by the client random that a connection's ClientHello carries; beyond limits.TLS_KEYS connections the
-    first are forgotten."""
+    """Secrets by the client random of a connection's ClientHello.
+
+    Beyond limits.TLS_KEYS connections the first ones are forgotten.
+    """
 
     def __init__(self, text: bytes = b"") -> None:
         self._secrets: dict[bytes, dict[str, bytes]] = {}
         self.add(text)
 
     def add(self, text: bytes) -> None:
-        """Takes the secrets of some whole lines; all other lines say nothing about connections."""
+        """Add the secrets of some whole lines; other lines are ignored."""
         for label, random, secret in _lines().findall(text) if text else ():
             client_random = bytes.fromhex(random.decode())
             if client_random not in self._secrets and len(self._secrets) >= limits.TLS_KEYS:
@@ -38,11 +40,11 @@ class KeyLog:
             self._secrets.setdefault(client_random, {})[label.decode()] = bytes.fromhex(secret.decode())
 
     def of(self, client_random: bytes) -> Mapping[str, bytes]:
-        """The secrets of a connection by their labels; none for one that is not known."""
+        """Return the secrets of a connection by their labels; empty for an unknown one."""
         return self._secrets.get(client_random, {})
 
     def __len__(self) -> int:
-        """How many connections it has secrets of."""
+        """The number of connections with secrets."""
         return len(self._secrets)
 
 

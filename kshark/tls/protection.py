@@ -1,8 +1,8 @@
-"""Protected records to their content: whoever opens one has proved its key, its sequence number and every byte of it.
+"""Decrypt protected records. A record that opens proves its key, its sequence number and every byte of it.
 
 Source: RFC 8446, section 5.2 (TLS 1.3); RFC 5246, section 6.2.3 (CBC), RFC 5288 and 6655 (GCM, CCM), RFC 7366
-(encrypt-then-MAC), RFC 7905 (ChaCha20-Poly1305) for TLS 1.2. The ciphers themselves are those of the package
-cryptography."""
+(encrypt-then-MAC), RFC 7905 (ChaCha20-Poly1305) for TLS 1.2. The ciphers themselves are from the package cryptography.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _EXPLICIT_NONCE: Final = 8
 
 
 class Protection(Protocol):
-    """One side's protection, with one key."""
+    """The protection of one side, with one key."""
 
     def open(self, sequence: int, header: bytes, body: bytes) -> Opened | None:
-        """The content of a record with that sequence number; None where it is not that record, or not with this key."""
+        """Return the content of a record with that sequence number; None if the number or the key is wrong."""
 
     def following(self) -> Protection | None:
-        """With the key that the side may go over to, None where there is none."""
+        """Return the protection with the side's next key; None if there is none."""
 
 
 def is_installed() -> bool:
-    """Whether the package that has the ciphers can be imported."""
+    """True if the package with the ciphers can be imported."""
     from importlib.util import find_spec
 
     return find_spec("cryptography") is not None
@@ -49,8 +49,11 @@ def _aead(suite: Suite, key: bytes) -> Any:
 
 
 class Tls13:
-    """The protection of TLS 1.3 that comes of one traffic secret. The last key of a handshake is followed by the first
-    of the application (`then`), that one by those of KeyUpdates."""
+    """The protection of TLS 1.3 from one traffic secret.
+
+    The last key of a handshake is followed by the first of the application (`then`), that one by the keys of
+    KeyUpdates.
+    """
 
     def __init__(self, suite: Suite, secret: bytes, then: bytes | None = None, *, updated: bool = False) -> None:
         self._arguments = suite, secret, then, updated
@@ -118,7 +121,7 @@ class Aead12:
 
 
 class Cbc12:
-    """CBC with an HMAC in TLS 1.2: of the content, or of what is sent (`mac_last`: encrypt-then-MAC)."""
+    """CBC with an HMAC in TLS 1.2: over the content, or over the ciphertext (`mac_last`: encrypt-then-MAC)."""
 
     def __init__(self, suite: Suite, keys: Keys, mac_last: bool) -> None:
         from cryptography.hazmat.primitives.ciphers.algorithms import AES
@@ -168,5 +171,5 @@ def _is_mac(hash_name: str, key: bytes, number: bytes, header: bytes, covered: b
 
 
 def tls12(suite: Suite, keys: Keys, *, mac_last: bool) -> Protection:
-    """One side's protection in TLS 1.2."""
+    """Return the protection of one side in TLS 1.2."""
     return Cbc12(suite, keys, mac_last) if suite.kind == "cbc" else Aead12(suite, keys)

@@ -1,8 +1,9 @@
-"""One side's bytes, cut into TLS records: type, version, length, then so many bytes.
+"""Cut the bytes of one side into TLS records: type, version, length, then that many bytes.
 
-Behind a hole the next record begins where its protection proves it: of all places that look like one, with all keys and
-sequence numbers that may be due, as far as limits.TLS_TRIES allows. Source: RFC 8446, section 5.1; RFC 5246, section
-6.2.1."""
+After a hole, a record is found again where its protection proves it: every position that looks like a record is tried
+with all keys and sequence numbers that may be next, within limits.TLS_TRIES. Source: RFC 8446, section 5.1; RFC 5246,
+section 6.2.1.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +23,17 @@ APPLICATION_DATA: Final = 23
 HEADER: Final = 5
 #: The longest record that TLS 1.2 allows, without its header.
 _LONGEST: Final = (1 << 14) + 2048
-#: The shortest protected record: a tag of 8 bytes, and something.
+#: The shortest protected record: a tag of 8 bytes, and one byte.
 _SHORTEST: Final = 9
-#: What a piece takes besides its bytes.
+#: Memory of a piece besides its bytes.
 _PIECE_BYTES: Final = 150
 _HEADER: Final = Struct(">BHH").unpack_from
-#: What a protected record begins with.
+#: The first bytes of a protected record.
 _BEGINNING: Final = re.compile(rb"[\x15-\x17]\x03\x03")
 
 
 class Record(NamedTuple):
-    """One record; the packet and time of its first byte, and those with which all of it was there."""
+    """One record; the packet and time of its first byte, and those at which it was complete."""
 
     kind: int
     header: bytes
@@ -48,16 +49,16 @@ class Record(NamedTuple):
 
 
 class NotTls(Exception):
-    """What should be a record has an impossible header."""
+    """A record with an impossible header."""
 
 
 class Records:
-    """Bytes in, records out, and what opens them: `protection`, None as long as this side's records are in clear."""
+    """Bytes in, records out. `protection` opens them; None while this side's records are in clear."""
 
     def __init__(self, side: Side) -> None:
         self.side: Side = side
         self.protection: Protection | None = None
-        #: In TLS 1.2 what protects this side's records from its ChangeCipherSpec on.
+        #: In TLS 1.2: the protection of this side's records after its ChangeCipherSpec.
         self.pending: Protection | None = None
         self.sequence = 0
         #: Records opened so far.
@@ -69,23 +70,23 @@ class Records:
         self.ready = (0, 0)
         self._data = bytearray()
         self._begin = 0
-        #: Where each piece ends, counted from the side's first byte; its packet and time.
+        #: End of each piece, counted from the side's first byte; its packet and time.
         self._pieces: deque[tuple[int, int, int]] = deque()
-        #: Bytes to come of a record that a hole broke.
+        #: Bytes still to come of a record that a hole broke.
         self._skip = 0
         self._tries = limits.TLS_TRIES
 
     def __len__(self) -> int:
-        """Bytes that are here."""
+        """Bytes held."""
         return len(self._data)
 
     @property
     def memory(self) -> int:
-        """What they take, with what is known of their pieces."""
+        """Memory of these bytes and of the facts about their pieces."""
         return len(self._data) + _PIECE_BYTES * len(self._pieces)
 
     def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> int:
-        """Takes a piece; returns how many of its bytes are skipped."""
+        """Add a piece; return how many of its bytes are skipped."""
         self.ready = ready, ready_ns
         skipped = min(self._skip, len(data))
         if skipped:
@@ -98,7 +99,7 @@ class Records:
         return skipped
 
     def next(self) -> Record | None:
-        """The next whole record; None as long as there is none. Raises NotTls."""
+        """Return the next whole record; None if it is incomplete. Raises NotTls."""
         data = self._data
         if len(data) < HEADER:
             return None
@@ -113,8 +114,11 @@ class Records:
         return record
 
     def open(self, record: Record) -> Opened | None:
-        """The content of the next protected record. What the present key does not open, the next one may: that is how a
-        change of keys, and one whose announcement is missing, shows."""
+        """Return the content of the next protected record.
+
+        If the present key does not open it, the next one may: that shows a change of keys, also one whose announcement
+        is missing.
+        """
         assert self.protection is not None
         opened = self.protection.open(self.sequence, record.header, record.body)
         if opened is None and (following := self.protection.following()) is not None:
@@ -128,14 +132,14 @@ class Records:
         return opened
 
     def protect(self, protection: Protection) -> None:
-        """From here on the records are protected so."""
+        """Use this protection from the next record on."""
         self.protection, self.sequence, self.pending = protection, 0, None
 
     def lose(self, size: int) -> int:
-        """A hole of so many bytes (-1: nobody knows) follows what is here; returns how many bytes that are here belong
-        to no whole record.
+        """Handle a hole of `size` bytes (-1: unknown) after the held bytes; return how many held bytes are in no whole
+        record.
 
-        Where it lies inside one record, the next one begins behind that: its place and number are known.
+        If the hole lies inside one record, the next one begins after that record: its position and number are known.
         """
         dropped = len(self._data)
         if self._skip:
@@ -155,15 +159,17 @@ class Records:
         return dropped
 
     def find(self) -> tuple[bool, int]:
-        """Searches the next record that opens: whether it was found, and how many bytes before it were dropped. Raises
-        NotTls when too much was tried."""
+        """Search the next record that opens; return whether it was found, and how many bytes before it were dropped.
+
+        Raises NotTls after too many attempts.
+        """
         dropped = 0
         while True:
-            found = _BEGINNING.search(self._data)
-            behind = found.start() if found else max(0, len(self._data) - 2)
-            self.drop(behind)
-            dropped += behind
-            if found is None or len(self._data) < HEADER:
+            header = _BEGINNING.search(self._data)
+            start = header.start() if header else max(0, len(self._data) - 2)
+            self.drop(start)
+            dropped += start
+            if header is None or len(self._data) < HEADER:
                 return False, dropped
             end = HEADER + _HEADER(self._data)[2]
             if HEADER + _SHORTEST <= end <= HEADER + _LONGEST:
@@ -176,9 +182,9 @@ class Records:
             dropped += 1
 
     def _proves(self, header: bytes, body: bytes) -> bool:
-        """Whether that is a record that may be due; then it is the next one."""
-        for protection, first, many in self._due():
-            for sequence in range(first, first + many):
+        """True if that is a record that may be next; then it becomes the next one."""
+        for protection, first, count in self._due():
+            for sequence in range(first, first + count):
                 self._tries -= 1
                 if self._tries < 0:
                     raise NotTls
@@ -189,7 +195,9 @@ class Records:
         return False
 
     def _due(self) -> Iterator[tuple[Protection, int, int]]:
-        """What the next record may be protected with, and its first possible sequence number, and how many of them."""
+        """Yield the possible protections of the next record, with the first possible sequence number and the count of
+        numbers.
+        """
         if self.pending is not None:
             yield self.pending, 0, limits.TLS_FIRST_RECORDS
         if self.protection is not None:
@@ -199,12 +207,12 @@ class Records:
             yield self.protection, self.sequence, limits.TLS_LOST_RECORDS
 
     def drop(self, count: int) -> None:
-        """Forgets the first `count` bytes."""
+        """Drop the first `count` bytes."""
         del self._data[:count]
         self._begin += count
         while self._pieces and self._pieces[0][0] <= self._begin:
             self._pieces.popleft()
 
     def _first_packet(self) -> tuple[int, int]:
-        """Packet and time of the first byte here."""
+        """Return packet and time of the first byte held."""
         return self._pieces[0][1:]

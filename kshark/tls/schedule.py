@@ -1,5 +1,7 @@
-"""From logged secrets to keys. Source: RFC 5246, sections 5 and 6.3 (TLS 1.2); RFC 8446, sections 7.1 to 7.3 (TLS
-1.3)."""
+"""Derive keys from logged secrets.
+
+Source: RFC 5246, sections 5 and 6.3 (TLS 1.2); RFC 8446, sections 7.1 to 7.3 (TLS 1.3).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from kshark.tls.suites import Suite
 
 
 class Keys(NamedTuple):
-    """What one side protects its records with; `mac` is empty but for CBC, `iv` for CBC."""
+    """The keys of one side; `mac` is empty except for CBC, `iv` is empty for CBC."""
 
     key: bytes
     iv: bytes
@@ -28,7 +30,7 @@ def prf(hash_name: str, secret: bytes, label: bytes, seed: bytes, size: int) -> 
 
 
 def key_block(suite: Suite, master_secret: bytes, client_random: bytes, server_random: bytes) -> tuple[Keys, Keys]:
-    """The keys of client and server of a TLS 1.2 connection."""
+    """Return the keys of client and server of a TLS 1.2 connection."""
     mac = {"": 0, "sha1": 20, "sha256": 32, "sha384": 48}[suite.mac]
     iv = {"cbc": 0, "chacha20": 12}.get(suite.kind, 4)
     sizes = (mac, mac, suite.key_bytes, suite.key_bytes, iv, iv)
@@ -55,10 +57,10 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
 
 
 def traffic_keys(suite: Suite, secret: bytes) -> Keys:
-    """The keys that come of a traffic secret of TLS 1.3."""
+    """Return the keys of a traffic secret of TLS 1.3."""
     return Keys(expand_label(suite.hash, secret, b"key", suite.key_bytes), expand_label(suite.hash, secret, b"iv", 12))
 
 
 def next_secret(suite: Suite, secret: bytes) -> bytes:
-    """The application traffic secret behind a KeyUpdate."""
+    """Return the application traffic secret after a KeyUpdate."""
     return expand_label(suite.hash, secret, b"traffic upd", len(secret))

@@ -1,8 +1,9 @@
-"""Cipher suites by their number: how records are protected, and with which hash keys are derived; how keys are agreed
-on is nothing to us.
+"""Cipher suites by their number: the protection of records, and the hash of the key derivation. Key exchange is
+irrelevant.
 
 Source: IANA's registry "TLS Cipher Suites"; RFC 5246 (CBC), 5288 and 5289 (GCM), 6655 and 7251 (CCM), 7905 (ChaCha20),
-8446 (TLS 1.3)."""
+8446 (TLS 1.3).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ Kind = Literal["gcm", "ccm", "ccm8", "chacha20", "cbc"]
 
 
 class Suite(NamedTuple):
-    """How records are protected: cipher and its key in bytes, the hash of the key schedule (PRF, HKDF), and for CBC the
-    hash of the MAC."""
+    """The cipher and its key size in bytes, the hash of the key schedule (PRF, HKDF), and for CBC the hash of
+    the MAC.
+    """
 
     kind: Kind
     key_bytes: int
@@ -26,7 +28,7 @@ _CHACHA20: Final = Suite("chacha20", 32, "sha256")
 
 
 def _pairs(suites: tuple[Suite, Suite], *first: int, apart: int = 1) -> Iterator[tuple[int, Suite]]:
-    """Suites with keys of 128 and 256 bits, whose numbers are so far apart."""
+    """Yield suites with keys of 128 and 256 bits, whose numbers differ by `apart`."""
     for number in first:
         yield number, suites[0]
         yield number + apart, suites[1]
@@ -54,9 +56,9 @@ def _rows() -> Iterable[tuple[int, Suite]]:
     yield from ((number, _CHACHA20) for number in range(0xCCA8, 0xCCAF))
 
 
-#: Of TLS 1.2.
+#: The suites of TLS 1.2.
 SUITES_12: Final[dict[int, Suite]] = dict(_rows())
-#: Of TLS 1.3.
+#: The suites of TLS 1.3.
 SUITES_13: Final[dict[int, Suite]] = {
     0x1301: Suite("gcm", 16, "sha256"),
     0x1302: Suite("gcm", 32, "sha384"),

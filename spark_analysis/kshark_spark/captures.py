@@ -7,7 +7,7 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from kshark.capture.numbering import place
+from kshark.capture.numbering import add_places
 from kshark.errors import UnreadableInput
 from kshark.pipeline import Options
 from kshark_spark.check import Checked
@@ -52,7 +52,7 @@ def _joined(capture: Analysed) -> Checked:
     """A capture that many tasks have read."""
     plan, parts, found = capture
     if len(plan.files) > 1:
-        place(found.findings, partial(located, plan.ranges, dict(zip(plan.files, plan.files, strict=True))))
+        add_places(found.findings, partial(located, plan.ranges, dict(zip(plan.files, plan.files, strict=True))))
     checked = Checked.of(found.findings, parts.names, parts.notes, capture.observed)
     checked.giant = capture.giant
     return checked

@@ -10,7 +10,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshark.capture.files import sizes_of
-from kshark.capture.ranges import RANGE_BYTES, Extent, Place, Range, are_proved, extent_of, places_of, ranges_of, walked
+from kshark.capture.ranges import (
+    RANGE_BYTES,
+    Extent,
+    FilePart,
+    Range,
+    are_proved,
+    extent_of,
+    parts_of,
+    ranges_of,
+    walked,
+)
 from kshark.errors import Error, UnreadableInput
 from kshark.model import Moment
 from kshark_spark.rows import fault_of, results
@@ -88,15 +98,15 @@ def _extents(
     spark: SparkSession, files: Sequence[str], cores: int, sizes: Sizes
 ) -> dict[str, list[Extent] | UnreadableInput]:
     """By file; where they prove wrong, the file is read from its beginning to its end."""
-    places, extents = dict[str, list[Place]](), dict[str, list[Extent] | UnreadableInput]()
+    places, extents = dict[str, list[FilePart]](), dict[str, list[Extent] | UnreadableInput]()
     for file in files:
         try:
-            places[file] = places_of(file, sizes.range)
+            places[file] = parts_of(file, sizes.range)
         except (Error, OSError) as error:
             extents[file] = fault_of(error)
     every = [place for each in places.values() for place in each]
     found = iter(results(spark, every, extent_of, tasks_for(files, len(every), cores)))
-    wrong: list[tuple[str, list[Place]]] = []
+    wrong: list[tuple[str, list[FilePart]]] = []
     for file, each in places.items():
         parts = [next(found) for _ in each]
         fault = next((part for part in parts if isinstance(part, UnreadableInput)), None)

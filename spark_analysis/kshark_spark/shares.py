@@ -189,7 +189,7 @@ def _joined(plan: Plan, shares: list[Share], said: list[Said | UnreadableInput])
     ranges = sorted(one for one in said if isinstance(one, Said))
     weirds = [weird for one in ranges for weird in one.read]
     weirds += together(one.linked for one in ranges)
-    weirds += sum((share.decoded.copies for share in shares), Copies()).told(plan.end)
+    weirds += sum((share.decoded.copies for share in shares), Copies()).weirds(plan.end)
     given = sum((share.given for share in shares), Counter[int]())
     return Parts([share.decoded for share in shares], weirds, given)
 

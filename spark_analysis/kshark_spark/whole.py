@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kshark.capture import open_captures
-from kshark.capture.numbering import place
+from kshark.capture.numbering import add_places
 from kshark.output.notes import Notes
 from kshark.pipeline import Engine, Options
 from kshark.run import Run
@@ -22,5 +22,5 @@ def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> 
     run.close()
     checked = Checked([*run.findings], run.topics, run.observed, notes)
     if len(files) > 1:
-        place(checked.findings, captures.numbering.locate)
+        add_places(checked.findings, captures.numbering.locate)
     return checked

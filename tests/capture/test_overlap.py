@@ -60,7 +60,7 @@ def test_where_a_packet_of_the_one_comes_behind_the_next_it_is_as_little_as_that
 
 def test_times_at_the_end_of_what_can_be_told() -> None:
     last = (1 << 63) - 1
-    assert [weird.packet for weird in Overlap(last - 1).told(np.array([1, 2]), np.array([last - 1, last]))] == [2]
+    assert [weird.packet for weird in Overlap(last - 1).reports(np.array([1, 2]), np.array([last - 1, last]))] == [2]
 
 
 def test_each_stretch_counts_by_itself(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kshark.capture.ranges import Place, extent_of
+from kshark.capture.ranges import FilePart, extent_of
 from kshark.errors import UnreadableInput
 from tests.capture.files import Pcapng
 from tests.capture.test_ranges import assert_same
@@ -181,7 +181,7 @@ def test_a_place_without_blocks_has_none(tmp_path: Path) -> None:
     data = bytes(packets(Pcapng().section().interface(), 50)) + bytes(2 << 20)
     path = written(tmp_path, data)
 
-    assert extent_of(Place(path, (100_000, 200_000))) is None
+    assert extent_of(FilePart(path, (100_000, 200_000))) is None
     assert_same([path], 200_000)
 
 

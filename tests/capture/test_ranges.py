@@ -13,8 +13,18 @@ import pytest
 
 from kshark.capture import open_captures
 from kshark.capture.files import size_of
-from kshark.capture.ranges import Extent, Place, Range, are_proved, extent_of, places_of, ranges_of, read_range, walked
-from kshark.capture.standing import Standing
+from kshark.capture.ranges import (
+    Extent,
+    FilePart,
+    Range,
+    are_proved,
+    extent_of,
+    parts_of,
+    ranges_of,
+    read_range,
+    walked,
+)
+from kshark.capture.resume_point import ResumePoint
 from kshark.errors import UnreadableInput
 from kshark.model import Moment, PacketBatch, Weird
 from tests.capture.files import Row, rows
@@ -39,7 +49,7 @@ def in_ranges(files: list[str], range_bytes: int) -> tuple[Read, list[Range], Mo
     file."""
     extents, proved = [], True
     for file in files:
-        places = places_of(file, range_bytes)
+        places = parts_of(file, range_bytes)
         found = [extent_of(place) for place in places]
         proved = proved and are_proved(found)
         extents.append([each for each in found if each is not None] if are_proved(found) else walked(file, places))
@@ -129,7 +139,7 @@ def test_captures_inside_packets_are_not_mistaken(tmp_path: Path) -> None:
     file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:24] + b"".join(records))
     ranges, _ = assert_same([str(file)], 100_000)
     assert len(ranges) > 10
-    wrong = [Extent(Standing(0), Standing(1000), 1, 0, 0), Extent(Standing(1016), Standing(2000), 1, 0, 0)]
+    wrong = [Extent(ResumePoint(0), ResumePoint(1000), 1, 0, 0), Extent(ResumePoint(1016), ResumePoint(2000), 1, 0, 0)]
     assert not are_proved(wrong)
     assert not are_proved([wrong[0], None])
 
@@ -139,8 +149,8 @@ def test_a_pipe_cannot_be_read_in_ranges(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = Thread(target=lambda: pipe.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes()[:1000]))
     writer.start()
-    with pytest.raises(UnreadableInput, match="a pipe cannot be read by several; write it into a file"):
-        places_of(str(pipe))
+    with pytest.raises(UnreadableInput, match="several processes cannot read one pipe; write it into a file"):
+        parts_of(str(pipe))
     writer.join()
 
 
@@ -148,11 +158,11 @@ def test_a_pipe_cannot_be_read_in_ranges(tmp_path: Path) -> None:
 def test_a_place_without_records_has_none(tmp_path: Path) -> None:
     file = tmp_path / "zeros.pcap"
     file.write_bytes((CAPTURES / "share-loss.pcap").read_bytes()[:5000] + bytes(2 << 20))
-    assert extent_of(Place(str(file), (100_000, 200_000))) is None
+    assert extent_of(FilePart(str(file), (100_000, 200_000))) is None
     assert_same([str(file)], 200_000)
 
 
 def test_a_file_that_went_away_is_named() -> None:
-    gone = Range(("gone.pcap",), Standing(24), 1000, Moment(0, 0), named=False)
+    gone = Range(("gone.pcap",), ResumePoint(24), 1000, Moment(0, 0), named=False)
     with pytest.raises(UnreadableInput, match=r"^gone.pcap: no such file or directory$"):
         read(read_range(gone))

@@ -204,9 +204,9 @@ def test_a_store_that_does_not_answer_is_not_waited_for(
 )
 def test_what_a_store_says_is_one_sentence(library: str, said: str) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from kshark.capture.stores import told
+    from kshark.capture.stores import plain_errors
 
-    with pytest.raises(UnreadableInput, match=said), told("s3://b/k"):
+    with pytest.raises(UnreadableInput, match=said), plain_errors("s3://b/k"):
         raise OSError(library)
 
 

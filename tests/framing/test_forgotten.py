@@ -180,8 +180,8 @@ def test_what_was_decrypted_does_not_go_on_as_it_stood(tls: Tls | None) -> None:
     """The state of its keys is gone."""
     rested, ends = Rested(), Ends("10.0.0.1:50001", BROKER)
     rested.leave(conversation(Flow(7, ends, 1, 1, tls=tls)))
-    assert (rested.go_on(Flow(8, ends, 2, 2, continues=7)) is None) == (tls is not None)
-    assert rested.go_on(Flow(9, ends, 3, 3, continues=7)) is None  # it went on already
+    assert (rested.resume(Flow(8, ends, 2, 2, continues=7)) is None) == (tls is not None)
+    assert rested.resume(Flow(9, ends, 3, 3, continues=7)) is None  # it went on already
 
 
 @pytest.mark.parametrize(

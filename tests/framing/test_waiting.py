@@ -22,13 +22,15 @@ def test_what_was_known_late_stands_where_it_was_known(seed: int) -> None:
         pairs.append((since, since + random.randrange(1, 40)))
         waits.know(Late(1, since, pairs[-1][1]))
         for packet in range(140):
-            assert waits.place(packet) == max(
+            assert waits.position(packet) == max(
                 [known for since, known in pairs if since <= packet < known], default=packet
             )
     horizon = random.randrange(60)
     waits.forget(horizon)
     for packet in range(horizon + 1, 140):
-        assert waits.place(packet) == max([known for since, known in pairs if since <= packet < known], default=packet)
+        assert waits.position(packet) == max(
+            [known for since, known in pairs if since <= packet < known], default=packet
+        )
 
 
 def test_a_place_is_found_as_fast_behind_many() -> None:
@@ -38,7 +40,7 @@ def test_a_place_is_found_as_fast_behind_many() -> None:
             waits.know(Late(1, 10 * number, 10 * number + 15))
         with counting() as counts:
             for number in range(100):
-                assert waits.place(10 * number) == 10 * number + 15
+                assert waits.position(10 * number) == 10 * number + 15
         return counts.total()
 
     assert steps(10_000) == steps(100)

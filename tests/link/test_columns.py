@@ -14,7 +14,7 @@ from kshark.capture.source import open_capture
 from kshark.link import Link
 from kshark.link.columns import KEY_WORDS, ordinary
 from kshark.link.layers import read_packet
-from kshark.link.packet import Found, Segment
+from kshark.link.packet import ReadResult, Segment
 from kshark.model import PacketBatch
 from tests.examples import as_many
 from tests.link.frames import LAYOUTS, UNCOMMON, Tcp, ethernet, ipv4, ipv6, packet
@@ -64,7 +64,7 @@ def packets(draw: st.DrawFn) -> Packet:
     return packet(bytes(data), link_type, wire=max(0, wire))
 
 
-def read_each(packets: PacketBatch) -> list[Found]:
+def read_each(packets: PacketBatch) -> list[ReadResult]:
     columns = (packets.offset, packets.length, packets.wire_length, packets.link_type)
     return [read_packet(packets.buffer, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 

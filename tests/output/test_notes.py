@@ -55,7 +55,7 @@ def test_headers_that_contradict_themselves_may_have_been_connections() -> None:
 
 def test_beside_kafka_only_what_may_hold_more_of_it_is_told() -> None:
     assert told(request("Metadata", 12), unread("UDP: WireGuard", 210), unread("UDP", 40, "NOT_TCP")) == [
-        "ENVELOPE_UNREAD ×210, 2.10 kB  Packets of a tunnel or layer that is not read: connections may be inside. "
+        "ENVELOPE_UNREAD ×210, 2.10 kB  Packets of an unsupported tunnel or layer: connections may be inside. "
         "210 UDP packets: WireGuard"
     ]
 
@@ -75,7 +75,7 @@ def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:
         Weird("FRAME_LENGTH_INVALID", "framing", 4, 1, "-1"),
     ) == [
         "FRAME_LENGTH_INVALID ×1  A length prefix is negative or beyond the limit. First: packet 4: -1",
-        "STREAM_GAP ×2, 1.50 kB  Bytes of a connection that the capture does not hold. First: packet 17: 1448 bytes "
+        "STREAM_GAP ×2, 1.50 kB  Bytes of a connection that are missing in the capture. First: packet 17: 1448 bytes "
         "of the broker",
         "NOT_KAFKA ×1, 20 B  A connection carries another protocol; its bytes were counted and skipped. First: packet "
         "3",
@@ -86,8 +86,7 @@ def test_one_that_stands_for_many_counts_as_many() -> None:
     assert told(
         request("Metadata", 12), Weird("DUPLICATE_PACKETS", "reassembly", 90, 1, "2 connections", size=4_500, times=40)
     ) == [
-        "DUPLICATE_PACKETS ×40, 4.50 kB  Connections that were captured twice: packets with what their connection had "
-        "carried before were "
+        "DUPLICATE_PACKETS ×40, 4.50 kB  Connections that were captured twice: the repeated packets were "
         "left out. First: packet 90: 2 connections"
     ]
 

@@ -23,8 +23,8 @@ def in_order(talk: Talk) -> Talk:
 
 def disturbed(talk: Talk) -> Talk:
     """A piece that is never seen and one that comes late, bytes cut by the snap length, a FIN."""
-    for place in (0, 10, 20, 30, 25):
-        talk.client(b"piece", at=place)
+    for position in (0, 10, 20, 30, 25):
+        talk.client(b"piece", at=position)
         talk.broker(b"answer")
     talk.client(b"en", at=35, missing=3)
     talk.fin(CLIENT, b"the last bytes that it sends", at=40)
@@ -45,7 +45,7 @@ def test_every_number_that_is_kept_has_32_bits(told, isn: tuple[int, int], size:
                 number is None or 0 <= number < 1 << 32 for number in (side.next, side.fin, side.isn, side.acked)
             )
     broker = stage._connections[0].sides[BROKER]
-    assert broker.next == (isn[BROKER] + 1 + broker.place) % (1 << 32)
+    assert broker.next == (isn[BROKER] + 1 + broker.position) % (1 << 32)
 
 
 def test_a_direction_whose_numbers_go_around_is_still_in_order() -> None:

@@ -209,7 +209,7 @@ class Brokers:
         return joined
 
     def _belongs(self, address: str, cluster: str) -> None:
-        if self._clusters.tell(address, cluster):
+        if self._clusters.assign(address, cluster):
             self.at(address).cluster = self._clusters.number(address)
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
