@@ -181,7 +181,7 @@ def in_shares(
         raise AssertionError(f"shares {again} learn something new for ever")
     weirds: list[Event] = [item for item in batches if isinstance(item, Weird)]
     weirds += together(said)
-    weirds += sum((part.copies for part in parts), Copies()).told(end)
+    weirds += sum((part.copies for part in parts), Copies()).weirds(end)
     told = Told(merged([renumbered([part.events for part in parts]), [weirds]]))
     for part in parts:
         told.rows += part.rows
