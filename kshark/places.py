@@ -24,7 +24,7 @@ class Structure(Struct, frozen=True, eq=False):
 
     layout: Layout
     version_from: VersionFrom = "prefix"
-    inside: tuple[Place, ...] = ()
+    inside: tuple[OpaqueField, ...] = ()
 
 
 class Numbers(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Whole(Struct, frozen=True):
 Holding = Structure | Log | Foreign | Whole
 
 
-class Place(Struct, frozen=True, eq=False):
+class OpaqueField(Struct, frozen=True, eq=False):
     """A field of bytes or records in a body, `path` with dots (through arrays too), and what it can hold.
 
     `by`: fields whose value chooses an entry of `holds`. The value is looked for next to the place, then in the structs
@@ -87,7 +87,7 @@ class Place(Struct, frozen=True, eq=False):
         force_setattr(self, "way", tuple(self.path.split(".")))
 
 
-def structures(places: Iterable[Place]) -> Iterator[tuple[int | None, Layout]]:
+def structures(places: Iterable[OpaqueField]) -> Iterator[tuple[int | None, Layout]]:
     """Every layout that the places can hold, at any depth, with its record type (None: it is no record)."""
     for place in places:
         for holding in (*place.holds.values(), *((place.control,) if place.control else ())):

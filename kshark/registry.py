@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kshark.errors import SchemaError
-from kshark.places import Place, structures
+from kshark.places import OpaqueField, structures
 from kshark.schema import Api, Layout, Versions, versions_of
 
 #: Entry points of this group are Api objects.
@@ -106,7 +106,7 @@ class Registry:
         known = self._known.get(key)
         return known is not None and version in known.versions
 
-    def places(self, key: int, kind: str) -> tuple[Place, ...]:
+    def places(self, key: int, kind: str) -> tuple[OpaqueField, ...]:
         """Where structures lie inside the bytes of that API's requests or responses."""
         return self._places.get((key, kind), ())
 
@@ -126,8 +126,10 @@ class Registry:
         )
 
     @cached_property
-    def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
-        places: dict[tuple[int, str], tuple[Place, ...]] = import_module("kshark_dissectors.embedded.places").PLACES
+    def _places(self) -> dict[tuple[int, str], tuple[OpaqueField, ...]]:
+        places: dict[tuple[int, str], tuple[OpaqueField, ...]] = import_module(
+            "kshark_dissectors.embedded.places"
+        ).PLACES
         return places
 
     @cached_property

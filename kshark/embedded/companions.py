@@ -18,7 +18,7 @@ from kshark.codec.masking import masked
 from kshark.codec.primitives import Misfit, uvarint
 from kshark.embedded.opening import Opened, fitting, foreign, read_body, told, whole
 from kshark.embedded.otlp import is_installed
-from kshark.places import Foreign, Holding, Log, Numbers, Place, Structure, Whole
+from kshark.places import Foreign, Holding, Log, Numbers, OpaqueField, Structure, Whole
 from kshark.records.batch import OpenedRecord, Record
 from kshark.registry import Registry
 
@@ -64,7 +64,7 @@ _NOTHING: Final = _Known({})
 
 
 def companions(
-    places: Sequence[Place],
+    places: Sequence[OpaqueField],
     body: Any,
     *,
     request: Any = None,
@@ -84,7 +84,7 @@ def companions(
     )
 
 
-def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Iterator[Companion]:
+def _companions(places: Sequence[OpaqueField], owners: Owners, known: _Known) -> Iterator[Companion]:
     for place in places:
         *way, field = place.way
         for around in _walk(owners, way):
@@ -98,7 +98,7 @@ def _companions(places: Sequence[Place], owners: Owners, known: _Known) -> Itera
                 yield from _records(place, batches, around, known)
 
 
-def ordinary(place: Place, body: Any, names: Mapping[str, str], *, controls: bool) -> bool:
+def ordinary(place: OpaqueField, body: Any, names: Mapping[str, str], *, controls: bool) -> bool:
     """Whether a place for records, two arrays deep, certainly holds only users' records: a quick test that most
     messages pass.
 
@@ -157,7 +157,7 @@ def _named(fields: Sequence[str], owners: Owners, names: Mapping[str, str]) -> A
 # -- bytes fields
 
 
-def _open(place: Place, data: bytes, owners: Owners, known: _Known) -> Opened | None:
+def _open(place: OpaqueField, data: bytes, owners: Owners, known: _Known) -> Opened | None:
     """None if it is not known what is there, or if it need not be decoded."""
     called = {name: _named((field,), owners, known.names) for name, field in place.call.items()}
     value = _named(place.by, owners, known.names) if place.by else ""
@@ -241,7 +241,7 @@ def _structure(
 # -- records
 
 
-def _records(place: Place, batches: Sequence[Any], owners: Owners, known: _Known) -> Iterator[Companion]:
+def _records(place: OpaqueField, batches: Sequence[Any], owners: Owners, known: _Known) -> Iterator[Companion]:
     log = place.holds.get(_named(place.by, owners, known.names))
     for batch in batches:
         of_batch = place.control if _get(batch, "control") is True else log

@@ -17,7 +17,7 @@ from kshark.embedded.companions import Companion, companions, ordinary
 from kshark.facts import Asked, Fact
 from kshark.model import Event, Exchange, Kind, Late, Message, Weird
 from kshark.names import TopicNames
-from kshark.places import Log, Place
+from kshark.places import Log, OpaqueField
 from kshark.records import RecordsReader
 from kshark.registry import Registry
 
@@ -26,8 +26,8 @@ class _Plan(Struct, frozen=True):
     """What messages of one API and direction can hold: structures in bytes fields, structures in records, names of
     topic ids."""
 
-    places: tuple[Place, ...]
-    records: Place | None
+    places: tuple[OpaqueField, ...]
+    records: OpaqueField | None
     names: bool
 
 
