@@ -29,7 +29,7 @@ GROUP: Final = "kshark.dissectors"
 _HERE: Final = f"{Path(__file__).parent}{os.sep}"
 
 
-class Known(Struct, frozen=True):
+class ApiEntry(Struct, frozen=True):
     """What is known of an API without importing its dissector; `module` is empty if there is none, `api` is set once it
     is imported."""
 
@@ -48,7 +48,7 @@ class Registry:
     def __init__(self, files: Iterable[str | Path] = (), *, installed: bool = True) -> None:
         index = import_module("kshark_dissectors.index").INDEX
         self._known = {
-            key: Known(name, versions_of(versions), module and f"kshark_dissectors.{module}")
+            key: ApiEntry(name, versions_of(versions), module and f"kshark_dissectors.{module}")
             for key, (name, module, versions) in index.items()
         }
         for api, origin in _installed() if installed else ():
@@ -64,7 +64,7 @@ class Registry:
         for key, other in self._known.items():
             if other.name.lower() == api.name.lower() and key != api.key:
                 raise SchemaError(f"{origin}: the name {api.name} belongs to api key {key} already")
-        self._known[api.key] = Known(api.name, api.versions, "", api)
+        self._known[api.key] = ApiEntry(api.name, api.versions, "", api)
 
     def api(self, key: int) -> Api | None:
         """The dissector, imported now if necessary; None if there is none."""
