@@ -16,7 +16,7 @@ _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
 @dataclass(slots=True, eq=False)  # a struct takes longer to change
-class Connection:
+class KafkaConnection:
     """A connection of Kafka's, as the exchange stage knows it."""
 
     flow: Flow

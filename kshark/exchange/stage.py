@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.exchange.connection import Connection
+from kshark.exchange.connection import KafkaConnection
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import Offers
 from kshark.exchange.open_requests import Open
@@ -48,7 +48,7 @@ class ExchangeStage:
     def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
         self._decoders = decoders
         self._records = records
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, KafkaConnection] = {}
         self._offers = Offers()
         self._page: list[Event] = []
 
@@ -89,7 +89,7 @@ class ExchangeStage:
         )
         rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
-        connections: dict[int, Connection] = {}  # few of many, where events stand between frames
+        connections: dict[int, KafkaConnection] = {}  # few of many, where events stand between frames
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
         for stream, start, end, first, first_ns, last, last_ns, again in rows:
             try:
@@ -109,16 +109,23 @@ class ExchangeStage:
             if records.pending_bytes > most:
                 yield self._take_page()
 
-    def _connection(self, flow: Flow) -> Connection:
+    def _connection(self, flow: Flow) -> KafkaConnection:
         known = self._connections.get(flow.id)
         if known is None:
-            known = self._connections[flow.id] = Connection(flow, flow.client, flow.broker)
+            known = self._connections[flow.id] = KafkaConnection(flow, flow.client, flow.broker)
         return known
 
     # -- requests
 
     def _request(
-        self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int
+        self,
+        connection: KafkaConnection,
+        buffer: bytes,
+        start: int,
+        end: int,
+        packets: Packets,
+        last: int,
+        last_ns: int,
     ) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
             connection.raw_open += 1
@@ -172,7 +179,7 @@ class ExchangeStage:
         waiting.append(request)
         return message
 
-    def _obey(self, decoder: Decoder, connection: Connection, message: Message, correlation_id: int) -> bool:
+    def _obey(self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int) -> bool:
         """What this API asks for beyond the ordinary; True if the request has no answer."""
         body = message.body
         if decoder.unasked:
@@ -194,7 +201,7 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _look_behind(self, connection: Connection, request: Open) -> None:
+    def _look_behind(self, connection: KafkaConnection, request: Open) -> None:
         """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
         waiting, message = connection.open, request.message
         connection.number += 1
@@ -212,7 +219,7 @@ class ExchangeStage:
 
     def _response(
         self,
-        connection: Connection,
+        connection: KafkaConnection,
         buffer: bytes,
         start: int,
         end: int,
@@ -267,7 +274,9 @@ class ExchangeStage:
         self._page.append(Exchange(asked, message, "answered", connection.flow, last))
         return message
 
-    def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
+    def _search(
+        self, connection: KafkaConnection, correlation_id: int, packet: int
+    ) -> tuple[Open | None, Message | None]:
         """The request that is answered in that packet although older ones are open, and the oldest of these if that is
         weird."""
         waiting = connection.open
@@ -284,7 +293,7 @@ class ExchangeStage:
         return request, None
 
     def _unmatched(
-        self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
+        self, connection: KafkaConnection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
         """An answer to no request that is here; one to a request from before the capture is nothing odd."""
         codes: list[str] | UnsetType = ["RESPONSE_UNMATCHED"]
@@ -299,7 +308,7 @@ class ExchangeStage:
 
     # -- frames without a Kafka header
 
-    def _ends_raw(self, connection: Connection, buffer: bytes, start: int, end: int) -> bool:
+    def _ends_raw(self, connection: KafkaConnection, buffer: bytes, start: int, end: int) -> bool:
         """Whether the client's frame is a request again: a known header, and a body that fits to the last byte."""
         if end - start < 10:
             return False
@@ -315,7 +324,7 @@ class ExchangeStage:
 
     def _without_header(
         self,
-        connection: Connection,
+        connection: KafkaConnection,
         kind: Kind,
         codes: list[str] | UnsetType,
         size: int,
@@ -333,7 +342,7 @@ class ExchangeStage:
 
     # -- ends
 
-    def _give_up(self, connection: Connection, request: Open, packet: int) -> None:
+    def _give_up(self, connection: KafkaConnection, request: Open, packet: int) -> None:
         """No answer will come: that packet shows it."""
         self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
 
@@ -378,7 +387,7 @@ def _named(asked: Message) -> str:
     return f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
 
 
-def _learn(decoder: Decoder, connection: Connection, answer: Message, offers: Offers) -> None:
+def _learn(decoder: Decoder, connection: KafkaConnection, answer: Message, offers: Offers) -> None:
     """What an answer tells of its connection."""
     error = getattr(answer.body, "error_code", None)
     if decoder.then_raw and error == 0:
