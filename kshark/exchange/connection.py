@@ -44,13 +44,13 @@ class KafkaConnection:
     #: Where the open requests stand; None as long as nobody had to ask.
     by_id: ByCorrelationId | None = None
 
-    def place_of(self, correlation_id: int) -> int | None:
+    def index_of(self, correlation_id: int) -> int | None:
         """Where the oldest open request with that correlation id stands; None where there is none."""
         if correlation_id > self.highest:
             return None
         if self.by_id is None:
             self.by_id = ByCorrelationId()
-        return self.by_id.place(self.open, correlation_id)
+        return self.by_id.index_of(self.open, correlation_id)
 
     def may_be_older(self, correlation_id: int) -> bool:
         """Whether a request may have been sent before the first that is here: clients count their requests up."""

@@ -40,7 +40,7 @@ class ByCorrelationId:
     def __init__(self) -> None:
         self._clear()
 
-    def place(self, waiting: list[Open], correlation_id: int) -> int | None:
+    def index_of(self, waiting: list[Open], correlation_id: int) -> int | None:
         """Where in the list it stands; None where no request with that correlation id is open."""
         if self._added > 2 * len(waiting) + _STALE:
             self._clear()  # most of it was answered

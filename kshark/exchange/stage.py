@@ -208,7 +208,7 @@ class ExchangeStage:
         request.number = connection.number
         if request.correlation_id > connection.highest:
             connection.highest = request.correlation_id  # the usual: clients count up
-        elif (same := connection.place_of(request.correlation_id)) is not None:
+        elif (same := connection.index_of(request.correlation_id)) is not None:
             _mark(message, "CORRELATION_ID_REUSED", _named(waiting[same].message))
         if len(waiting) >= limits.IN_FLIGHT:
             oldest = waiting.pop(0)
@@ -280,7 +280,7 @@ class ExchangeStage:
         """The request that is answered in that packet although older ones are open, and the oldest of these if that is
         weird."""
         waiting = connection.open
-        place = connection.place_of(correlation_id)
+        place = connection.index_of(correlation_id)
         if place is None:
             return None, None
         request = waiting[place]

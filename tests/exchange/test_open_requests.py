@@ -18,11 +18,11 @@ def test_who_never_answers_the_first_request_fills_no_memory() -> None:
     try:
         for number in range(1, 20_000):
             wanted = 1_000_000 - number
-            assert by_id.place(waiting, wanted) is None
+            assert by_id.index_of(waiting, wanted) is None
             waiting.append(Open(NOTHING, NOTHING, wanted, number=number))
-            assert by_id.place(waiting, wanted) == 1
+            assert by_id.index_of(waiting, wanted) == 1
             del waiting[1]
         assert tracemalloc.get_traced_memory()[0] < 50_000
     finally:
         tracemalloc.stop()
-    assert by_id.place(waiting, 1_000_000) == 0
+    assert by_id.index_of(waiting, 1_000_000) == 0
