@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark.api_keys import API_VERSIONS
 from kshark.exchange.offer import is_offered
-from kshark.exchange.open_requests import ByCorrelationId, Open
+from kshark.exchange.open_requests import ByCorrelationId, OpenRequest
 from kshark.model import Closed, Flow
 
 #: How long clients wait for an answer, unless configured (request.timeout.ms).
@@ -22,7 +22,7 @@ class KafkaConnection:
     flow: Flow
     client: str
     broker: str
-    open: list[Open] = field(default_factory=list)
+    open: list[OpenRequest] = field(default_factory=list)
     #: No open request has a higher correlation id.
     highest: int = -1 << 31
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
@@ -57,7 +57,7 @@ class KafkaConnection:
         begun = self.flow.begun[self.flow.client_side or 0]
         return not begun and (not self.open or correlation_id < self.open[0].correlation_id)
 
-    def without_answer(self, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:
+    def without_answer(self, request: OpenRequest, closed: Closed) -> Iterator[tuple[str, str]]:
         """What is odd about a request that was open when the connection was closed: codes, and what they add to its
         name."""
         yield "REQUEST_UNANSWERED", ""

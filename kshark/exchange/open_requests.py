@@ -18,7 +18,7 @@ _NUMBER_OF: Final = attrgetter("number")
 _STALE: Final = 64
 
 
-class Open(msgspec.Struct, gc=False):
+class OpenRequest(msgspec.Struct, gc=False):
     """A request that waits for its answer. Among all that are open on its connection, later ones have higher
     numbers."""
 
@@ -40,7 +40,7 @@ class ByCorrelationId:
     def __init__(self) -> None:
         self._clear()
 
-    def index_of(self, waiting: list[Open], correlation_id: int) -> int | None:
+    def index_of(self, waiting: list[OpenRequest], correlation_id: int) -> int | None:
         """Where in the list it stands; None where no request with that correlation id is open."""
         if self._added > 2 * len(waiting) + _STALE:
             self._clear()  # most of it was answered
@@ -58,7 +58,7 @@ class ByCorrelationId:
         self._added = 0
         self._last = -1
 
-    def _add_new(self, waiting: list[Open]) -> None:
+    def _add_new(self, waiting: list[OpenRequest]) -> None:
         for request in waiting[bisect_right(waiting, self._last, key=_NUMBER_OF) :]:
             self._numbers.setdefault(request.correlation_id, []).append(request.number)
             self._last = request.number

@@ -17,7 +17,7 @@ from kshark import limits
 from kshark.exchange.connection import KafkaConnection
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import Offers
-from kshark.exchange.open_requests import Open
+from kshark.exchange.open_requests import OpenRequest
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Weird
@@ -168,7 +168,7 @@ class ExchangeStage:
             return message
         whose = decoder.whose
         owner = None if whose is None else whose(body) if stop == end else owner_of(body)
-        request = Open(message, decoder, correlation_id, owner)
+        request = OpenRequest(message, decoder, correlation_id, owner)
         waiting = connection.open
         if waiting:
             self._look_behind(connection, request)
@@ -201,7 +201,7 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _look_behind(self, connection: KafkaConnection, request: Open) -> None:
+    def _look_behind(self, connection: KafkaConnection, request: OpenRequest) -> None:
         """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
         waiting, message = connection.open, request.message
         connection.number += 1
@@ -276,7 +276,7 @@ class ExchangeStage:
 
     def _search(
         self, connection: KafkaConnection, correlation_id: int, packet: int
-    ) -> tuple[Open | None, Message | None]:
+    ) -> tuple[OpenRequest | None, Message | None]:
         """The request that is answered in that packet although older ones are open, and the oldest of these if that is
         weird."""
         waiting = connection.open
@@ -342,7 +342,7 @@ class ExchangeStage:
 
     # -- ends
 
-    def _give_up(self, connection: KafkaConnection, request: Open, packet: int) -> None:
+    def _give_up(self, connection: KafkaConnection, request: OpenRequest, packet: int) -> None:
         """No answer will come: that packet shows it."""
         self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
 
