@@ -29,7 +29,7 @@ from kshark.schema import NEVER, Api, Layout, Sasl
 _INT16: Final = Struct(">h").unpack_from
 
 
-class Read(NamedTuple):
+class ReadBody(NamedTuple):
     """What was readable of a body, the catalogue codes of what is wrong with it (None: nothing), and the details."""
 
     body: Any
@@ -37,14 +37,14 @@ class Read(NamedTuple):
     detail: str
 
 
-class Body(msgspec.Struct, eq=False):
+class BodyReader(msgspec.Struct, eq=False):
     """Reads the bodies of one API, version and direction, each from `at` to `end`.
 
     `read` gives the body and the position behind it, and is right where that is `end`; it may raise anything. `exactly`
     is always right."""
 
     read: Reader
-    exactly: Callable[[bytes, int, int], Read]
+    exactly: Callable[[bytes, int, int], ReadBody]
 
 
 class Decoder(msgspec.Struct, eq=False):
@@ -107,7 +107,10 @@ class Decoders(dict[int, Decoder]):
         key, version = key_and_version >> 16, (key_and_version & 0xFFFF ^ 0x8000) - 0x8000
         made = self[key_and_version] = self._make(key, version)
         if self._exact:
-            made.request, made.response = Body(_misfit, made.request.exactly), Body(_misfit, made.response.exactly)
+            made.request, made.response = (
+                BodyReader(_misfit, made.request.exactly),
+                BodyReader(_misfit, made.response.exactly),
+            )
         return made
 
     def _make(self, key: int, version: int) -> Decoder:
@@ -144,7 +147,7 @@ class Decoders(dict[int, Decoder]):
             not wanted,
         )
 
-    def _response(self, api: Api, version: int, known: int) -> Body:
+    def _response(self, api: Api, version: int, known: int) -> BodyReader:
         usual = _as_far_as_it_fits(self._body(api.response, known, spanned=api.key == SHARE_FETCH), version, known)
         if api.repeated:
             usual = _remembered(usual)
@@ -153,35 +156,35 @@ class Decoders(dict[int, Decoder]):
         error, layout_version = api.fallback
         other = self._body(api.response, layout_version)
 
-        def of(buffer: bytes, at: int, end: int) -> Body:
+        def of(buffer: bytes, at: int, end: int) -> BodyReader:
             return other if end - at >= 2 and _INT16(buffer, at)[0] == error else usual
 
-        return Body(
+        return BodyReader(
             lambda buffer, at, end: of(buffer, at, end).read(buffer, at, end),
             lambda buffer, at, end: of(buffer, at, end).exactly(buffer, at, end),
         )
 
-    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> Body:
+    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> BodyReader:
         """`spanned`: records that stay closed tell their spans."""
         records = self._records
         read = partial(records, spanned=True) if spanned else records
 
-        def exactly(buffer: bytes, at: int, end: int) -> Read:
+        def exactly(buffer: bytes, at: int, end: int) -> ReadBody:
             records.discard()
             if at > end:
-                return Read(None, ["LENGTH_INVALID"], "header")
+                return ReadBody(None, ["LENGTH_INVALID"], "header")
             reading = interpret(layout, version, buffer, at, end, records=read)
             codes = list(dict.fromkeys(fault.code for fault in reading.faults))
             detail = "; ".join(
                 f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3]
             )
-            return Read(reading.body, codes or None, detail)
+            return ReadBody(reading.body, codes or None, detail)
 
-        body = Body(compile_reader(layout, version, records=read), exactly)
+        body = BodyReader(compile_reader(layout, version, records=read), exactly)
         return body if self.masking is None else _with_credentials(body, layout, version, self.masking)
 
 
-def _with_credentials(body: Body, layout: Layout, version: int, masking: Masking) -> Body:
+def _with_credentials(body: BodyReader, layout: Layout, version: int, masking: Masking) -> BodyReader:
     """The body itself, unless it has credentials: then those are masked when its page is complete."""
     masks = masks_of(layout, version)
     if not masks:
@@ -192,25 +195,25 @@ def _with_credentials(body: Body, layout: Layout, version: int, masking: Masking
         masking.add(masks, value)
         return value, stop
 
-    def exactly(buffer: bytes, at: int, end: int) -> Read:
+    def exactly(buffer: bytes, at: int, end: int) -> ReadBody:
         told = body.exactly(buffer, at, end)
         masking.add(masks, told.body)
         return told
 
-    return Body(read, exactly)
+    return BodyReader(read, exactly)
 
 
-def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
+def _as_far_as_it_fits(body: BodyReader, version: int, known: int) -> BodyReader:
     """The body itself; if the version is unknown, the nearest known one, whose misfits are mentioned and not counted as
     faults."""
     if version == known:
         return body
 
-    def read_nearest(buffer: bytes, at: int, end: int) -> Read:
+    def read_nearest(buffer: bytes, at: int, end: int) -> ReadBody:
         value, _, detail = body.exactly(buffer, at, end)
-        return Read(value, None, f"version {version} read as {known}" + (f": {detail}" if detail else ""))
+        return ReadBody(value, None, f"version {version} read as {known}" + (f": {detail}" if detail else ""))
 
-    return Body(_misfit, read_nearest)
+    return BodyReader(_misfit, read_nearest)
 
 
 def _misfit(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
@@ -219,11 +222,15 @@ def _misfit(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
 
 
 #: Bodies that nobody can read, and bodies that nobody asked for: the bytes after the header are skipped.
-_UNREADABLE: Final = Body(lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: Read(None, None, ""))
-_UNASKED: Final = Body(lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: Read(UNSET, None, ""))
+_UNREADABLE: Final = BodyReader(
+    lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: ReadBody(None, None, "")
+)
+_UNASKED: Final = BodyReader(
+    lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: ReadBody(UNSET, None, "")
+)
 
 
-def _remembered(body: Body) -> Body:
+def _remembered(body: Body) -> BodyReader:
     """Reads equal bytes once and shares the body: looking 700 bytes up takes 1 us, reading them 20."""
     known: dict[bytes, Any] = {}
 
@@ -239,13 +246,13 @@ def _remembered(body: Body) -> Body:
             known[raw] = found
         return found, stop
 
-    return Body(read, body.exactly)
+    return BodyReader(read, body.exactly)
 
 
-def _unasked(api: Api, version: int) -> Body:
+def _unasked(api: Api, version: int) -> BodyReader:
     """For bodies that the consumer did not ask for: reads only what says whether an answer follows (`one_way`), if the
     API has that."""
-    return _UNASKED if api.one_way is None else Body(beginning(api, version, api.one_way[:1]), _UNASKED.exactly)
+    return _UNASKED if api.one_way is None else BodyReader(beginning(api, version, api.one_way[:1]), _UNASKED.exactly)
 
 
 def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
@@ -278,7 +285,7 @@ class _ClientIds(dict[bytes, str]):
 CLIENT_IDS: Final = _ClientIds()
 
 
-def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, Read]:
+def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, ReadBody]:
     """Client id and body of the request that fills `start` to `end`, read by the interpreter. Headers: KIP-482."""
     at = start + 8
     client_id: str | UnsetType | None = UNSET
@@ -287,7 +294,7 @@ def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple
             length = _INT16(buffer, at)[0] if at + 2 <= end else 0  # behind the frame stand the bytes of another one
             at += 2
             if length > end - at:
-                return client_id, Read(None, ["BODY_TOO_SHORT"], "header")
+                return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
             client_id = None if length < 0 else CLIENT_IDS[buffer[at : at + length]]
             at += max(length, 0)
             if decoder.request_header == 2:
@@ -295,11 +302,11 @@ def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple
     except (IndexError, StructError):
         at = end + 1
     if at > end:
-        return client_id, Read(None, ["BODY_TOO_SHORT"], "header")
+        return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
     return client_id, decoder.request.exactly(buffer, at, end)
 
 
-def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> Read:
+def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> ReadBody:
     """The body of the response that fills `start` to `end`, read by the interpreter."""
     at = start + 4
     if decoder.response_header:
