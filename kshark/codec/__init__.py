@@ -6,14 +6,14 @@ objects of the same classes (kshark.codec.shapes)."""
 from __future__ import annotations
 
 from kshark.codec.compiler import Reader, RecordsReader, compile_reader, reader_source
-from kshark.codec.interpreter import Fault, Reading, interpret
+from kshark.codec.interpreter import BodyFault, Reading, interpret
 from kshark.codec.plain import plain
 from kshark.codec.shapes import DECODED
 from kshark.codec.writer import Writer, compile_writer
 
 __all__ = [
     "DECODED",
-    "Fault",
+    "BodyFault",
     "Reader",
     "Reading",
     "RecordsReader",

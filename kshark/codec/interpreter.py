@@ -1,6 +1,6 @@
 """The exact reader: it makes the same objects as the compiled one and checks every step against the frame's end.
 
-It never raises, whatever the bytes are. What does not fit becomes a Fault with a code of the catalogue, and what was
+It never raises, whatever the bytes are. What does not fit becomes a BodyFault with a code of the catalogue, and what was
 read before it stays. Where Kafka's brokers accept something weird and go on (a null where none may be, tags out of
 order, text that is not UTF-8), so does it."""
 
@@ -21,7 +21,7 @@ from kshark.schema import FIXED, Layout
 _UNPACK: Final = {type: Struct(">" + letter).unpack_from for type, (letter, _) in FIXED.items()}
 
 
-class Fault(msgspec.Struct, frozen=True):
+class BodyFault(msgspec.Struct, frozen=True):
     """Where a body does not fit its layout: `code` of the catalogue, `offset` in bytes from the body's start, `path` of
     the field.
 
@@ -41,7 +41,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     body: Any
     position: int
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[BodyFault, ...] = ()
 
 
 def interpret(
@@ -54,7 +54,7 @@ def interpret(
     if reading.faults and version in layout.older:
         older = _read(shape_of(layout, version, older=True), buffer, start, end, records)
         if not older.faults:
-            drift = Fault(
+            drift = BodyFault(
                 "LAYOUT_DRIFT", 0, "", "an older layout of this version ends where the frame does", fatal=False
             )
             return Reading(older.body, older.position, (drift,))
@@ -77,7 +77,7 @@ class _Cursor:
 
     def __init__(self, buffer: bytes, start: int, end: int, records: RecordsReader | None) -> None:
         self.position = start
-        self.faults: list[Fault] = []
+        self.faults: list[BodyFault] = []
         self.stopped = False
         self._buffer = buffer
         self._start = start
@@ -90,10 +90,10 @@ class _Cursor:
     def fault(self, code: str, at: int, detail: str) -> None:
         """Notes a fault that does not prevent reading on; only the first few are named."""
         if len(self.faults) < limits.FAULTS_PER_BODY:
-            self.faults.append(Fault(code, at - self._start, self._where(), detail, fatal=False))
+            self.faults.append(BodyFault(code, at - self._start, self._where(), detail, fatal=False))
 
     def _stop(self, code: str, at: int, detail: str) -> Any:
-        self.faults.append(Fault(code, at - self._start, self._where(), detail))
+        self.faults.append(BodyFault(code, at - self._start, self._where(), detail))
         self.stopped = True
         return UNSET
 
