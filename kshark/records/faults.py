@@ -9,7 +9,7 @@ from msgspec import UNSET
 from kshark.model import Message
 
 
-class Fault(NamedTuple):
+class BatchFault(NamedTuple):
     """A code of the catalogue, and where."""
 
     code: str
@@ -24,7 +24,7 @@ class RoomExceeded(Exception):
     """What comes out is larger than the room for it."""
 
 
-def attach(fault: Fault, message: Message) -> None:
+def attach(fault: BatchFault, message: Message) -> None:
     """Adds the code to the message's weirds, with its detail; a code that is there already keeps its first detail."""
     if message.weird is UNSET:
         message.weird = [fault.code]

@@ -22,7 +22,7 @@ from kshark.records.batch import (
     LegacyBatch,
     MakeRecord,
 )
-from kshark.records.faults import Fault
+from kshark.records.faults import BatchFault
 
 #: Offset, size of what follows, CRC-32, magic, attributes.
 MESSAGE: Final = Struct(">qiIbb")
@@ -52,22 +52,22 @@ class LegacyMessage(NamedTuple):
 
 def read_legacy(
     data: bytes, make: MakeRecord, decompress: Decompress, allowance: int
-) -> tuple[LegacyBatch, list[Fault]]:
+) -> tuple[LegacyBatch, list[BatchFault]]:
     """The message in `data`, which has at least LEAST_MESSAGE bytes of its magic; at most `allowance` records are
     read."""
-    faults: list[Fault] = []
+    faults: list[BatchFault] = []
     records: list[AnyRecord] = []
     message = _message(data, 0, len(data))
     if message is None:
         offset, _, crc, magic, attributes = MESSAGE.unpack_from(data)
-        faults.append(Fault("RECORD_INVALID", f"message at offset {offset}: key and value do not fill it"))
+        faults.append(BatchFault("RECORD_INVALID", f"message at offset {offset}: key and value do not fill it"))
         message = LegacyMessage(offset, magic, crc, _checksum(data, 0, len(data)) == crc, attributes, UNSET, None, None)
     elif message.attributes & CODEC_BITS == 0:
         records.append(make(message.offset, message.timestamp, message.key, message.value, UNSET))
     else:
         records, faults = _unwrap(message, make, decompress, allowance)
     if not message.crc_ok:
-        faults.append(Fault("BATCH_CRC", f"message at offset {message.offset}"))
+        faults.append(BatchFault("BATCH_CRC", f"message at offset {message.offset}"))
     batch = LegacyBatch(
         message.offset,
         len(data),
@@ -83,13 +83,13 @@ def read_legacy(
 
 def _unwrap(
     wrapper: LegacyMessage, make: MakeRecord, decompress: Decompress, allowance: int
-) -> tuple[list[AnyRecord], list[Fault]]:
+) -> tuple[list[AnyRecord], list[BatchFault]]:
     here = f"message at offset {wrapper.offset}"
     codec = wrapper.attributes & CODEC_BITS
     if codec > LAST_CODEC:
-        return [], [Fault("CODEC_INVALID", f"{here}: codec {codec} in magic {wrapper.magic}")]
+        return [], [BatchFault("CODEC_INVALID", f"{here}: codec {codec} in magic {wrapper.magic}")]
     if wrapper.value is None:
-        return [], [Fault("RECORD_INVALID", f"{here}: a wrapper without content")]
+        return [], [BatchFault("RECORD_INVALID", f"{here}: a wrapper without content")]
     data = decompress(codec, wrapper.value, wrapper.offset)
     if data is None:
         return [], []
@@ -98,7 +98,9 @@ def _unwrap(
     # Relative in magic 1; some producers left the wrapper's offset at 0.
     base = wrapper.offset - inner[-1].offset if inner and wrapper.magic == 1 and wrapper.offset else 0
     if base < 0:
-        faults.append(Fault("BATCH_OFFSETS", f"{here}: the last message inside has relative offset {inner[-1].offset}"))
+        faults.append(
+            BatchFault("BATCH_OFFSETS", f"{here}: the last message inside has relative offset {inner[-1].offset}")
+        )
         base = 0
     records = [
         make(
@@ -113,14 +115,14 @@ def _unwrap(
     return records, faults
 
 
-def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple[list[LegacyMessage], list[Fault]]:
+def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple[list[LegacyMessage], list[BatchFault]]:
     messages: list[LegacyMessage] = []
-    faults: list[Fault] = []
+    faults: list[BatchFault] = []
     position = 0
     while position < len(data):
         if len(messages) == allowance:
             faults.append(
-                Fault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes behind message {len(messages)}")
+                BatchFault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes behind message {len(messages)}")
             )
             break
         size = (
@@ -131,10 +133,10 @@ def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple
         stop = position + size
         message = _message(data, position, stop) if LEAST_MESSAGE[magic] <= size <= len(data) - position else None
         if message is None or message.magic != magic or message.attributes & CODEC_BITS:
-            faults.append(Fault("RECORD_INVALID", f"{here}, message {len(messages)} inside"))
+            faults.append(BatchFault("RECORD_INVALID", f"{here}, message {len(messages)} inside"))
             break
         if not message.crc_ok:
-            faults.append(Fault("BATCH_CRC", f"{here}, message {len(messages)} inside"))
+            faults.append(BatchFault("BATCH_CRC", f"{here}, message {len(messages)} inside"))
         messages.append(message)
         position = stop
     return messages, faults

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from kshark.records.batch import LEAST_RECORD, AnyRecord, Batch, Headers, MakeRecord, Span
 from kshark.records.budget import Budget
 from kshark.records.control import read_control
-from kshark.records.faults import Fault, RoomExceeded
+from kshark.records.faults import BatchFault, RoomExceeded
 
 #: Longest varint of 32 and of 64 bits.
 VARINT: Final = 5
@@ -28,7 +28,7 @@ class BrokenRecord(Exception):
     """The record contradicts itself; the text says where."""
 
 
-def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fault]]:
+def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[BatchFault]]:
     """All records of a span, also those beyond the batch's count, and then what is wrong with them.
 
     A batch that may hold more than the budget has is not opened, and read no further than the budget allows headers;
@@ -38,14 +38,14 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
     log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
     records: list[AnyRecord] = []
-    faults: list[Fault] = []
+    faults: list[BatchFault] = []
     last_delta = -1
     in_order = True
     untyped = False
     announced = max(batch.count, 0)
     here = f"batch at offset {batch.base_offset}"
     if min(announced, (stop - position) // LEAST_RECORD) > budget.records:
-        return [], [Fault("RECORDS_LIMIT", f"{here}: {announced} records")]
+        return [], [BatchFault("RECORDS_LIMIT", f"{here}: {announced} records")]
     while position < stop and len(records) < announced + SURPLUS:
         try:
             if budget.records <= 0:
@@ -58,12 +58,12 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
         except BrokenRecord as error:
             return records, [
                 *faults,
-                Fault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}"),
+                BatchFault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}"),
             ]
         except RoomExceeded:
             return records, [
                 *faults,
-                Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on"),
+                BatchFault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on"),
             ]
         budget.records -= 1 + len(headers)
         in_order = in_order and last_delta < delta <= batch.last_offset_delta
@@ -76,18 +76,18 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
             record.control = UNSET if control is None else control
         records.append(record)
     if untyped:
-        faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
+        faults.append(BatchFault("RECORD_INVALID", f"{here}: a control record without a type"))
     faults += _against_header(batch, here, len(records), is_all=position == stop, in_order=in_order)
     return records, faults
 
 
-def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_order: bool) -> Iterator[Fault]:
+def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_order: bool) -> Iterator[BatchFault]:
     """Yield where the records of a batch contradict its header."""
     if count != batch.count:
         there = f"{count}" if is_all else f"more than {count}"
-        yield Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there")
+        yield BatchFault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there")
     if not in_order:
-        yield Fault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}")
+        yield BatchFault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}")
 
 
 def _fields(

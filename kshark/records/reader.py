@@ -35,7 +35,7 @@ from kshark.records.budget import Budget
 from kshark.records.columns import Columns, fits_columns
 from kshark.records.compression import CODEC_COUNT, ZSTD
 from kshark.records.crc import crc32c
-from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, attach
+from kshark.records.faults import BatchFault, DecompressionFailed, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
@@ -89,8 +89,8 @@ class RecordsReader:
         self._spans: list[Span] = []
         self._claimed = 0  # spans, from the first one on
         self._small: list[Span] = []  # of the spans, those whose frame waits
-        self._faults: dict[str, Fault] = {}  # of what is unclaimed, by code
-        self._if_produced: list[Fault] = []  # what is wrong with it in a request only
+        self._faults: dict[str, BatchFault] = {}  # of what is unclaimed, by code
+        self._if_produced: list[BatchFault] = []  # what is wrong with it in a request only
         self._arena = Arena()
         self._budget = Budget()
 
@@ -201,7 +201,7 @@ class RecordsReader:
                     if span.budget.bytes < 0:
                         span.budget.bytes += stop - start
                         self._tell(
-                            Fault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner
+                            BatchFault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner
                         )
                         place = None
                 span.frame = None
@@ -314,7 +314,7 @@ class RecordsReader:
             self._fault("CODEC_INVALID", f"batch at offset {header[0]}: codec {codec}")
         if header[12] != header[6] + 1 and not self._if_produced:
             text = f"batch at offset {header[0]}: {header[12]} records announced, offsets for {header[6] + 1}"
-            self._if_produced.append(Fault("BATCH_COUNT_MISMATCH", text))
+            self._if_produced.append(BatchFault("BATCH_COUNT_MISMATCH", text))
 
     def _batch(
         self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...], crc_ok: bool
@@ -349,9 +349,9 @@ class RecordsReader:
             budget.bytes -= size
             return self._arena.used - size, self._arena.used
         except RoomExceeded:
-            self._tell(Fault("DECOMPRESSION_LIMIT", f"batch at offset {offset}"), owner)
+            self._tell(BatchFault("DECOMPRESSION_LIMIT", f"batch at offset {offset}"), owner)
         except DecompressionFailed as error:
-            self._tell(Fault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}"), owner)
+            self._tell(BatchFault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}"), owner)
         return None
 
     def _decompress_now(self, codec: int, data: bytes, offset: int) -> bytes | None:
@@ -367,9 +367,9 @@ class RecordsReader:
         self.pending_bytes += span.stop - span.start
 
     def _fault(self, code: str, detail: str) -> None:
-        self._faults.setdefault(code, Fault(code, detail))
+        self._faults.setdefault(code, BatchFault(code, detail))
 
-    def _tell(self, fault: Fault, owner: Message | None) -> None:
+    def _tell(self, fault: BatchFault, owner: Message | None) -> None:
         """Gives the fault to the message that claimed the field, or keeps it until one does."""
         if owner is None:
             self._fault(*fault)
