@@ -191,7 +191,7 @@ class RecordsField(msgspec.Struct, gc=False):
     spans: list[OffsetSpan] | UnsetType = UNSET
 
 
-class Span(msgspec.Struct, gc=False, eq=False):
+class RecordsSpan(msgspec.Struct, gc=False, eq=False):
     """Where a batch's records lie, decompressed: `buffer[start:stop]`, or still compressed in a small zstd `frame`.
 
     `owner` is the message they belong to, None until it has claimed them; `budget` what is left for it.

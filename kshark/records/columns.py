@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kshark.records.batch import LEAST_RECORD, AnyRecord, Record, RecordSizes, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Record, RecordSizes, RecordsSpan
 from kshark.records.loop import NO_HEADERS
 from kshark.records.rows import LOST, Bools, HeaderRows, Int64s, Rows
 from kshark.records.slices import slices
@@ -25,7 +25,7 @@ NAMES: Final = 4096
 NAME_BYTES: Final = 100
 
 
-def fits_columns(span: Span) -> bool:
+def fits_columns(span: RecordsSpan) -> bool:
     """Whether the batch's count is possible, and its records are ordinary ones, not control records."""
     return 0 < span.batch.count <= (span.stop - span.start) // LEAST_RECORD and not span.batch.control
 
@@ -38,7 +38,7 @@ class Columns:
         self._make: Callable[..., AnyRecord] = Record if payload else RecordSizes
         self._names = _Names()
 
-    def read(self, buffer: bytes, spans: Sequence[Span]) -> list[Span]:
+    def read(self, buffer: bytes, spans: Sequence[RecordsSpan]) -> list[RecordsSpan]:
         """Fills the batches of spans that `fits_columns`; returns those spans that kshark.records.loop has to read."""
         data = np.frombuffer(buffer, np.uint8)
         batches = [span.batch for span in spans]
@@ -111,7 +111,7 @@ def _column(values: Iterable[int]) -> Int64s:
 class _Budgets:
     """What spans ask of the budgets of their messages: their records first, then headers as they are found."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[RecordsSpan]) -> None:
         self._spans = spans
         budgets = [span.budget for span in spans]
         number = _column(map(id, budgets))
@@ -126,7 +126,7 @@ class _Budgets:
         self._asked += more
         return bool((np.add.reduceat(self._asked, self._first) < self._left).all())
 
-    def spend(self, good: Bools) -> list[Span]:
+    def spend(self, good: Bools) -> list[RecordsSpan]:
         """Takes what the good spans ask; returns the others."""
         spent = np.add.reduceat(np.where(good, self._asked, 0), self._first)
         for budget, count in zip(self._budgets, spent.tolist(), strict=True):

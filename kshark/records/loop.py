@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kshark.records.batch import LEAST_RECORD, AnyRecord, Batch, Headers, MakeRecord, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Batch, Headers, MakeRecord, RecordsSpan
 from kshark.records.budget import Budget
 from kshark.records.control import read_control
 from kshark.records.faults import BatchFault, RoomExceeded
@@ -28,7 +28,7 @@ class BrokenRecord(Exception):
     """The record contradicts itself; the text says where."""
 
 
-def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[BatchFault]]:
+def read_records(span: RecordsSpan, make: MakeRecord) -> tuple[list[AnyRecord], list[BatchFault]]:
     """All records of a span, also those beyond the batch's count, and then what is wrong with them.
 
     A batch that may hold more than the budget has is not opened, and read no further than the budget allows headers;

@@ -26,7 +26,7 @@ from kshark.records.batch import (
     OffsetSpan,
     Record,
     RecordsField,
-    Span,
+    RecordsSpan,
     UnknownBatch,
     batch_of,
     sizes_only,
@@ -86,9 +86,9 @@ class RecordsReader:
         self._columns = Columns(payload)
         self._columns_from = columns_from
         self._alone = alone
-        self._spans: list[Span] = []
+        self._spans: list[RecordsSpan] = []
         self._claimed = 0  # spans, from the first one on
-        self._small: list[Span] = []  # of the spans, those whose frame waits
+        self._small: list[RecordsSpan] = []  # of the spans, those whose frame waits
         self._faults: dict[str, BatchFault] = {}  # of what is unclaimed, by code
         self._if_produced: list[BatchFault] = []  # what is wrong with it in a request only
         self._arena = Arena()
@@ -168,7 +168,7 @@ class RecordsReader:
         self._spans = [span for span in self._spans if span.frame is not None]
         self._claimed = sum(span.owner is not None for span in self._spans)
         opened = self._arena.take()
-        groups: dict[int, list[Span]] = {}
+        groups: dict[int, list[RecordsSpan]] = {}
         for span in spans:
             if span.buffer is ARENA:
                 span.buffer = opened
@@ -212,9 +212,9 @@ class RecordsReader:
                     span.start, span.stop = place
                     self.pending_bytes += span.stop - span.start
 
-    def _read_columns(self, spans: list[Span]) -> list[Span]:
+    def _read_columns(self, spans: list[RecordsSpan]) -> list[RecordsSpan]:
         """Reads a buffer's spans as columns if that is possible and faster; returns the other spans."""
-        regular: list[Span] = []
+        regular: list[RecordsSpan] = []
         records = 0
         for span in spans:
             if fits_columns(span):
@@ -327,9 +327,9 @@ class RecordsReader:
         if self._headers or codec >= CODEC_COUNT:
             pass
         elif codec == 0:
-            self._pend(Span(buffer, start, stop, batch, self._budget))
+            self._pend(RecordsSpan(buffer, start, stop, batch, self._budget))
         elif codec == ZSTD and is_one_block(view[start:stop]):
-            span = Span(ARENA, 0, 0, batch, self._budget, None, view[start:stop])
+            span = RecordsSpan(ARENA, 0, 0, batch, self._budget, None, view[start:stop])
             self._spans.append(span)
             self._small.append(span)
         else:
@@ -337,7 +337,7 @@ class RecordsReader:
                 self._fill()
             place = self._decompress(codec, view[start:stop], batch.base_offset, self._budget)
             if place is not None:
-                self._pend(Span(ARENA, *place, batch, self._budget))
+                self._pend(RecordsSpan(ARENA, *place, batch, self._budget))
         return batch
 
     def _decompress(
@@ -360,7 +360,7 @@ class RecordsReader:
         place = self._decompress(codec, memoryview(data), offset, self._budget)
         return None if place is None else self._arena.take(place[0])
 
-    def _pend(self, span: Span) -> None:
+    def _pend(self, span: RecordsSpan) -> None:
         if span.start == span.stop and span.batch.count == 0:
             return
         self._spans.append(span)
