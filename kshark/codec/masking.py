@@ -28,7 +28,7 @@ class Mask(NamedTuple):
     always: bool
     flag: str
     beside: str
-    told: Callable[[Any], bool]
+    name_matches: Callable[[Any], bool]
 
 
 @lru_cache(maxsize=1024)
@@ -62,7 +62,7 @@ def mask(masks: Sequence[Mask], body: Any) -> bool:
     get: Callable[[Any, str, None], Any] = dict.get if isinstance(body, dict) else getattr
     put: Callable[[Any, str, Any], None] = dict.__setitem__ if isinstance(body, dict) else setattr
     found = False
-    for way, name, always, flag, beside, told in masks:
+    for way, name, always, flag, beside, name_matches in masks:
         owners = [body]
         for step in way:
             above, owners = owners, []
@@ -77,7 +77,7 @@ def mask(masks: Sequence[Mask], body: Any) -> bool:
             if (
                 value
                 and isinstance(value, _TEXT)
-                and (always or get(owner, flag, None) is True or told(get(owner, beside, None)))
+                and (always or get(owner, flag, None) is True or name_matches(get(owner, beside, None)))
             ):
                 put(owner, name, masked(value))
                 found = True
