@@ -65,7 +65,7 @@ class Reach(Struct, frozen=True):
             tests.append(f"[True{loops} if {wanted}]" if loops else wanted)
         return _compiled(" or ".join(tests) or "False")
 
-    def one(self, names: Names) -> Callable[[Any], Any]:
+    def first_value(self, names: Names) -> Callable[[Any], Any]:
         """The value of a field outside arrays; None or UNSET if there is none."""
         if self.exact and len(names) == 1:
             return attrgetter(names[0])
