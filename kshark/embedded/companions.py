@@ -16,7 +16,7 @@ from msgspec import UNSET
 from kshark.codec import DECODED
 from kshark.codec.masking import masked
 from kshark.codec.primitives import Misfit, uvarint
-from kshark.embedded.opening import Opened, fitting, foreign, read_body, told, whole
+from kshark.embedded.opening import Opened, fitting, foreign, read_body, structure_value, whole
 from kshark.embedded.otlp import is_installed
 from kshark.places import Foreign, Holding, Log, Numbers, OpaqueField, Structure, Whole
 from kshark.records.batch import OpenedRecord, Record
@@ -235,7 +235,7 @@ def _structure(
                 inner.attach()
             if inner.code is not None and code is None:
                 code, detail = inner.code, f"{layout.name}.{inner.name.removesuffix(DECODED)}: {inner.detail}"
-    return Opened(told(layout, type, version, body), code, detail, hidden)
+    return Opened(structure_value(layout, type, version, body), code, detail, hidden)
 
 
 # -- records
@@ -283,7 +283,7 @@ def _record(log: Log, record: Any, key: bytes | None, value: bytes | None, secre
     key_layout, structure = log.types[type]
     if key is not None and key_layout is not None:
         body, code, detail, _ = read_body(key_layout, key_layout.versions.low, key, key_at)
-        yield Companion(record, "key" + DECODED, told(key_layout, type, None, body), code, detail)
+        yield Companion(record, "key" + DECODED, structure_value(key_layout, type, None, body), code, detail)
     if value is not None:
         version = before_value.get("version")
         yield Companion(

@@ -68,7 +68,7 @@ def _reader(layout: Layout, version: int) -> Reader:
     return compile_reader(layout, version)
 
 
-def told(layout: Layout, type: int | None, version: int | None, body: Any) -> dict[str, Any]:
+def structure_value(layout: Layout, type: int | None, version: int | None, body: Any) -> dict[str, Any]:
     """A structure as users see it."""
     value: dict[str, Any] = {"name": layout.name}
     if type is not None:
@@ -84,7 +84,7 @@ def fitting(layout: Layout, data: bytes, position: int) -> Opened:
     for version in range(layout.versions.high, layout.versions.low - 1, -1):
         body, code, *_ = read_body(layout, version, data, position)
         if code is None:
-            return Opened(told(layout, None, version, body))
+            return Opened(structure_value(layout, None, version, body))
     return Opened(None, "EMBEDDED_INVALID", f"{layout.name}: no version ends where the bytes do")
 
 
