@@ -168,7 +168,7 @@ class Share:
         known = [*told]
         self._framing.brokers.told(known)
         if self._back.embedding is not None:
-            self._back.embedding.told(known)
+            self._back.embedding.add_facts(known)
 
     def feed(self, segments: Segments) -> Iterator[list[Event]]:
         """The pages of these segments."""

@@ -72,7 +72,7 @@ class Embedding:
         #: NAMES_LIMIT, to be reported after this message.
         self._limit: tuple[Weird, Message] | None = None
         #: Whether NAMES_LIMIT was reported.
-        self.told_full = False
+        self.limit_reported = False
 
     def open(self, page: list[Event]) -> list[Event]:
         """The page, in which every message has its decoded contents."""
@@ -102,7 +102,7 @@ class Embedding:
             page.insert(at + 1, weird)
         return page
 
-    def told(self, facts: Iterable[Fact]) -> None:
+    def add_facts(self, facts: Iterable[Fact]) -> None:
         """What connections decoded elsewhere taught."""
         self.names.told(fact for fact in facts if fact.kind == "own topic")
 
@@ -130,8 +130,8 @@ class Embedding:
                 plan.places, body, request=asked, names=known, registry=self._registry, secrets=self._secrets
             )
             self._attach(message, found)
-        if self.names.full and not self.told_full:
-            self.told_full = True
+        if self.names.full and not self.limit_reported:
+            self.limit_reported = True
             self._limit = (
                 Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids"),
                 message,
