@@ -92,7 +92,7 @@ class TopicNames:
         elif "body" in opened:
             self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"])
 
-    def told(self, facts: Iterable[Fact]) -> None:
+    def add_facts(self, facts: Iterable[Fact]) -> None:
         """What others taught of topics."""
         self._coming.add(facts)
 

@@ -104,7 +104,7 @@ class Embedding:
 
     def add_facts(self, facts: Iterable[Fact]) -> None:
         """What connections decoded elsewhere taught."""
-        self.names.told(fact for fact in facts if fact.kind == "own topic")
+        self.names.add_facts(fact for fact in facts if fact.kind == "own topic")
 
     @property
     def taught(self) -> Iterator[Fact]:
