@@ -49,7 +49,7 @@ class Names:
     def told(self, facts: Iterable[Fact]) -> None:
         """What connections decoded elsewhere taught."""
         known = [*facts]
-        self._topics.told(fact for fact in known if fact.kind == "topic")
+        self._topics.add_facts(fact for fact in known if fact.kind == "topic")
         self._coming.add(fact for fact in known if fact.kind in ("node", "cluster"))
 
     def reach(self, packet: int) -> None:
