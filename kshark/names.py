@@ -102,7 +102,7 @@ class TopicNames:
         for fact in self._coming.before(self.packet):
             if fact.key not in self._since:
                 self._elsewhere.add(fact.key)
-                self.tell(fact.key, fact.value, fact.packet)
+                self.add(fact.key, fact.value, fact.packet)
 
     def taught(self, kind: Kind) -> Iterator[Fact]:
         """What messages here told first."""
@@ -112,7 +112,7 @@ class TopicNames:
             if topic_id not in self._elsewhere
         )
 
-    def tell(self, topic_id: str, name: str, packet: int) -> None:
+    def add(self, topic_id: str, name: str, packet: int) -> None:
         """Takes a name told by that packet; the first one told of an id stays."""
         if topic_id in self._since:
             return
@@ -148,7 +148,7 @@ class TopicNames:
                 topic_id, name = _get(owner, pair.id), _get(owner, pair.name)
                 if not isinstance(topic_id, str) or not isinstance(name, str) or topic_id == _NONE or not name:
                     continue
-                self.tell(topic_id, name, self.packet)
+                self.add(topic_id, name, self.packet)
 
 
 def _get(owner: Any, name: str) -> Any:
