@@ -52,14 +52,14 @@ class TopicNames:
     known late tells names with the packet with which it was known."""
 
     def __init__(self, registry: Registry) -> None:
-        self.known: dict[str, str] = dict(import_module("kshark_dissectors.topics").TOPIC_NAMES)
+        self.by_id: dict[str, str] = dict(import_module("kshark_dissectors.topics").TOPIC_NAMES)
         self.full = False
         #: So far the time line has come.
         self.packet = 0
         self._coming = Coming()
         #: Ids whose names were told by others.
-        self._elsewhere = set(self.known)
-        self._since: dict[str, int] = dict.fromkeys(self.known, 0)
+        self._elsewhere = set(self.by_id)
+        self._since: dict[str, int] = dict.fromkeys(self.by_id, 0)
         self._registry = registry
         self._of_messages: dict[tuple[Any, Any, str], tuple[Pair, ...]] = {}
         self._of_structures: dict[tuple[str, int], tuple[Pair, ...]] = {}
@@ -67,7 +67,7 @@ class TopicNames:
     def at(self, topic_id: str, packet: int) -> str | None:
         """The name, if a packet before that one told it."""
         since = self._since.get(topic_id)
-        return self.known[topic_id] if since is not None and since < packet else None
+        return self.by_id[topic_id] if since is not None and since < packet else None
 
     def teaches(self, api_key: Any, kind: str) -> bool:
         """Whether messages of that API and direction pair ids and names in any version."""
@@ -107,7 +107,7 @@ class TopicNames:
     def taught(self, kind: Kind) -> Iterator[Fact]:
         """What messages here told first."""
         return (
-            Fact(kind, topic_id, self.known[topic_id], since)
+            Fact(kind, topic_id, self.by_id[topic_id], since)
             for topic_id, since in self._since.items()
             if topic_id not in self._elsewhere
         )
@@ -119,7 +119,7 @@ class TopicNames:
         if len(self._since) >= limits.TOPICS:
             self.full = True
             return
-        self.known[topic_id] = name
+        self.by_id[topic_id] = name
         self._since[topic_id] = packet
 
     def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:

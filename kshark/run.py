@@ -70,7 +70,7 @@ class Run:
     @property
     def topics(self) -> dict[str, str]:
         """Names, by id, of the topics that findings are about, as far as they are known by now."""
-        known = {} if self._names is None else self._names.known
+        known = {} if self._names is None else self._names.by_id
         return {topic_id: known[topic_id] for topic_id in self._about if topic_id in known}
 
     def _proved(self, found: list[Finding]) -> list[Finding]:

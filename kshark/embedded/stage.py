@@ -116,7 +116,7 @@ class Embedding:
         body = message.body
         if body is None or body is UNSET:
             return
-        known: Mapping[str, str] = self.names.known
+        known: Mapping[str, str] = self.names.by_id
         if self._asking:
             self.names.reach(message.packet)
             known = _Asking(known, self.asked, self.names.packet)

@@ -336,7 +336,7 @@ def test_the_names_of_a_capture_are_limited(wire: Wire, tcp: Tcp, monkeypatch: p
     metadata(tcp, orders=ORDERS, stock=OFFSETS)
     names = learnt(messages(wire))
     assert names.full
-    assert list(names.known.values()) == ["__cluster_metadata", "orders"]
+    assert list(names.by_id.values()) == ["__cluster_metadata", "orders"]
 
 
 def test_tables_have_the_names_too(wire: Wire, tcp: Tcp) -> None:
