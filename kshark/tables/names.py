@@ -108,7 +108,7 @@ class Names:
     def topic(self, topic_id: str | None) -> str | None:
         if not topic_id:
             return None
-        found = self._topics.known.get(topic_id)
+        found = self._topics.by_id.get(topic_id)
         if self._asking:
             self._asked[0].ask(topic_id, found, self._topics.packet + 1)
         return found
