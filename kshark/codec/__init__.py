@@ -1,7 +1,8 @@
-"""Bodies from bytes to values and back, from one schema.
+"""Decode message bodies from bytes and encode them again, both from one schema.
 
-`compile_reader` is fast and trusts its caller to check where it ended; `interpret` is exact and never raises. Both make
-objects of the same classes (kshark.codec.shapes)."""
+`compile_reader` is fast; its caller must check the position where it ended. `interpret` is exact and never raises. Both
+make objects of the same classes (kshark.codec.shapes).
+"""
 
 from __future__ import annotations
 
