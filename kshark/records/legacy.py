@@ -1,7 +1,8 @@
-"""Messages of magic 0 and 1, and compressed messages that contain a whole message set.
+"""Read messages of magic 0 and 1, and compressed messages that contain a whole message set.
 
 Source: Kafka classes LegacyRecord and AbstractLegacyRecordBatch; KIP-31 (relative offsets inside a wrapper), KIP-32
-(timestamps)."""
+(timestamps).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from kshark.records.batch import (
 )
 from kshark.records.faults import BatchFault
 
-#: Offset, size of what follows, CRC-32, magic, attributes.
+#: Offset, size of the bytes after it, CRC-32, magic, attributes.
 MESSAGE: Final = Struct(">qiIbb")
 TIMESTAMP: Final = Struct(">q")
 LENGTH: Final = Struct(">i")
@@ -33,12 +34,12 @@ LEAST_MESSAGE: Final = {0: MESSAGE.size + 8, 1: MESSAGE.size + 16}
 #: zstd came with magic 2 (KIP-110).
 LAST_CODEC: Final = 3
 
-#: Decompresses (codec, bytes, offset of the wrapper); None if it cannot, which it has reported then.
+#: Decompresses (codec, bytes, offset of the wrapper); returns None if it fails, after reporting the fault.
 Decompress = Callable[[int, bytes, int], bytes | None]
 
 
 class LegacyMessage(NamedTuple):
-    """A message as it stands on the wire; `timestamp` in ms, UNSET in magic 0."""
+    """A message as on the wire; `timestamp` in ms, UNSET in magic 0."""
 
     offset: int
     magic: int
@@ -53,8 +54,10 @@ class LegacyMessage(NamedTuple):
 def read_legacy(
     data: bytes, make: MakeRecord, decompress: Decompress, allowance: int
 ) -> tuple[LegacyBatch, list[BatchFault]]:
-    """The message in `data`, which has at least LEAST_MESSAGE bytes of its magic; at most `allowance` records are
-    read."""
+    """Read the message in `data`, which has at least LEAST_MESSAGE bytes of its magic.
+
+    At most `allowance` records are read.
+    """
     faults: list[BatchFault] = []
     records: list[AnyRecord] = []
     message = _message(data, 0, len(data))
@@ -95,7 +98,7 @@ def _unwrap(
         return [], []
     inner, faults = _inner_messages(data, wrapper.magic, here, allowance)
     log_append_time = wrapper.timestamp if wrapper.magic == 1 and wrapper.attributes & LOG_APPEND else UNSET
-    # Relative in magic 1; some producers left the wrapper's offset at 0.
+    # Offsets are relative in magic 1; some producers left the wrapper's offset at 0.
     base = wrapper.offset - inner[-1].offset if inner and wrapper.magic == 1 and wrapper.offset else 0
     if base < 0:
         faults.append(
@@ -122,7 +125,7 @@ def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple
     while position < len(data):
         if len(messages) == allowance:
             faults.append(
-                BatchFault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes behind message {len(messages)}")
+                BatchFault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes after message {len(messages)}")
             )
             break
         size = (
@@ -143,7 +146,7 @@ def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple
 
 
 def _message(data: bytes, position: int, stop: int) -> LegacyMessage | None:
-    """The message between the two positions; None if key and value do not fill it."""
+    """Return the message between the two positions; None if key and value do not fill it."""
     offset, _, crc, magic, attributes = MESSAGE.unpack_from(data, position)
     if stop - position < LEAST_MESSAGE.get(magic, stop - position + 1):
         return None

@@ -1,7 +1,7 @@
-"""The exact reader of a batch's records: one by one, every length checked; it keeps what came before a fault, and names
-the fault.
+"""Read a batch's records exactly: one by one, with every length checked.
 
-Source: Kafka classes DefaultRecord (readFrom) and ByteUtils (varints).
+The reader keeps the records before a fault, and names the fault. Source: Kafka classes DefaultRecord (readFrom) and
+ByteUtils (varints).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kshark.records.faults import BatchFault, RoomExceeded
 VARINT: Final = 5
 VARLONG: Final = 10
 NO_HEADERS: Final[Headers] = ()
-#: So many records are shown beyond the number that the batch announces.
+#: Most records that are shown beyond the number that the batch announces.
 SURPLUS: Final = 10_000
 
 
@@ -29,10 +29,10 @@ class BrokenRecord(Exception):
 
 
 def read_records(span: RecordsSpan, make: MakeRecord) -> tuple[list[AnyRecord], list[BatchFault]]:
-    """All records of a span, also those beyond the batch's count, and then what is wrong with them.
+    """Return all records of a span, also those beyond the batch's count, and the faults.
 
-    A batch that may hold more than the budget has is not opened, and read no further than the budget allows headers;
-    no more than SURPLUS records are shown beyond the count.
+    A batch that may hold more records than the budget allows is not opened. Reading also stops when headers exhaust the
+    budget. At most SURPLUS records are returned beyond the count.
     """
     budget = span.budget
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
@@ -52,7 +52,7 @@ def read_records(span: RecordsSpan, make: MakeRecord) -> tuple[list[AnyRecord], 
                 raise RoomExceeded
             size, start = signed(data, position, stop, VARINT)
             if not 0 < size <= stop - start:
-                raise BrokenRecord(f"length {size} where {stop - start} bytes are left")
+                raise BrokenRecord(f"length {size}, {stop - start} bytes are left")
             timestamp, delta, key, value, headers = _fields(data, start, start + size, budget)
             position = start + size
         except BrokenRecord as error:
@@ -82,10 +82,10 @@ def read_records(span: RecordsSpan, make: MakeRecord) -> tuple[list[AnyRecord], 
 
 
 def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_order: bool) -> Iterator[BatchFault]:
-    """Yield where the records of a batch contradict its header."""
+    """Yield the contradictions between the records of a batch and its header."""
     if count != batch.count:
-        there = f"{count}" if is_all else f"more than {count}"
-        yield BatchFault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there")
+        actual = f"{count}" if is_all else f"more than {count}"
+        yield BatchFault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {actual} present")
     if not in_order:
         yield BatchFault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}")
 
@@ -93,8 +93,10 @@ def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_ord
 def _fields(
     data: bytes, position: int, stop: int, budget: Budget
 ) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    """Timestamp delta, offset delta, key, value and headers of the record from `position` (its attributes) to
-    `stop`."""
+    """Return timestamp delta, offset delta, key, value and headers of a record.
+
+    The record lies from `position` (its attributes) to `stop`.
+    """
     timestamp, position = signed(data, position + 1, stop, VARLONG)
     offset, position = signed(data, position, stop, VARINT)
     key, position = _sized(data, position, stop, "key")
@@ -102,7 +104,7 @@ def _fields(
     count, position = signed(data, position, stop, VARINT)
     headers = NO_HEADERS
     if count:
-        # Two lengths of at least a byte each.
+        # Each header has two lengths of at least a byte.
         if not 0 < count <= (stop - position) // 2:
             raise BrokenRecord(f"{count} headers in {stop - position} bytes")
         if count >= budget.records:
@@ -116,23 +118,23 @@ def _fields(
             pairs.append((name.decode("utf-8", "backslashreplace"), content))
         headers = tuple(pairs)
     if position != stop:
-        raise BrokenRecord(f"{stop - position} bytes behind its headers")
+        raise BrokenRecord(f"{stop - position} bytes after its headers")
     return timestamp, offset, key, value, headers
 
 
-def _sized(data: bytes, position: int, stop: int, what: str) -> tuple[bytes | None, int]:
-    """A length and its bytes; any negative length is null, as in Kafka."""
+def _sized(data: bytes, position: int, stop: int, field: str) -> tuple[bytes | None, int]:
+    """Return the bytes after a length, and the position after them; any negative length is null, as in Kafka."""
     size, position = signed(data, position, stop, VARINT)
     if size < 0:
         return None, position
     end = position + size
     if end > stop:
-        raise BrokenRecord(f"{what} of {size} bytes where {stop - position} are left")
+        raise BrokenRecord(f"{field} of {size} bytes, {stop - position} are left")
     return data[position:end], end
 
 
 def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, int]:
-    """A zigzag varint of at most `longest` bytes, and where it ends."""
+    """Return a zigzag varint of at most `longest` bytes, and the position after it."""
     if position < stop and (low := data[position]) < 0x80:
         return (low >> 1) ^ -(low & 1), position + 1
     if position + 1 < stop and (high := data[position + 1]) < 0x80:
@@ -149,5 +151,5 @@ def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, in
 
 
 def int64(value: int) -> int:
-    """Wrapped around as Java's long."""
+    """Wrap an integer around as Java's long does."""
     return (value + (1 << 63) & 0xFFFFFFFFFFFFFFFF) - (1 << 63)
