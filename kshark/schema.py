@@ -328,7 +328,7 @@ def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
     return all(_takes_no_byte(f, version, flexible & f.flexible) for f in struct.in_wire_order(version))
 
 
-Sasl = Literal["begins", "goes on"]
+Sasl = Literal["begins", "continues"]
 
 
 class Api(Struct, frozen=True, eq=False):
