@@ -1,5 +1,7 @@
-"""Api keys of the few APIs that the engine itself looks into; all others it knows by their dissectors only. Source:
-Kafka's ApiKeys."""
+"""Api keys of the few APIs that the engine itself reads.
+
+It knows all others through their dissectors only. Source: Kafka's ApiKeys.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ STREAMS_GROUP_DESCRIBE: Final = 89
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = 90
 ALTER_SHARE_GROUP_OFFSETS: Final = 91
 DELETE_SHARE_GROUP_OFFSETS: Final = 92
-#: What share coordinators are asked.
+#: APIs of share coordinators.
 SHARE_STATE: Final = frozenset(
     {
         INITIALIZE_SHARE_GROUP_STATE,

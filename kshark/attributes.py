@@ -1,4 +1,4 @@
-"""Fields of `-e` and `-Y` that are attributes of a message: whoever asks for no others needs no schema to find them."""
+"""Fields of `-e` and `-Y` that are attributes of a message: reading them needs no schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ATTRIBUTES: Final = {
 
 
 class Attribute:
-    """Reads what is an attribute of the message."""
+    """Reader of one attribute of the message."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Single bodies, without header: bytes to plain values and back."""
+"""Convert single bodies, without header: bytes to plain values and back."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def _registry() -> Registry:
 def decode(
     key: int | str, version: int, kind: Direction, data: bytes, *, registry: Registry | None = None
 ) -> dict[str, Any]:
-    """The body of a message without header, as a dict of plain values: bytes stay bytes, records too, a uuid is its
-    text.
+    """Return the body of a message without header as a dict of plain values.
 
-    `key` is the API's number or its name, as in ShareFetch. Raises DecodeError where the body does not fit the layout
-    to its last byte, UsageError for an API or version that nobody knows."""
+    Bytes stay bytes, records too; a uuid becomes its text. `key` is the API's number or its name, as in ShareFetch.
+    Raises DecodeError where the body does not fit the layout to its last byte, UsageError for an unknown API or
+    version.
+    """
     api = _api(key, version, registry)
     data = bytes(data)
     layout, version = api.layout(_kind(kind), version, data)
@@ -41,9 +42,9 @@ def decode(
 def encode(
     key: int | str, version: int, kind: Direction, value: Mapping[str, Any], *, registry: Registry | None = None
 ) -> bytes:
-    """The bytes of a body; takes what `decode` returns. Fields left out take their default.
+    """Return the bytes of a body; `value` is a dict as `decode` returns it. Fields left out get their default.
 
-    Raises EncodeError where a value does not fit, UsageError for an API or version that nobody knows.
+    Raises EncodeError where a value does not fit, UsageError for an unknown API or version.
     """
     api = _api(key, version, registry)
     error = value.get("error_code") if isinstance(value, Mapping) else None
@@ -57,7 +58,7 @@ def _read(layout: Layout, version: int, data: bytes) -> Any:
         body, end = _reader(layout, version)(data, 0)
         if end == len(data):
             return body
-    except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
+    except Exception:  # damaged bytes may raise any error; the exact reader names the fault
         pass
     reading = interpret(layout, version, data, 0, len(data))
     for fault in reading.faults:
@@ -72,13 +73,13 @@ def _reader(layout: Layout, version: int) -> Reader:
 
 
 def _api(key: int | str, version: int, registry: Registry | None) -> Api:
-    known = registry or _registry()
-    number = known.find(key) if isinstance(key, str) else key
+    registry = registry or _registry()
+    number = registry.find(key) if isinstance(key, str) else key
     if number is None:
         raise UsageError(f'no API "{key}" (names and keys are Kafka\'s)')
-    api = known.api(number)
+    api = registry.api(number)
     if api is None:
-        name = known.name(number)
+        name = registry.name(number)
         raise UsageError(f"no dissector for {name} (API {number})" if name else f"no API {key} in any Kafka release")
     if version not in api.versions:
         raise UsageError(f"{api.name} has versions {api.versions}, not {version}")

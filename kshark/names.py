@@ -1,5 +1,7 @@
-"""Names of topic ids, from every structure that has both: the dissectors say where (`name_in`), no API is known
-here."""
+"""Learn the names of topic ids from every structure that has both.
+
+The dissectors mark the fields (`name_in`); this module depends on no particular API.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from kshark.model import Message
 from kshark.registry import Registry
 from kshark.schema import Field
 
-#: The id that stands for none. Kafka: Uuid.ZERO_UUID.
+#: The id that means "no topic". Kafka: Uuid.ZERO_UUID.
 _NONE: Final = "A" * 22
 
 
 class Pair(NamedTuple):
-    """Where an id and its name are: the way to the structure that has both, and their fields in it."""
+    """Fields with an id and its name: the way to the structure that has both, and the names of the two fields in it."""
 
     way: Names
     id: str
@@ -29,7 +31,7 @@ class Pair(NamedTuple):
 
 
 def pairs(root: Field, version: int) -> tuple[Pair, ...]:
-    """Every pair of a layout in that version."""
+    """Return every pair of a layout in one version."""
     every = {path.names: path.field for path in paths(root, version)}
     return tuple(
         Pair(names[:-1], names[-1], field.name_in)
@@ -39,101 +41,102 @@ def pairs(root: Field, version: int) -> tuple[Pair, ...]:
 
 
 def has_pairs(field: Field) -> bool:
-    """Whether there are pairs in it in any version."""
+    """True if the field contains pairs in any version."""
     inner = field.element or field
     return bool(field.name_in) or any(map(has_pairs, inner.fields))
 
 
 class TopicNames:
-    """The topic names that a capture tells, across connections: `learn` takes messages in the order of the time line.
+    """Topic names that a capture shows, across connections; `learn` takes messages in the order of the time line.
 
-    `known` has every name learned so far. Beyond limits.TOPICS ids names are not kept, and `full` is true. What was
-    taught elsewhere is `told`, and known from its packet on: `reach` says how far the time line has come. What was
-    known late tells names with the packet with which it was known."""
+    `by_id` has every name learned so far. Beyond limits.TOPICS ids, names are not kept and `full` is true. `add_facts`
+    takes the names learned elsewhere; each is valid from its packet on, and `reach` moves the time line forward. A name
+    learned after the time line has passed its packet keeps that packet.
+    """
 
     def __init__(self, registry: Registry) -> None:
-        self.known: dict[str, str] = dict(import_module("kshark_dissectors.topics").TOPIC_NAMES)
+        self.by_id: dict[str, str] = dict(import_module("kshark_dissectors.topics").TOPIC_NAMES)
         self.full = False
-        #: So far the time line has come.
+        #: The latest packet that the time line has reached.
         self.packet = 0
         self._coming = Coming()
-        #: Ids whose names were told by others.
-        self._elsewhere = set(self.known)
-        self._since: dict[str, int] = dict.fromkeys(self.known, 0)
+        #: Ids whose names were learned elsewhere.
+        self._elsewhere = set(self.by_id)
+        self._since: dict[str, int] = dict.fromkeys(self.by_id, 0)
         self._registry = registry
         self._of_messages: dict[tuple[Any, Any, str], tuple[Pair, ...]] = {}
         self._of_structures: dict[tuple[str, int], tuple[Pair, ...]] = {}
 
     def at(self, topic_id: str, packet: int) -> str | None:
-        """The name, if a packet before that one told it."""
+        """Return the name, if a packet before this one showed it."""
         since = self._since.get(topic_id)
-        return self.known[topic_id] if since is not None and since < packet else None
+        return self.by_id[topic_id] if since is not None and since < packet else None
 
     def teaches(self, api_key: Any, kind: str) -> bool:
-        """Whether messages of that API and direction pair ids and names in any version."""
+        """True if messages of this API and direction pair ids and names in any version."""
         api = self._registry.api(api_key) if isinstance(api_key, int) else None
         return api is not None and has_pairs((api.request if kind == "request" else api.response).root)
 
     def learn(self, message: Message) -> None:
-        """Takes the pairs of a message's body."""
-        found = self._of_message(message.api_key, message.version, message.kind)
-        if found and message.body is not None and message.body is not UNSET:
+        """Learn the pairs of a message's body."""
+        layout_pairs = self._of_message(message.api_key, message.version, message.kind)
+        if layout_pairs and message.body is not None and message.body is not UNSET:
             self.reach(message.packet)
-            self._take(found, message.body)
+            self._learn_pairs(layout_pairs, message.body)
 
     def learn_opened(self, opened: dict[str, Any]) -> None:
-        """Takes the pairs of a structure or message that was inside bytes, as kshark.embedded makes it."""
+        """Learn the pairs of a structure or message inside bytes, as kshark.embedded makes it."""
         if "data" in opened:
             key = (opened["name"], opened.get("version", 0))
-            found = self._of_structures.get(key)
-            if found is None:
-                found = self._of_structures[key] = self._in_structure(*key)
-            self._take(found, opened["data"])
+            layout_pairs = self._of_structures.get(key)
+            if layout_pairs is None:
+                layout_pairs = self._of_structures[key] = self._in_structure(*key)
+            self._learn_pairs(layout_pairs, opened["data"])
         elif "body" in opened:
-            self._take(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"])
+            self._learn_pairs(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"])
 
-    def told(self, facts: Iterable[Fact]) -> None:
-        """What others taught of topics."""
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Add topic names that were learned elsewhere."""
         self._coming.add(facts)
 
     def reach(self, packet: int) -> None:
-        """So far the time line has come, if not farther: what others taught before that packet is known now."""
+        """Move the time line forward to this packet: names learned elsewhere before it become known."""
         self.packet = max(self.packet, packet)
         for fact in self._coming.before(self.packet):
             if fact.key not in self._since:
                 self._elsewhere.add(fact.key)
-                self.tell(fact.key, fact.value, fact.packet)
+                self.add(fact.key, fact.value, fact.packet)
 
     def taught(self, kind: Kind) -> Iterator[Fact]:
-        """What messages here told first."""
+        """Yield the names that messages here showed first."""
         return (
-            Fact(kind, topic_id, self.known[topic_id], since)
+            Fact(kind, topic_id, self.by_id[topic_id], since)
             for topic_id, since in self._since.items()
             if topic_id not in self._elsewhere
         )
 
-    def tell(self, topic_id: str, name: str, packet: int) -> None:
-        """Takes a name told by that packet; the first one told of an id stays."""
+    def add(self, topic_id: str, name: str, packet: int) -> None:
+        """Add a name shown by this packet; the first name of an id stays."""
         if topic_id in self._since:
             return
         if len(self._since) >= limits.TOPICS:
             self.full = True
             return
-        self.known[topic_id] = name
+        self.by_id[topic_id] = name
         self._since[topic_id] = packet
 
     def _in_structure(self, name: str, version: int) -> tuple[Pair, ...]:
         layout = self._registry.structure(name)
         roots = () if layout is None else (layout.root, *layout.older.values())
-        known = 0 if layout is None else layout.versions.nearest(version)
-        return tuple(dict.fromkeys(pair for root in roots for pair in pairs(root, known)))
+        known_version = 0 if layout is None else layout.versions.nearest(version)
+        return tuple(dict.fromkeys(pair for root in roots for pair in pairs(root, known_version)))
 
     def _of_message(self, api_key: Any, version: Any, kind: str) -> tuple[Pair, ...]:
         key = (api_key, version, kind)
-        found = self._of_messages.get(key)
-        if found is None:
-            found = self._of_messages[key] = self._look_up(*key)
-        return found
+        layout_pairs = self._of_messages.get(key)
+        if layout_pairs is None:
+            layout_pairs = self._of_messages[key] = self._look_up(*key)
+        return layout_pairs
 
     def _look_up(self, api_key: Any, version: Any, kind: str) -> tuple[Pair, ...]:
         api = self._registry.api(api_key) if isinstance(api_key, int) else None
@@ -142,13 +145,13 @@ class TopicNames:
         layout = api.request if kind == "request" else api.response
         return pairs(layout.root, layout.versions.nearest(version))
 
-    def _take(self, found: Iterable[Pair], body: Any) -> None:
-        for pair in found:
+    def _learn_pairs(self, layout_pairs: Iterable[Pair], body: Any) -> None:
+        for pair in layout_pairs:
             for owner in values(body, pair.way):
                 topic_id, name = _get(owner, pair.id), _get(owner, pair.name)
                 if not isinstance(topic_id, str) or not isinstance(name, str) or topic_id == _NONE or not name:
                     continue
-                self.tell(topic_id, name, self.packet)
+                self.add(topic_id, name, self.packet)
 
 
 def _get(owner: Any, name: str) -> Any:

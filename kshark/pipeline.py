@@ -173,7 +173,7 @@ class Share:
         known_facts = [*facts]
         self._framing.brokers.add_facts(known_facts)
         if self._back.embedding is not None:
-            self._back.embedding.told(known_facts)
+            self._back.embedding.add_facts(known_facts)
 
     def feed(self, segments: Segments) -> Iterator[list[Event]]:
         """Yield the pages of these segments."""

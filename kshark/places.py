@@ -1,7 +1,7 @@
-"""Where Kafka's structures lie inside bytes fields, as words for dissectors: the field, what it holds, and how one of
-several is chosen.
+"""Words with which dissectors locate Kafka's structures inside bytes fields.
 
-All of it is data, which kshark.embedded follows. Bytes fields inside a structure may hold structures again.
+They give the field, its possible contents, and the rule that chooses one of several. All of it is data, which
+kshark.embedded follows. Bytes fields inside a structure may hold structures again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec.structs import force_setattr
 
 from kshark.schema import Layout
 
-#: Where a structure's version is found: in an int16 before it, in its own first field (an int16), in the numbers before
-#: a record's value, or nowhere: then it is the newest version that ends where the bytes do.
+#: Position of a structure's version: in an int16 before it, in its own first field (an int16), in the numbers before a
+#: record's value, or absent: then the newest version that ends exactly with the bytes is used.
 VersionFrom = Literal["prefix", "first_field", "numbers", "length"]
 
 
@@ -24,12 +24,14 @@ class Structure(Struct, frozen=True, eq=False):
 
     layout: Layout
     version_from: VersionFrom = "prefix"
-    inside: tuple[Place, ...] = ()
+    inside: tuple[OpaqueField, ...] = ()
 
 
 class Numbers(Struct, frozen=True):
-    """Numbers before a record's key or value, by name: `type` is the kind of record, `version` the version of the
-    value."""
+    """Numbers before a record's key or value, by name.
+
+    `type` is the kind of record, `version` the version of the value.
+    """
 
     names: tuple[str, ...] = ()
     encoding: Literal["int16", "uvarint"] = "int16"
@@ -39,8 +41,11 @@ NONE: Final = Numbers()
 
 
 class Log(Struct, frozen=True, eq=False):
-    """Records that a part of Kafka writes for itself. `types`: by the record's type, which is one of the numbers of
-    `key` or `value`, the key's layout (None: the key is its numbers only) and the value's structure."""
+    """Records that a part of Kafka writes for itself.
+
+    `types` maps the record's type, one of the numbers of `key` or `value`, to the key's layout (None: the key is its
+    numbers only) and the value's structure.
+    """
 
     types: Mapping[int, tuple[Layout | None, Structure]]
     key: Numbers = NONE
@@ -48,16 +53,20 @@ class Log(Struct, frozen=True, eq=False):
 
 
 class Foreign(Struct, frozen=True):
-    """Bytes in a format that is not Kafka's, by its name in kshark.embedded; the field `compression` names the
-    codec."""
+    """Bytes in a format that is not Kafka's, by its name in kshark.embedded.
+
+    The field `compression` names the codec.
+    """
 
     format: str
     compression: str
 
 
 class Whole(Struct, frozen=True):
-    """A whole message with its header, which says what it is; of a response the request's field `of` holds the request
-    header."""
+    """A whole message with its header, which identifies it.
+
+    For a response, the request's field `of` holds the request with its header.
+    """
 
     kind: Literal["request", "response"]
     of: str = ""
@@ -66,14 +75,16 @@ class Whole(Struct, frozen=True):
 Holding = Structure | Log | Foreign | Whole
 
 
-class Place(Struct, frozen=True, eq=False):
-    """A field of bytes or records in a body, `path` with dots (through arrays too), and what it can hold.
+class OpaqueField(Struct, frozen=True, eq=False):
+    """A field of bytes or records in a body, and its possible contents.
 
-    `by`: fields whose value chooses an entry of `holds`. The value is looked for next to the place, then in the structs
-    around it, last in the request; a topic id counts as its topic's name. If no such field has a value, the one entry
-    that fits the bytes to their end is taken, if it is the only one. Without `by` the content is the entry "".
-    `control`: the content of control batches. `call`: other names that the fields used by places inside have here.
-    `certain` False: other software may put other bytes there, so a misfit is no fault."""
+    `path` is written with dots, through arrays too. `by`: fields whose value chooses an entry of `holds`. The value is
+    searched next to the field, then in the structs around it, last in the request; a topic id counts as its topic's
+    name. If no such field has a value, the entry that fits the bytes to their end is used, if it is the only one.
+    Without `by` the content is the entry "". `control`: the content of control batches. `call`: other names here of the
+    fields that the inner structures use. `certain` False: other software may put other bytes there, so that a misfit is
+    not a fault.
+    """
 
     path: str
     holds: Mapping[str, Holding]
@@ -87,10 +98,13 @@ class Place(Struct, frozen=True, eq=False):
         force_setattr(self, "way", tuple(self.path.split(".")))
 
 
-def structures(places: Iterable[Place]) -> Iterator[tuple[int | None, Layout]]:
-    """Every layout that the places can hold, at any depth, with its record type (None: it is no record)."""
-    for place in places:
-        for holding in (*place.holds.values(), *((place.control,) if place.control else ())):
+def structures(fields: Iterable[OpaqueField]) -> Iterator[tuple[int | None, Layout]]:
+    """Yield every layout that the fields can hold, at any depth, with its record type.
+
+    The type is None for a layout that is not a record.
+    """
+    for opaque in fields:
+        for holding in (*opaque.holds.values(), *((opaque.control,) if opaque.control else ())):
             match holding:
                 case Structure(layout, _, inside):
                     yield None, layout

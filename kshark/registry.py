@@ -1,8 +1,9 @@
-"""Finds dissectors: from api key to Api, each imported when its first message comes.
+"""Find dissectors: from api key to Api; each is imported when its first message arrives.
 
 Names and versions of all of Kafka's APIs are data (kshark_dissectors.index), so that a frame's header can be checked
-without importing any dissector. Users' own dissectors come as files, or installed under the entry-point group
-`kshark.dissectors`; a key or name that is taken is refused."""
+without importing a dissector. Users add dissectors as files, or in packages installed under the entry-point group
+`kshark.dissectors`; a key or name that another dissector has is refused.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +21,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kshark.errors import SchemaError
-from kshark.places import Place, structures
+from kshark.places import OpaqueField, structures
 from kshark.schema import Api, Layout, Versions, versions_of
 
 #: Entry points of this group are Api objects.
 GROUP: Final = "kshark.dissectors"
-#: How the paths of this package's files begin; those of kshark_dissectors do not.
+#: Prefix of the paths of this package's files; the files of kshark_dissectors have another.
 _HERE: Final = f"{Path(__file__).parent}{os.sep}"
 
 
-class Known(Struct, frozen=True):
-    """What is known of an API without importing its dissector; `module` is empty if there is none, `api` is set once it
-    is imported."""
+class ApiEntry(Struct, frozen=True):
+    """An API as known without importing its dissector.
+
+    `module` is empty if there is none; `api` is set once the dissector is imported.
+    """
 
     name: str
     versions: Versions
@@ -40,15 +43,16 @@ class Known(Struct, frozen=True):
 
 
 class Registry:
-    """Kafka's APIs, and those that `files` and installed packages add (`installed` False: without those).
+    """Kafka's APIs, and the APIs that `files` and installed packages add.
 
-    Raises SchemaError for a broken dissector, or one whose key or name another one has.
+    `installed` False leaves installed packages out. Raises SchemaError for a broken dissector, or for one whose key or
+    name another one has.
     """
 
     def __init__(self, files: Iterable[str | Path] = (), *, installed: bool = True) -> None:
         index = import_module("kshark_dissectors.index").INDEX
-        self._known = {
-            key: Known(name, versions_of(versions), module and f"kshark_dissectors.{module}")
+        self._entries = {
+            key: ApiEntry(name, versions_of(versions), module and f"kshark_dissectors.{module}")
             for key, (name, module, versions) in index.items()
         }
         for api, origin in _installed() if installed else ():
@@ -57,77 +61,79 @@ class Registry:
             self.add(_from_file(Path(path)), str(path))
 
     def add(self, api: Api, origin: str) -> None:
-        """Adds a dissector; `origin` says in an error where it comes from."""
-        known = self._known.get(api.key)
-        if known is not None and (known.module or known.api):
-            raise SchemaError(f"{origin}: api key {api.key} is {known.name} already")
-        for key, other in self._known.items():
+        """Add a dissector; `origin` names its source in an error."""
+        entry = self._entries.get(api.key)
+        if entry is not None and (entry.module or entry.api):
+            raise SchemaError(f"{origin}: api key {api.key} already belongs to {entry.name}")
+        for key, other in self._entries.items():
             if other.name.lower() == api.name.lower() and key != api.key:
-                raise SchemaError(f"{origin}: the name {api.name} belongs to api key {key} already")
-        self._known[api.key] = Known(api.name, api.versions, "", api)
+                raise SchemaError(f"{origin}: the name {api.name} already belongs to api key {key}")
+        self._entries[api.key] = ApiEntry(api.name, api.versions, "", api)
 
     def api(self, key: int) -> Api | None:
-        """The dissector, imported now if necessary; None if there is none."""
-        known = self._known.get(key)
-        if known is None or known.api is not None or not known.module:
-            return None if known is None else known.api
-        api: Api = import_module(known.module).DISSECTOR
-        self._known[key] = replace(known, api=api)
+        """Return the dissector, imported now if necessary; None if there is none."""
+        entry = self._entries.get(key)
+        if entry is None or entry.api is not None or not entry.module:
+            return None if entry is None else entry.api
+        api: Api = import_module(entry.module).DISSECTOR
+        self._entries[key] = replace(entry, api=api)
         return api
 
     def about(self, key: int) -> str:
-        """What the API is for, in a sentence or two; empty if the dissector does not say."""
-        api, known = self.api(key), self._known.get(key)
-        if api is None or known is None or api.about or not known.module:
+        """Return the purpose of the API, in a sentence or two; empty if the dissector does not give one."""
+        api, entry = self.api(key), self._entries.get(key)
+        if api is None or entry is None or api.about or not entry.module:
             return "" if api is None else api.about
-        told = " ".join((import_module(known.module).__doc__ or "").split()).partition(": ")[2]
-        return told[:1].upper() + told[1:]
+        text = " ".join((import_module(entry.module).__doc__ or "").split()).partition(": ")[2]
+        return text[:1].upper() + text[1:]
 
     def find(self, name: str) -> int | None:
-        """The key of the API with that name; upper and lower case are the same."""
-        return next((key for key, known in self._known.items() if known.name.lower() == name.lower()), None)
+        """Return the key of the API with this name, in upper or lower case; None if there is none."""
+        return next((key for key, entry in self._entries.items() if entry.name.lower() == name.lower()), None)
 
     def name(self, key: int) -> str | None:
-        """The API's name; None for a key that no Kafka release has."""
-        known = self._known.get(key)
-        return None if known is None else known.name
+        """Return the API's name; None for a key that no Kafka release has."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.name
 
     def names(self) -> dict[int, str]:
-        """All APIs' names by key, those without a dissector too."""
-        return {key: known.name for key, known in self._known.items()}
+        """Return the names of all APIs by key, including those without a dissector."""
+        return {key: entry.name for key, entry in self._entries.items()}
 
     def versions(self, key: int) -> Versions | None:
-        """All versions that any release spoke."""
-        known = self._known.get(key)
-        return None if known is None else known.versions
+        """Return all versions that any release supports; None for an unknown key."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.versions
 
     def knows(self, key: int, version: int) -> bool:
-        """Whether any Kafka release has this API in this version; imports nothing."""
-        known = self._known.get(key)
-        return known is not None and version in known.versions
+        """True if any Kafka release has this API in this version; imports nothing."""
+        entry = self._entries.get(key)
+        return entry is not None and version in entry.versions
 
-    def places(self, key: int, kind: str) -> tuple[Place, ...]:
-        """Where structures lie inside the bytes of that API's requests or responses."""
+    def places(self, key: int, kind: str) -> tuple[OpaqueField, ...]:
+        """Return the fields of this API's requests or responses whose bytes hold structures."""
         return self._places.get((key, kind), ())
 
     def structure(self, name: str) -> Layout | None:
-        """The layout of a structure inside bytes, by Kafka's name of it."""
+        """Return the layout of a structure inside bytes, by Kafka's name of it."""
         return self._structures.get(name)
 
     def structures(self) -> dict[str, Layout]:
-        """The layouts of all structures inside bytes, by Kafka's names of them."""
+        """Return the layouts of all structures inside bytes, by Kafka's names of them."""
         return self._structures
 
     @cached_property
     def own_topics(self) -> frozenset[str]:
-        """Topics of Kafka's own: how their records are read depends on the topic."""
+        """Kafka's internal topics: the topic decides how their records are read."""
         return frozenset(
             name for places in self._places.values() for place in places if place.by for name in place.holds
         )
 
     @cached_property
-    def _places(self) -> dict[tuple[int, str], tuple[Place, ...]]:
-        places: dict[tuple[int, str], tuple[Place, ...]] = import_module("kshark_dissectors.embedded.places").PLACES
+    def _places(self) -> dict[tuple[int, str], tuple[OpaqueField, ...]]:
+        places: dict[tuple[int, str], tuple[OpaqueField, ...]] = import_module(
+            "kshark_dissectors.embedded.places"
+        ).PLACES
         return places
 
     @cached_property
@@ -149,19 +155,21 @@ class Registry:
 
 @cache
 def kafka_registry() -> Registry:
-    """Kafka's APIs alone."""
+    """Return Kafka's own APIs, without installed dissectors."""
     return Registry(installed=False)
 
 
 @lru_cache(1)
 def _may_be_installed(folders: tuple[str, ...]) -> bool:
-    """Whether any installed package names the entry-point group: 2 ms, where importlib.metadata takes 23 to find
-    none."""
+    """True if any installed package names the entry-point group.
+
+    It takes 2 ms; importlib.metadata takes 23 ms to find none.
+    """
     for folder in map(Path, folders):
         if folder.is_file():
-            return True  # a zip, which the library looks into
-        for told in (*folder.glob("*.dist-info/entry_points.txt"), *folder.glob("*.egg-info/entry_points.txt")):
-            if GROUP in told.read_text("utf-8", "replace"):
+            return True  # a zip file; the library reads it
+        for listing in (*folder.glob("*.dist-info/entry_points.txt"), *folder.glob("*.egg-info/entry_points.txt")):
+            if GROUP in listing.read_text("utf-8", "replace"):
                 return True
     return False
 
@@ -171,12 +179,12 @@ def _installed() -> Iterator[tuple[Api, str]]:
         return
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=GROUP):
-        origin = f"entry point {entry.name} of {GROUP}"
+    for entry_point in entry_points(group=GROUP):
+        origin = f"entry point {entry_point.name} of {GROUP}"
         try:
-            loaded = entry.load()
+            loaded = entry_point.load()
         except Exception as error:
-            raise SchemaError(f"{origin}: {_told(error)}") from error
+            raise SchemaError(f"{origin}: {_described(error)}") from error
         yield _api(loaded, origin), origin
 
 
@@ -190,18 +198,18 @@ def _from_file(path: Path) -> Api:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise SchemaError(f"{path}: {_told(error)}") from error
+        raise SchemaError(f"{path}: {_described(error)}") from error
     return _api(getattr(module, "DISSECTOR", None), str(path))
 
 
-def _api(found: Any, origin: str) -> Api:
-    if not isinstance(found, Api):
+def _api(dissector: Any, origin: str) -> Api:
+    if not isinstance(dissector, Api):
         raise SchemaError(f"{origin}: no DISSECTOR made by kshark.schema.api")
-    return found
+    return dissector
 
 
-def _told(error: Exception) -> str:
-    """An error in a user's file, with the line where it arose."""
+def _described(error: Exception) -> str:
+    """Describe an error in a user's file, with the line where it arose."""
     if isinstance(error, SyntaxError):
         file, line = error.filename or "", error.lineno
     else:
@@ -209,9 +217,9 @@ def _told(error: Exception) -> str:
             frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith((_HERE, "<frozen"))
         ]
         file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
-    place = f"{Path(file).name}, line {line}: " if file else ""
+    position = f"{Path(file).name}, line {line}: " if file else ""
     return (
-        f"{place}{error}"
+        f"{position}{error}"
         if isinstance(error, SchemaError)
-        else f"{place}{type(error).__name__}: {getattr(error, 'msg', error)}"
+        else f"{position}{type(error).__name__}: {getattr(error, 'msg', error)}"
     )

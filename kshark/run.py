@@ -70,7 +70,7 @@ class Run:
     @property
     def topics(self) -> dict[str, str]:
         """Names, by id, of the topics in findings, as far as they are known by now."""
-        names = {} if self._names is None else self._names.known
+        names = {} if self._names is None else self._names.by_id
         return {topic_id: names[topic_id] for topic_id in self._topic_ids if topic_id in names}
 
     def _proved(self, findings: list[Finding]) -> list[Finding]:

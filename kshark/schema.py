@@ -1,8 +1,9 @@
-"""The vocabulary in which dissectors are written: Kafka's message definitions as Python values.
+"""Vocabulary of the dissectors: Kafka's message definitions as Python values.
 
-A schema is a value: order is wire order, indentation is nesting, a mistake raises SchemaError at import, where it is.
-Versions are written as Kafka writes them: `"0-3"`, `"2+"`, `"4"`, `"none"`. Source of the types: Kafka protocol guide,
-"Protocol Primitive Types"."""
+A schema is a value: order is wire order, indentation is nesting. A mistake raises SchemaError at import, at the line of
+the mistake. Versions are written as Kafka writes them: `"0-3"`, `"2+"`, `"4"`, `"none"`. Source of the types: Kafka
+protocol guide, "Protocol Primitive Types".
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Versions(Struct, frozen=True):
         return self.low <= version <= self.high
 
     def nearest(self, version: int) -> int:
-        """The version itself if it is in the range, else the nearer end of the range."""
+        """Return the version itself if it is in the range, else the nearer end of the range."""
         return min(max(version, self.low), self.high)
 
     def __and__(self, other: Versions) -> Versions:
@@ -51,7 +52,7 @@ ALWAYS: Final = Versions(0, OPEN)
 
 
 def versions_of(text: str) -> Versions:
-    """`"0-3"`, `"2+"`, `"4"`, `"none"` as Versions."""
+    """Parse `"0-3"`, `"2+"`, `"4"` or `"none"`. Raise SchemaError for other text."""
     if text == "none":
         return NEVER
     match = re.fullmatch(r"(\d+)(?:(\+)|-(\d+))?", text)
@@ -77,20 +78,23 @@ FIXED: Final[Mapping[str, tuple[str, int]]] = {
     "uuid": ("16s", 16),
 }
 SIZED: Final = ("string", "bytes", "records")
-#: Zigzag varints; only in records and what is stored inside them.
+#: Zigzag varints; only in records and in the structures stored inside them.
 VARYING: Final = ("varint", "varlong")
 
 
 class Secret(Struct, frozen=True):
-    """When a field is a credential: always, or where a field next to it says so, a `flag` that is true or a `name` that
-    ends in one of these words, in upper or lower case, with any of `.-_` or nothing for a dot."""
+    """Condition under which a field is a credential: always, or depending on a field next to it.
+
+    `flag` names a field that must be true. `name` names a field whose text must end in one of the words `ends`, in
+    upper or lower case; a dot in a word stands for any of `.-_` or for nothing.
+    """
 
     flag: str = ""
     name: str = ""
     ends: tuple[str, ...] = ()
 
 
-#: A credential whatever stands next to it.
+#: A field that is always a credential.
 SECRET: Final = Secret()
 
 
@@ -98,11 +102,12 @@ class Field(Struct, frozen=True):
     """One field, or, with an empty name, the element type of an array.
 
     `type` is a key of FIXED, SIZED or VARYING, or "array" (with `element`) or "struct" (with `fields`). A tagged field
-    (`tag` set) is in the tagged-field section in the versions `tagged`; `default` is what an absent field means, None:
-    the type's zero. `flexible` narrows the layout's flexible versions for this field alone (the request header's
-    client_id never is). `name_in`: this field is a topic id, and that field next to it has the topic's name. `aligned`
-    False: records that may begin and end inside a batch. `bits`: each bit of the number stands for a member of `enum`.
-    `secret`: a credential, which is masked unless somebody asks for it."""
+    (`tag` set) is in the tagged-field section in the versions `tagged`. `default` is the meaning of an absent field;
+    None: the type's zero. `flexible` narrows the layout's flexible versions for this field alone (the request header's
+    client_id is never flexible). `name_in`: this field is a topic id, and the field named by `name_in`, next to it, has
+    the topic's name. `aligned` False: records that may begin and end inside a batch. `bits`: each bit of the number
+    stands for a member of `enum`. `secret`: the field is a credential, masked unless the user asks for credentials.
+    """
 
     name: str
     type: str
@@ -122,11 +127,11 @@ class Field(Struct, frozen=True):
     secret: Secret | None = None
 
     def in_wire_order(self, version: int) -> tuple[Field, ...]:
-        """A struct's untagged fields of that version."""
+        """Return a struct's untagged fields of one version."""
         return tuple(f for f in self.fields if version in f.versions and version not in f.tagged)
 
     def by_tag(self, version: int) -> dict[int, Field]:
-        """A struct's tagged fields of that version."""
+        """Return a struct's tagged fields of one version, by tag."""
         return {f.tag: f for f in self.fields if f.tag is not None and version in f.versions and version in f.tagged}
 
 
@@ -152,13 +157,13 @@ def _field(
     if name and not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise SchemaError(f"field name {name!r} is not snake_case")
     if tagged is not None and tag is None:
-        raise SchemaError(f"field {name!r} says tagged={tagged!r} without a tag")
+        raise SchemaError(f"field {name!r} has tagged={tagged!r} without a tag")
     if tag is not None and not 0 <= tag <= 0xFFFFFFFF:
-        raise SchemaError(f"field {name!r}: tag {tag} is not a number of 32 bits")
+        raise SchemaError(f"field {name!r}: tag {tag} is not an unsigned 32-bit number")
     if type not in SIZED and type not in ("array", "struct") and nullable != "none":
         raise SchemaError(f"field {name!r}: {type} cannot be null")
     if default is not None and not _fits(type, default):
-        raise SchemaError(f"field {name!r}: {default!r} is no default of {type}")
+        raise SchemaError(f"field {name!r}: {default!r} is not a default of {type}")
     if (
         (name_in and type != "uuid")
         or (not aligned and type != "records")
@@ -166,7 +171,7 @@ def _field(
     ):
         raise SchemaError(f"field {name!r}: name_in is for ids, aligned for records, bits for numbers with an enum")
     if secret is not None and type not in ("string", "bytes"):
-        raise SchemaError(f"field {name!r}: only texts and bytes are credentials")
+        raise SchemaError(f"field {name!r}: only strings and bytes can be credentials")
     where = versions_of(tagged if tagged is not None else versions) if tag is not None else NEVER
     every, null, compact = versions_of(versions), versions_of(nullable), versions_of(flexible)
     return Field(
@@ -190,7 +195,7 @@ def _field(
 
 
 def _fits(type: str, default: Any) -> bool:
-    """Whether a default is of the Python type that the field has."""
+    """True if a default has the Python type of the field."""
     if type in ("bool", "string", "uuid"):
         return isinstance(default, bool if type == "bool" else str)
     if type in ("bytes", "records", "array"):
@@ -230,7 +235,7 @@ varlong = _scalar("varlong")
 
 
 def array(name: str, element: Field, **attributes: Any) -> Field:
-    """A field that repeats `element`: `array("partitions", int32())`, `array("topics", struct(...))`."""
+    """Return a field that repeats `element`: `array("partitions", int32())`, `array("topics", struct(...))`."""
     if element.name:
         raise SchemaError(f"array {name!r}: its element type must have no name, not {element.name!r}")
     if element.type == "array":
@@ -241,7 +246,7 @@ def array(name: str, element: Field, **attributes: Any) -> Field:
 
 
 def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
-    """Fields one after another; without a name, a type for `array` or `named`."""
+    """Return a struct of these fields, in wire order; without a name it is a type for `array` or `named`."""
     seen: set[str] = set()
     tags: dict[int, Field] = {}
     for f in fields:
@@ -257,21 +262,23 @@ def struct(*fields: Field, name: str = "", **attributes: Any) -> Field:
     for f in fields:
         if f.name_in and f.name_in not in seen:
             raise SchemaError(
-                f"struct {name or '(element)'}: {f.name!r} has its name in {f.name_in!r}, which is not there"
+                f"struct {name or '(element)'}: {f.name!r} has its name in {f.name_in!r}, which does not exist"
             )
     return _field("struct", name, fields=fields, **attributes)
 
 
 def named(name: str, type: Field, **attributes: Any) -> Field:
-    """A shared struct as a single field: `named("current_leader", leader, versions="12+", tag=1)`."""
+    """Return a shared struct as a single field: `named("current_leader", leader, versions="12+", tag=1)`."""
     if type.type != "struct" or type.name:
-        raise SchemaError(f"{name!r}: takes a struct without a name, not the {type.type} {type.name!r}")
+        raise SchemaError(f"{name!r}: expects a struct without a name, not the {type.type} {type.name!r}")
     return struct(*type.fields, name=name, **attributes)
 
 
 class Layout(Struct, frozen=True, eq=False):
-    """A message's body in all its versions. `older`: other layouts that a version once had (recognised by their
-    length)."""
+    """A message's body in all its versions.
+
+    `older`: other layouts that a version once had; they are recognised by their length.
+    """
 
     name: str
     versions: Versions
@@ -283,7 +290,7 @@ class Layout(Struct, frozen=True, eq=False):
 def layout(
     name: str, *, versions: str, flexible: str, fields: Field, older: Mapping[int, Field] | None = None
 ) -> Layout:
-    """A structure that is not an API's: a header, a stored record, bytes inside bytes."""
+    """Return the layout of a structure that is not an API's: a header, a stored record, bytes inside bytes."""
     every, compact = versions_of(versions), versions_of(flexible)
     for root in (fields, *(older or {}).values()):
         if root.type != "struct" or root.nullable != NEVER:
@@ -293,14 +300,14 @@ def layout(
 
 
 def _check(struct: Field, versions: Versions, flexible: Versions, path: str, depth: int) -> None:
-    """Raises SchemaError for what cannot be written, or not be read back, in one of these versions."""
+    """Raise SchemaError for a struct that cannot be written, or not read back, in one of these versions."""
     if depth > limits.NESTING:
-        raise SchemaError(f"{path}: structs inside structs, more than {limits.NESTING} deep")
+        raise SchemaError(f"{path}: structs are nested more than {limits.NESTING} deep")
     for f in struct.fields:
         where, name = versions & f.versions, f"{path}.{f.name}"
         tagged = where & f.tagged
         if tagged.low <= tagged.high and not (tagged.low in flexible and tagged.high in flexible):
-            raise SchemaError(f"{name}: a tagged field in versions {tagged}, of which only {flexible} are flexible")
+            raise SchemaError(f"{name}: a tagged field in versions {tagged}, but only {flexible} are flexible")
         inner = f.element or f
         if inner.type == "struct":
             _check(inner, where, flexible & f.flexible & inner.flexible, name, depth + 1)
@@ -309,10 +316,10 @@ def _check(struct: Field, versions: Versions, flexible: Versions, path: str, dep
 
 
 def _check_not_empty(element: Field, versions: Versions, flexible: Versions, path: str) -> None:
-    """Elements without any byte: a small frame could announce any number of them."""
+    """Raise SchemaError for elements that take no byte: a small frame could announce any number of them."""
     for version in range(versions.low, min(versions.high, _LAST_VERSION) + 1):
         if _takes_no_byte(element, version, flexible):
-            raise SchemaError(f"{path}: in version {version} its elements take no byte")
+            raise SchemaError(f"{path}: in version {version} its elements take no bytes")
 
 
 def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
@@ -321,18 +328,19 @@ def _takes_no_byte(struct: Field, version: int, flexible: Versions) -> bool:
     return all(_takes_no_byte(f, version, flexible & f.flexible) for f in struct.in_wire_order(version))
 
 
-Sasl = Literal["begins", "goes on"]
+Sasl = Literal["begins", "continues"]
 
 
 class Api(Struct, frozen=True, eq=False):
-    """One API of Kafka: both layouts, and attributes for the ways in which its wire format differs from all others.
+    """One API of Kafka: both layouts, and attributes for each way in which its wire format differs from all others.
 
     `response_header`: a fixed header version of the answer (ApiVersions: 0). `fallback`: (error code, version): an
     answer that begins with this error code has that version's layout. `one_way`: (field, value): a request with this
     value has no answer. `then_raw`: after an answer of these versions the connection carries SASL tokens without
     headers. `software`: the request's fields with the name and version of the client's software. `repeated`: every
-    connection gets the same answer, so it is worth keeping. `early_access`: versions that no finished release takes.
-    `sasl`: it begins or goes on with authentication. `kip` and `about` are for people."""
+    connection gets the same answer, so that it is worth keeping. `early_access`: versions that no final release
+    accepts. `sasl`: it begins or continues authentication. `kip` and `about` are for people.
+    """
 
     key: int
     name: str
@@ -353,8 +361,10 @@ class Api(Struct, frozen=True, eq=False):
     sasl: Sasl | None = None
 
     def layout(self, kind: str, version: int, begins: bytes = b"") -> tuple[Layout, int]:
-        """The layout of requests or responses, and the version in which a body is laid out that begins with these
-        bytes."""
+        """Return the layout of requests or responses, and the version in which a body is laid out.
+
+        `begins` are the first bytes of the body.
+        """
         if kind == "request":
             return self.request, version
         fell_back = (
@@ -365,12 +375,17 @@ class Api(Struct, frozen=True, eq=False):
         return self.response, self.fallback[1] if self.fallback is not None and fell_back else version
 
     def request_header_version(self, version: int) -> int:
-        """Header of a request: 1, or 2 in flexible versions (KIP-482), unless the dissector names another."""
+        """Return the header version of a request: 1, or 2 in flexible versions (KIP-482).
+
+        The dissector may set another.
+        """
         return self.request_header.get(version, 2 if version in self.flexible else 1)
 
     def response_header_version(self, version: int) -> int:
-        """Header of a response: 0, or 1 in flexible versions (KIP-482), unless the dissector names another
-        (KIP-511)."""
+        """Return the header version of a response: 0, or 1 in flexible versions (KIP-482).
+
+        The dissector may set another (KIP-511).
+        """
         if self.response_header is not None:
             return self.response_header
         return 1 if version in self.flexible else 0
@@ -398,9 +413,9 @@ def api(
     older_request: Mapping[int, Field] | None = None,
     older_response: Mapping[int, Field] | None = None,
 ) -> Api:
-    """An API's dissector, the one value a file in dissectors/ exports as DISSECTOR."""
+    """Return an API's dissector, the one value that a file in dissectors/ exports as DISSECTOR."""
     if not 0 <= key <= 32767:
-        raise SchemaError(f"{name}: api key {key} is not an int16 from 0")
+        raise SchemaError(f"{name}: api key {key} is not an int16 of at least 0")
     return Api(
         key,
         name,

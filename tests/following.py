@@ -19,7 +19,7 @@ def blocks(page: str) -> list[str]:
 
 def project(folder: Path) -> Path:
     """Copy the code and its tests; captures and oracles stay where they are."""
-    for name in (*PRODUCT, "tests", "tools"):
+    for name in (*PRODUCT, "tests", "tools", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)

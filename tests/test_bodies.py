@@ -88,14 +88,14 @@ def test_a_body_that_does_not_fit_says_where() -> None:
     with pytest.raises(kshark.DecodeError) as long:
         kshark.decode(76, 1, "request", data + b"\0")
     assert (long.value.code, long.value.offset) == ("TRAILING_BYTES", len(data))
-    assert str(long.value) == f"TRAILING_BYTES at byte {len(data)}, field (none): 1 bytes behind the body"
+    assert str(long.value) == f"TRAILING_BYTES at byte {len(data)}, field (none): 1 bytes after the body"
 
 
 def test_a_value_that_does_not_fit_says_where() -> None:
     with pytest.raises(kshark.EncodeError) as refused:
         kshark.encode(76, 1, "request", {**HEARTBEAT, "subscribed_topic_names": ["a", 5]})
     assert refused.value.path == "subscribed_topic_names[1]"
-    with pytest.raises(kshark.EncodeError, match="takes a dict"):
+    with pytest.raises(kshark.EncodeError, match="expects a dict"):
         kshark.encode(76, 1, "request", None)  # type: ignore[arg-type]
 
 

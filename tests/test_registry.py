@@ -82,12 +82,12 @@ def test_a_dissector_in_a_file_is_added(tmp_path: Path) -> None:
 
 def test_keys_and_names_that_are_taken_are_refused() -> None:
     registry = Registry(installed=False)
-    with pytest.raises(SchemaError, match=r"mine\.py: api key 78 is ShareFetch already"):
+    with pytest.raises(SchemaError, match=r"mine\.py: api key 78 already belongs to ShareFetch"):
         registry.add(example(78), "mine.py")
-    with pytest.raises(SchemaError, match=r"mine\.py: the name sharefetch belongs to api key 78 already"):
+    with pytest.raises(SchemaError, match=r"mine\.py: the name sharefetch already belongs to api key 78"):
         registry.add(example(30000, "sharefetch"), "mine.py")
     registry.add(example(30000), "mine.py")
-    with pytest.raises(SchemaError, match=r"yours\.py: api key 30000 is Example already"):
+    with pytest.raises(SchemaError, match=r"yours\.py: api key 30000 already belongs to Example"):
         registry.add(example(30000, "Other"), "yours.py")
     assert Registry(installed=False).api(30000) is None
 

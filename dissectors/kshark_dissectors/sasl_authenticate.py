@@ -9,7 +9,7 @@ DISSECTOR = api(
     versions="0-2",
     flexible="2+",
     kip="KIP-152",
-    sasl="goes on",
+    sasl="continues",
     request=struct(bytes_("auth_bytes", secret=SECRET)),
     response=struct(
         int16("error_code", enum=ErrorCode),

@@ -82,7 +82,7 @@ def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
 
 def _open(api: Api, known: Registry, args: Namespace, body: Any) -> list[Companion]:
     """Puts what bytes hold beside them, and masks credentials; gives what could not be read to its end."""
-    places, names = known.places(api.key, args.kind), TopicNames(known).known
+    places, names = known.places(api.key, args.kind), TopicNames(known).by_id
     found = list(companions(places, body, names=names, registry=known, secrets=args.secrets))
     for one in found:
         one.attach()

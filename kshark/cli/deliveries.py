@@ -173,14 +173,14 @@ class _Reading:
     def born(self) -> list[Produced]:
         """The batches with the offset that was asked for."""
         for one in self._produced:
-            one.topic = one.topic or self._names.known.get(one.topic_id or "")
+            one.topic = one.topic or self._names.by_id.get(one.topic_id or "")
         return [one for one in self._produced if self.takes(one.topic, one.topic_id, one.partition)]
 
     def dead_letters(self) -> list[DeadLetter]:
         """What became of it in queues; its topic is known by its name alone."""
         for one in self._dead_letters:
-            one.queue = one.queue or self._names.known.get(one.queue_id or "")
-        ids = {name: topic_id for topic_id, name in self._names.known.items()}
+            one.queue = one.queue or self._names.by_id.get(one.queue_id or "")
+        ids = {name: topic_id for topic_id, name in self._names.by_id.items()}
         group = self._args.group
         return [
             one
@@ -190,7 +190,7 @@ class _Reading:
 
     def takes(self, topic: str | None, topic_id: str | None, partition: int) -> bool:
         args = self._args
-        topic = topic or self._names.known.get(topic_id or "")
+        topic = topic or self._names.by_id.get(topic_id or "")
         return args.topic in (None, topic, topic_id) and args.partition in (None, partition)
 
     def named(self, found: Iterable[Listed]) -> list[Listed]:
@@ -198,7 +198,7 @@ class _Reading:
         args = self._args
         kept = []
         for one in [*found]:
-            one.topic = self._names.known.get(one.topic_id)
+            one.topic = self._names.by_id.get(one.topic_id)
             if self.takes(one.topic, one.topic_id, one.partition) and args.group in (None, one.group_id):
                 kept.append(one)
             else:

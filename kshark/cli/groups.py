@@ -53,7 +53,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             if told and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
                 passed.update(told)
     groups.close()
-    names = {} if source.names is None else source.names.known
+    names = {} if source.names is None else source.names.by_id
     listed = groups.listed(names, None if wanted is None else passed)
     if args.format == "json":
         sink.json([] if args.quiet else listed)

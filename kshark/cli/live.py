@@ -166,7 +166,7 @@ class _Talk:
         for finding in found:
             self._tally.add(finding)
             self._troubles.add(finding)
-        show(found, self._args, self._sink, self._names.known if self._names is not None else {})
+        show(found, self._args, self._sink, self._names.by_id if self._names is not None else {})
 
     def close(self) -> bool:
         """The last findings, who is in trouble, and the verdict; whether it came to what `--fail-on` names."""

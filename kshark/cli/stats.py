@@ -108,7 +108,7 @@ class _ShareCounting:
         self._counting.page(page)
 
     def close(self) -> ListedMetrics:
-        return listed(self._counting.close(), self._names.known)
+        return listed(self._counting.close(), self._names.by_id)
 
     def _counts(self, what: Event | int) -> bool:
         if isinstance(what, int):

@@ -1,13 +1,14 @@
-"""From a layout and a version to the Python source of a reader, compiled when it is first needed.
+"""Generate the Python source of a reader from a layout and a version, and compile it when it is first needed.
 
-The source reads at absolute positions of a buffer that holds many messages and checks almost nothing. It is safe
-because a position never moves back: if a reader returns the position where the message ends, every byte it took lay
-inside the message. Its caller compares the two, and hands the body to the interpreter if they differ or if anything was
-raised.
+The source reads at absolute positions of a buffer that holds many messages, and checks almost nothing. It is safe
+because a position never moves back: if a reader returns the position where the message ends, every byte it read lies
+inside the message. The caller compares the two positions. It hands the body to the interpreter if they differ or if the
+reader raised an error.
 
-What makes it fast: runs of fixed-size fields, with the length byte after them, are one `unpack_from`; arrays of
-fixed-size structs are one `iter_unpack`; varints of one byte are read in line; structs inside structs are read without
-a call."""
+Four things make it fast. A run of fixed-size fields, with the length byte after them, is one `unpack_from`. An array of
+fixed-size structs is one `iter_unpack`. Varints of one byte are read in line. Structs inside structs are read without a
+call.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +28,15 @@ Reader = Callable[..., tuple[Any, int]]
 
 
 class RecordsReader(Protocol):
-    """Makes the value of a records field from its bytes in the buffer; if not `aligned`, they may begin and end inside
-    a batch."""
+    """Reader of a records field: makes the field's value from its bytes in the buffer.
+
+    If not `aligned`, the bytes may begin and end inside a batch.
+    """
 
     def __call__(self, buffer: bytes, start: int, end: int, aligned: bool = True, /) -> Any: ...
 
 
-#: Names that every reader's source may use.
+#: Names that the source of every reader may use.
 _HELPERS: Final[dict[str, Any]] = {
     "Misfit": Misfit,
     "UUID": UUID,
@@ -43,15 +46,17 @@ _HELPERS: Final[dict[str, Any]] = {
     "uvarint": primitives.uvarint,
     "uvarlong": primitives.uvarlong,
 }
-#: Nested loops in one function: Python allows 20 levels, deeper structs become functions of their own.
+#: Most nested loops in one function. Python allows 20 levels; deeper structs become functions of their own.
 _LOOPS: Final = 8
 
 
 def compile_reader(layout: Layout, version: int, *, records: RecordsReader | None = None) -> Reader:
-    """A reader of that version's bodies: `read(buffer, start, end) -> (body, position after it)`.
+    """Return a reader of the bodies of one version: `read(buffer, start, end) -> (body, position after it)`.
 
-    `end` is where the message ends (default: where the buffer does); it limits the work on damaged bytes. May raise
-    anything on bytes that do not fit. `records` makes the value of records fields (default: their bytes)."""
+    `end` is where the message ends (default: where the buffer ends); it limits the work on damaged bytes. The reader
+    may raise any exception on bytes that do not fit. `records` makes the value of records fields (default: their
+    bytes).
+    """
     shape = shape_of(layout, version)
     code, constants = _compiled(shape, version)
     names = {**_HELPERS, **constants, "RECORDS": records or _slice}
@@ -63,7 +68,7 @@ def compile_reader(layout: Layout, version: int, *, records: RecordsReader | Non
 
 
 def reader_source(layout: Layout, version: int) -> str:
-    """The source that compile_reader compiles, for people."""
+    """Return the source that compile_reader compiles, for people to read."""
     return _Source(shape_of(layout, version), version).text()
 
 
@@ -78,11 +83,14 @@ def _slice(buffer: bytes, start: int, end: int, aligned: bool = True) -> bytes:
 
 
 class _Source:
-    """The source of one reader: functions, and the constants they name (in capitals, which no field does)."""
+    """Source of one reader: functions, and the constants that they name.
+
+    Constants are in capitals, so that no field has the same name.
+    """
 
     def __init__(self, shape: Shape, version: int) -> None:
         self.constants: dict[str, Any] = {}
-        self._known: dict[Any, str] = {}
+        self._constant_names: dict[Any, str] = {}
         self._functions: list[str] = []
         self._title = f"# {shape.name}, version {version}"
         self._names = 0
@@ -95,20 +103,20 @@ class _Source:
         return "\n\n\n".join([self._title, *self._functions]) + "\n"
 
     def add(self, function: _Function, result: str) -> None:
-        """Finishes a function that returns this expression."""
+        """Finish a function that returns this expression."""
         function.line(f"return {result}, p")
         self._functions.append("\n".join(function.lines))
 
     def name(self, hint: str) -> str:
-        """A variable name that is not used yet."""
+        """Return a variable name that is not used yet."""
         self._names += 1
         return f"{hint or 'item'}_{self._names}"
 
     def constant(self, kind: str, value: Any, key: Any) -> str:
-        """The name of a constant; one name for all values with the same key."""
-        name = self._known.get(key)
+        """Return the name of a constant; all values with the same key share one name."""
+        name = self._constant_names.get(key)
         if name is None:
-            name = self._known[key] = f"{kind}{len(self._known) + 1}"
+            name = self._constant_names[key] = f"{kind}{len(self._constant_names) + 1}"
             self.constants[name] = value
         return name
 
@@ -125,7 +133,7 @@ class _Source:
         return self.constant("MAKE", shape.make, shape)
 
     def tags(self, shape: Shape) -> str:
-        """The name of a table: tag to attribute and to the name of the function that reads its value."""
+        """Return the name of a table: tag to attribute, and to the name of the function that reads its value."""
         readers = {}
         for tag, slot in shape.tags.items():
             function = _Function(self, self.name(f"tag_{slot.name}"))
@@ -135,8 +143,9 @@ class _Source:
 
 
 class _Function:
-    """The lines of one function. Names in them: b buffer, p position, n a length or count, q where it ends, t the first
-    tag byte.
+    """Lines of one generated function.
+
+    Names in them: b buffer, p position, n a length or count, q the position where it ends, t the first tag byte.
 
     Fixed-size fields are collected until a line needs one of them; then one `unpack_from` reads them all.
     """
@@ -166,13 +175,13 @@ class _Function:
         self.line(head)
         self._depth += 1
         yield
-        assert not self._run, "a block ends with a line that uses what it read"
+        assert not self._run, "a block ends with a line that uses the fields it read"
         self._depth -= 1
 
     # -- structs
 
     def struct(self, shape: Shape) -> str:
-        """Reads a struct; returns the expression of its value."""
+        """Read a struct; return the expression of its value."""
         values = ", ".join([self.slot(slot) for slot in shape.slots])
         make = self._source.make(shape)
         if not shape.flexible:
@@ -180,14 +189,14 @@ class _Function:
         name = self._source.name(shape.name.rpartition(".")[2].lower())
         self._run.append(("B", 1, "t"))
         with self.block("if t:"):
-            self.line(f"found, p = tag_section(b, p - 1, end, {self._source.tags(shape)})")
-            self.line(f"{name} = {make}({values}{', ' if values else ''}**found)")
+            self.line(f"tagged, p = tag_section(b, p - 1, end, {self._source.tags(shape)})")
+            self.line(f"{name} = {make}({values}{', ' if values else ''}**tagged)")
         with self.block("else:"):
             self.line(f"{name} = {make}({values})")
         return name
 
     def slot(self, slot: Slot) -> str:
-        """Reads a field; returns the expression of its value."""
+        """Read a field; return the expression of its value."""
         if slot.type in FIXED:
             name = self._source.name(slot.name)
             self._run.append((*FIXED[slot.type], name))
@@ -226,7 +235,7 @@ class _Function:
             self.line(f"{name} = {self._plain_struct(slot)}")
         return name
 
-    # -- what has a length
+    # -- values with a length
 
     def _length(self, slot: Slot) -> None:
         if slot.compact:
@@ -278,7 +287,7 @@ class _Function:
         return name
 
     def _elements(self, name: str, element: Slot) -> None:
-        """Reads n > 0 elements. Each takes at least one byte, so n is limited by the bytes left."""
+        """Read n > 0 elements. Each takes at least one byte, so the bytes left limit n."""
         with self.block(f"if n * {element.least} > end - p:"):
             self.line("raise Misfit")
         if element.type == "uuid":
@@ -292,9 +301,9 @@ class _Function:
         elif _is_row(element):
             self._rows(name, element)
         else:
-            self._one_by_one(name, element)
+            self._each_element(name, element)
 
-    def _one_by_one(self, name: str, element: Slot) -> None:
+    def _each_element(self, name: str, element: Slot) -> None:
         self.line(f"{name} = []")
         self._loops += 1
         with self.block("for _ in range(n):"):
@@ -302,7 +311,7 @@ class _Function:
         self._loops -= 1
 
     def _rows(self, name: str, element: Slot) -> None:
-        """Reads structs of fixed size at once. Flexible ones have a fixed size as long as their tag bytes are 0."""
+        """Read structs of fixed size at once. Flexible structs have a fixed size as long as their tag bytes are 0."""
         shape = element.shape
         assert shape is not None
         self.line(f"q = p + n * {shape.least}")
@@ -312,7 +321,7 @@ class _Function:
         with self.block(f"if b[p + {shape.least - 1} : q : {shape.least}].count(0) == n:"):
             self._all_rows(name, shape)
         with self.block("else:"):
-            self._one_by_one(name, element)
+            self._each_element(name, element)
 
     def _all_rows(self, name: str, shape: Shape) -> None:
         letters = "".join(FIXED[slot.type][0] for slot in shape.slots) + "x" * shape.flexible
@@ -328,7 +337,7 @@ class _Function:
 
 
 def _is_row(element: Slot) -> bool:
-    """Whether all elements have the same size, tagged fields aside."""
+    """True if all elements have the same size, tagged fields aside."""
     shape = element.shape
     return (
         shape is not None

@@ -1,8 +1,9 @@
-"""The exact reader: it makes the same objects as the compiled one and checks every step against the frame's end.
+"""Read bodies exactly: make the same objects as the compiled reader and check every step against the frame's end.
 
-It never raises, whatever the bytes are. What does not fit becomes a Fault with a code of the catalogue, and what was
-read before it stays. Where Kafka's brokers accept something weird and go on (a null where none may be, tags out of
-order, text that is not UTF-8), so does it."""
+This reader never raises, whatever the bytes are. Bytes that do not fit become a BodyFault with a code of the catalogue;
+the values read before them stay. Kafka's brokers accept some odd bodies (a null where none is allowed, tags out of
+order, text that is not UTF-8), and this reader accepts them too.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from kshark.schema import FIXED, Layout
 _UNPACK: Final = {type: Struct(">" + letter).unpack_from for type, (letter, _) in FIXED.items()}
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """Where a body does not fit its layout: `code` of the catalogue, `offset` in bytes from the body's start, `path` of
-    the field.
+class BodyFault(msgspec.Struct, frozen=True):
+    """Place where a body does not fit its layout.
 
-    `fatal`: the position after it is not certain, so reading stopped there.
+    `code` is a code of the catalogue, `offset` is in bytes from the body's start, `path` names the field. `fatal`: the
+    position after it is not certain, so reading stopped there.
     """
 
     code: str
@@ -36,25 +37,30 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A body as far as it could be read (fields after a fatal fault are UNSET), where reading ended, and the faults in
-    order."""
+    """A body as far as it could be read, the position where reading ended, and the faults in order.
+
+    Fields after a fatal fault are UNSET.
+    """
 
     body: Any
     position: int
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[BodyFault, ...] = ()
 
 
 def interpret(
     layout: Layout, version: int, buffer: bytes, start: int, end: int, *, records: RecordsReader | None = None
 ) -> Reading:
-    """Reads the body that lies from `start` to `end`. If that version once had an older layout, and only that one ends
-    exactly there, the older one is used and LAYOUT_DRIFT says so."""
+    """Read the body that lies from `start` to `end`.
+
+    If this version once had an older layout, and only that one ends exactly there, the older one is used and the fault
+    LAYOUT_DRIFT reports it.
+    """
     end = min(end, len(buffer))
     reading = _read(shape_of(layout, version), buffer, start, end, records)
     if reading.faults and version in layout.older:
         older = _read(shape_of(layout, version, older=True), buffer, start, end, records)
         if not older.faults:
-            drift = Fault(
+            drift = BodyFault(
                 "LAYOUT_DRIFT", 0, "", "an older layout of this version ends where the frame does", fatal=False
             )
             return Reading(older.body, older.position, (drift,))
@@ -67,17 +73,19 @@ def _read(shape: Shape, buffer: bytes, start: int, end: int, records: RecordsRea
     if body is UNSET:
         body = shape.make(*[UNSET] * len(shape.slots))
     if not cursor.stopped and cursor.position < end:
-        cursor.fault("TRAILING_BYTES", cursor.position, f"{end - cursor.position} bytes behind the body")
+        cursor.fault("TRAILING_BYTES", cursor.position, f"{end - cursor.position} bytes after the body")
     return Reading(body, cursor.position, tuple(cursor.faults))
 
 
 class _Cursor:
-    """A position in one body. Every method reads what is there and moves on; after a fatal fault it returns what it
-    has, or UNSET."""
+    """Position in one body.
+
+    Every method reads a value and moves on. After a fatal fault it returns the part that it has read, or UNSET.
+    """
 
     def __init__(self, buffer: bytes, start: int, end: int, records: RecordsReader | None) -> None:
         self.position = start
-        self.faults: list[Fault] = []
+        self.faults: list[BodyFault] = []
         self.stopped = False
         self._buffer = buffer
         self._start = start
@@ -88,12 +96,12 @@ class _Cursor:
     # -- faults
 
     def fault(self, code: str, at: int, detail: str) -> None:
-        """Notes a fault that does not prevent reading on; only the first few are named."""
+        """Note a fault after which reading continues; only the first few are listed."""
         if len(self.faults) < limits.FAULTS_PER_BODY:
-            self.faults.append(Fault(code, at - self._start, self._where(), detail, fatal=False))
+            self.faults.append(BodyFault(code, at - self._start, self._where(), detail, fatal=False))
 
     def _stop(self, code: str, at: int, detail: str) -> Any:
-        self.faults.append(Fault(code, at - self._start, self._where(), detail))
+        self.faults.append(BodyFault(code, at - self._start, self._where(), detail))
         self.stopped = True
         return UNSET
 
@@ -109,8 +117,8 @@ class _Cursor:
             if self.stopped:
                 nothing = len(values) == 1 and values[0] is UNSET
                 return UNSET if nothing else shape.make(*values, *[UNSET] * (len(shape.slots) - len(values)))
-        found = self._tags(shape) if shape.flexible else {}
-        return shape.make(*values, **found)
+        tagged = self._tags(shape) if shape.flexible else {}
+        return shape.make(*values, **tagged)
 
     def _named(self, slot: Slot) -> Any:
         self._path.append(f".{slot.name}")
@@ -119,8 +127,8 @@ class _Cursor:
         return value
 
     def _tags(self, shape: Shape) -> dict[str, Any]:
-        """The tagged fields by name, the unknown ones under `_tagged`."""
-        found: dict[str, Any] = {}
+        """Return the tagged fields by name, the unknown ones under `_tagged`."""
+        tagged: dict[str, Any] = {}
         unknown: dict[str, bytes] = {}
         last = -1
         for _ in range(self._uvarint() or 0):
@@ -129,38 +137,38 @@ class _Cursor:
             size = None if tag is None else self._uvarint()
             if tag is None or size is None:
                 break
-            behind = self.position + size
-            if behind > self._end:
+            stop = self.position + size
+            if stop > self._end:
                 self._stop(
                     "LENGTH_INVALID", at, f"tag {tag} announces {size} bytes, {self._end - self.position} are left"
                 )
                 break
             if tag <= last:
-                self.fault("TAGS_UNSORTED", at, f"tag {tag} behind tag {last}")
+                self.fault("TAGS_UNSORTED", at, f"tag {tag} after tag {last}")
             last = tag
             if tag in shape.tags:
-                found[shape.tags[tag].name] = self._tag(shape.tags[tag], behind)
+                tagged[shape.tags[tag].name] = self._tag(shape.tags[tag], stop)
                 if self.stopped:
                     break
             else:
-                unknown[str(tag)] = self._buffer[self.position : behind]
-            self.position = behind
+                unknown[str(tag)] = self._buffer[self.position : stop]
+            self.position = stop
         if unknown:
-            found[UNKNOWN_TAGS] = unknown
-        return found
+            tagged[UNKNOWN_TAGS] = unknown
+        return tagged
 
-    def _tag(self, slot: Slot, behind: int) -> Any:
-        """The value of a known tag, which must end at `behind`."""
-        start, end, self._end = self.position, self._end, behind
+    def _tag(self, slot: Slot, stop: int) -> Any:
+        """Return the value of a known tag, which must end at `stop`."""
+        start, end, self._end = self.position, self._end, stop
         self._path.append(f".{slot.name}")
         value = self._value(slot)
         self._end = end
-        if not self.stopped and self.position < behind:
-            detail = f"tag's content takes {self.position - start} of its {behind - start} bytes"
+        if not self.stopped and self.position < stop:
+            detail = f"tag's content takes {self.position - start} of its {stop - start} bytes"
             self._stop("TAG_LENGTH_MISMATCH", start, detail)
         elif self.stopped and self.faults[-1].code in _OUTSIDE:
             self.faults.pop()
-            self._stop("TAG_LENGTH_MISMATCH", start, f"tag's content goes beyond its {behind - start} bytes")
+            self._stop("TAG_LENGTH_MISMATCH", start, f"tag's content goes beyond its {stop - start} bytes")
         self._path.pop()
         return value
 
@@ -192,19 +200,19 @@ class _Cursor:
         return self.struct(slot.shape)
 
     def _present(self) -> int:
-        """The null marker of a tagged nullable struct, converted to that of an untagged one: negative for null."""
+        """Convert the null marker of a tagged nullable struct to that of an untagged one: negative for null."""
         return (self._uvarint() or 0) - 1
 
     def _fixed(self, type: str) -> Any:
         at, size = self.position, FIXED[type][1]
         if size > self._end - at:
-            return self._stop("BODY_TOO_SHORT", at, f"{size} bytes due, {self._end - at} are left")
+            return self._stop("BODY_TOO_SHORT", at, f"{size} bytes expected, {self._end - at} are left")
         self.position += size
         (value,) = _UNPACK[type](self._buffer, at)
         return uuid_text(value) if type == "uuid" else value
 
     def _uvarint(self, most: int = 5) -> int | None:
-        """An unsigned varint of at most `most` bytes: 5 for 32 bits, 10 for 64."""
+        """Read an unsigned varint of at most `most` bytes: 5 for 32 bits, 10 for 64."""
         at, value = self.position, 0
         for count in range(most):
             if self.position >= self._end:
@@ -222,10 +230,10 @@ class _Cursor:
         value = self._uvarint(most)
         return UNSET if value is None else (value >> 1) ^ -(value & 1)
 
-    # -- what has a length
+    # -- values with a length
 
     def _length(self, slot: Slot) -> int | None:
-        """A length or count; negative for null."""
+        """Read a length or count; negative for null."""
         if slot.compact:
             value = self._uvarint()
             return None if value is None else value - 1
@@ -233,7 +241,7 @@ class _Cursor:
         return None if self.stopped else value
 
     def _null(self, slot: Slot, at: int) -> None:
-        """Any negative length is null, as Kafka's brokers read it."""
+        """Return null for any negative length, as Kafka's brokers do; report it where null is not allowed."""
         if not slot.nullable:
             self.fault(
                 "NULL_NOT_ALLOWED",
@@ -261,11 +269,11 @@ class _Cursor:
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
-            self.fault("NOT_UTF8", at, f"byte {error.start} of a string of {len(raw)} bytes is no UTF-8")
+            self.fault("NOT_UTF8", at, f"byte {error.start} of a string of {len(raw)} bytes is not UTF-8")
             return raw.decode("utf-8", "backslashreplace")
 
     def _array(self, slot: Slot) -> Any:
-        """An array; if it announces more elements than fit into the bytes left, those that are there."""
+        """Read an array. If it announces more elements than fit into the bytes left, return those that are readable."""
         assert slot.element is not None
         at = self.position
         count = self._length(slot)
@@ -283,9 +291,8 @@ class _Cursor:
                 values.append(value)
             if self.stopped:
                 break
-        if (
-            count > left
-        ):  # the broker's own test; every element takes a byte at least, so reading has ended at some fault
+        # The broker makes this check too. Every element takes at least one byte, so reading has ended at a fault.
+        if count > left:
             self.faults.pop()
             self._stop("TOO_MANY_ELEMENTS", at, f"{count} elements in {left} bytes")
         return values

@@ -1,4 +1,4 @@
-"""Where fields lie in a body: the paths of a schema, and the values that a decoded body has there."""
+"""Locate fields in a body: the paths of a schema, and the values that a decoded body has there."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ class Path(Struct, frozen=True):
 
     @property
     def type(self) -> Field:
-        """The field itself, or an array's element type: what carries enum, fields and type."""
+        """The field itself, or an array's element type: it carries enum, fields and type."""
         return self.field.element or self.field
 
 
 def paths(struct: Field, version: int, above: Path | None = None) -> Iterator[Path]:
-    """Every field of that version; a container comes before its fields, tagged fields last. `above`: where the struct
-    itself lies."""
+    """Yield every field of one version; a container comes before its fields, tagged fields come last.
+
+    `above`: the path of the struct itself.
+    """
     for field in (*struct.in_wire_order(version), *struct.by_tag(version).values()):
         path = _below(above, field)
         yield path
@@ -40,7 +42,7 @@ def paths(struct: Field, version: int, above: Path | None = None) -> Iterator[Pa
 
 
 def paths_of_versions(struct: Field, versions: Versions, above: Path | None = None) -> Iterator[tuple[Path, Versions]]:
-    """Every field that one of these versions has, with those that have it, as schemas name them one after the other."""
+    """Yield every field that one of these versions has, with the versions that have it, in the order of the schema."""
     for field in struct.fields:
         within = versions & field.versions
         if within.low <= within.high:
@@ -56,8 +58,10 @@ def _below(above: Path | None, field: Field) -> Path:
 
 
 def values(body: Any, names: Names) -> Iterator[Any]:
-    """Every value of the field, in wire order; an array at the end gives its elements. Absent fields and null
-    containers give nothing."""
+    """Yield every value of the field, in wire order; an array at the end yields its elements.
+
+    Absent fields and null containers yield nothing.
+    """
     value = body
     for at, name in enumerate(names):
         if isinstance(value, list | tuple):

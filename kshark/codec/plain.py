@@ -1,4 +1,4 @@
-"""Bodies as plain values: what users get, and what the writer takes."""
+"""Convert bodies to plain values: users get these, and the writer accepts them."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import msgspec
 
 
 def plain(body: Any) -> Any:
-    """A body as dicts, lists, str, int, float, bool, bytes and None; absent fields have no key."""
+    """Return a body as dicts, lists, str, int, float, bool, bytes and None; absent fields have no key."""
     return msgspec.to_builtins(body, builtin_types=(bytes,))

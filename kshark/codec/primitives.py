@@ -1,7 +1,8 @@
-"""Functions that compiled readers call: parts of a body that are not worth repeating in their source.
+"""Functions that compiled readers call: the parts of a body that are too long to repeat in their source.
 
-They raise Misfit, or whatever Python raises, on bytes that do not fit; the interpreter then says what is wrong. Source:
-Kafka protocol guide, "Protocol Primitive Types"; KIP-482."""
+They raise Misfit, or any other Python error, on bytes that do not fit; the interpreter then names the fault. Source:
+Kafka protocol guide, "Protocol Primitive Types"; KIP-482.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class Misfit(Exception):
 
 
 def uvarint(b: bytes, p: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits at `p`, and the position after it."""
+    """Read an unsigned varint of at most 32 bits at `p`; return it and the position after it."""
     value = shift = 0
     while True:
         byte = b[p]
@@ -35,7 +36,7 @@ def uvarint(b: bytes, p: int) -> tuple[int, int]:
 
 
 def uvarlong(b: bytes, p: int) -> tuple[int, int]:
-    """An unsigned varint of at most 64 bits at `p`, and the position after it."""
+    """Read an unsigned varint of at most 64 bits at `p`; return it and the position after it."""
     value = shift = 0
     while True:
         byte = b[p]
@@ -52,7 +53,10 @@ def uvarlong(b: bytes, p: int) -> tuple[int, int]:
 
 
 def length(b: bytes, p: int, end: int) -> tuple[int, int]:
-    """A compact length (0: null, else length + 1) that takes more than one byte; its bytes must lie before `end`."""
+    """Read a compact length (0: null, else length + 1) that takes more than one byte.
+
+    The bytes that it announces must lie before `end`. Return the length and the position after it.
+    """
     second = b[p + 1]
     if second < 128:
         value = b[p] & 127 | second << 7
@@ -68,39 +72,39 @@ def length(b: bytes, p: int, end: int) -> tuple[int, int]:
 TagReader = Callable[[bytes, int, int], tuple[Any, int]]
 
 
-def tag_section(b: bytes, p: int, end: int, known: Mapping[int, tuple[str, TagReader]]) -> tuple[dict[str, Any], int]:
-    """Tagged fields by name, unknown ones under `_tagged`, and the position after the section."""
+def tag_section(b: bytes, p: int, end: int, readers: Mapping[int, tuple[str, TagReader]]) -> tuple[dict[str, Any], int]:
+    """Return the tagged fields by name, unknown ones under `_tagged`, and the position after the section."""
     count, p = uvarint(b, p)
-    found: dict[str, Any] = {}
+    tagged: dict[str, Any] = {}
     unknown: dict[str, bytes] = {}
     last = -1
     for _ in range(count):
         tag, p = uvarint(b, p)
         size, p = uvarint(b, p)
-        behind = p + size
-        if tag <= last or behind > end:
+        stop = p + size
+        if tag <= last or stop > end:
             raise Misfit
         last = tag
-        if tag in known:
-            name, read = known[tag]
-            found[name], p = read(b, p, behind)
-            if p != behind:
+        if tag in readers:
+            name, read = readers[tag]
+            tagged[name], p = read(b, p, stop)
+            if p != stop:
                 raise Misfit
         else:
-            unknown[str(tag)] = b[p:behind]
-            p = behind
+            unknown[str(tag)] = b[p:stop]
+            p = stop
     if unknown:
-        found[UNKNOWN_TAGS] = unknown
-    return found, p
+        tagged[UNKNOWN_TAGS] = unknown
+    return tagged, p
 
 
 def uuid_text(raw: bytes) -> str:
-    """Kafka's text of a uuid: 22 characters of URL-safe base64 without padding. Kafka: Uuid.toString."""
+    """Return Kafka's text of a uuid: 22 characters of URL-safe base64 without padding. Kafka: Uuid.toString."""
     return b2a_base64(raw, newline=False)[:22].decode("ascii").replace("+", "-").replace("/", "_")
 
 
 def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes of a uuid's text; ValueError for anything else."""
+    """Return the 16 bytes of a uuid's text; raise ValueError for any other text."""
     raw = a2b_base64(text.replace("-", "+").replace("_", "/") + "==", strict_mode=True)
     if len(text) != 22 or len(raw) != 16 or uuid_text(raw) != text:
         raise ValueError(f"{text!r} is not a uuid of 22 base64 characters")
@@ -108,7 +112,7 @@ def uuid_bytes(text: str) -> bytes:
 
 
 class _Uuids(dict[bytes, str]):
-    """Texts of uuids by their bytes: the same topic ids come again and again."""
+    """Texts of uuids by their bytes; the same topic ids are repeated in many messages."""
 
     def __missing__(self, raw: bytes) -> str:
         if len(self) >= 20_000:
@@ -123,7 +127,7 @@ Unpack = Callable[[bytes, int], tuple[Any, ...]]
 
 
 class Counted(dict[int, Unpack]):
-    """`Counted("i")[n]` unpacks n numbers of one type."""
+    """Unpackers by count: `Counted("i")[n]` unpacks n numbers of one type."""
 
     def __init__(self, letter: str) -> None:
         self._letter = letter

@@ -1,4 +1,4 @@
-"""A layout in one version: exactly what lies on the wire, with every question about versions already answered.
+"""A layout in one version: exactly the fields on the wire, with every question about versions answered.
 
 Reader, interpreter and writer all work from the same Shape and make objects of the same classes.
 """
@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from kshark.schema import FIXED, VARYING, Field, Layout
 
-#: Attribute and JSON key of tagged fields that the schema does not know: a dict from tag, as text, to bytes.
+#: Attribute and JSON key of tagged fields that are not in the schema: a dict from tag, as text, to bytes.
 UNKNOWN_TAGS: Final = "_tagged"
-#: The decoded content of a bytes field is put next to it, under its name with this suffix (kshark.embedded does that).
+#: Suffix of the attribute next to a bytes field that holds its decoded content (kshark.embedded sets it).
 DECODED: Final = "_decoded"
 
 
@@ -24,8 +24,9 @@ class Slot(Struct, frozen=True, eq=False):
     """One field on the wire; with an empty name, the element of an array.
 
     `compact` lengths are an unsigned varint of length + 1 (KIP-482), others an int16 (string) or int32. A nullable
-    struct begins with an int8, negative for null (KIP-893); in a tagged field (`tagged`) with an unsigned varint, 0 for
-    null."""
+    struct begins with an int8, negative for null (KIP-893); in a tagged field (`tagged`) it begins with an unsigned
+    varint, 0 for null.
+    """
 
     name: str
     type: str
@@ -41,13 +42,12 @@ class Slot(Struct, frozen=True, eq=False):
 
 
 class Shape(Struct, frozen=True, eq=False):
-    """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields. `make` is the class of
-    its values.
+    """A struct on the wire: its slots in order, then, if flexible, a section of tagged fields.
 
-    The class has the slots as attributes in wire order, then the tagged fields by tag, the decoded contents of bytes
-    fields, and
-    `_tagged`; all of them are UNSET when absent. Structs in it are typed, so that msgspec makes the same objects of
-    what it packed."""
+    `make` is the class of its values. The class has the slots as attributes in wire order, then the tagged fields by
+    tag, the decoded contents of bytes fields, and `_tagged`; all of them are UNSET when absent. Structs in it are
+    typed, so that msgspec makes the same objects from packed bytes.
+    """
 
     name: str
     slots: tuple[Slot, ...]
@@ -59,12 +59,15 @@ class Shape(Struct, frozen=True, eq=False):
 
 
 def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:
-    """The layout in that version; `older`: the other layout that this version once had (KeyError where there is
-    none)."""
+    """Return the layout in one version.
+
+    `older`: the other layout that this version once had (KeyError where there is none).
+    """
     return _shape_of(layout, version, older)
 
 
-@lru_cache(maxsize=4096)  # which takes calls for others that are written otherwise: of a shape there is one class only
+# lru_cache keys positional and keyword arguments apart. Here all are positional, so that a shape has one class only.
+@lru_cache(maxsize=4096)
 def _shape_of(layout: Layout, version: int, older: bool) -> Shape:
     root = layout.older[version] if older else layout.root
     return _shape(root, version, version in layout.flexible, layout.name)

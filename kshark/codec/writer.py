@@ -1,7 +1,8 @@
-"""Values to bytes: dicts of plain values, or bodies as the readers make them, in the layout of one version.
+"""Encode values to bytes: dicts of plain values, or bodies as the readers make them, in the layout of one version.
 
-Canonical bytes that were read are written back the same; decoded contents of bytes fields are ignored, the bytes count.
-A value that does not fit raises EncodeError with the field's path."""
+Canonical bytes are written back unchanged. Decoded contents of bytes fields are ignored; the bytes count. A value that
+does not fit raises EncodeError with the field's path.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from kshark.schema import FIXED, Layout
 Writer = Callable[[Any], bytes]
 
 _PACK: Final = {type: Struct(">" + letter).pack for type, (letter, _) in FIXED.items()}
-#: Python types that a fixed-size field takes, where it is not an int.
-_TAKES: Final[Mapping[str, Any]] = {"bool": bool, "float64": (int, float), "uuid": str}
+#: Python types that a fixed-size field accepts, where it is not an int.
+_ACCEPTED: Final[Mapping[str, Any]] = {"bool": bool, "float64": (int, float), "uuid": str}
 #: The value of a missing field that has no default and may not be null.
 _ZERO: Final[Mapping[str, Any]] = {
     "bool": False, "float64": 0.0, "uuid": "A" * 22, "string": "", "bytes": b"", "records": b"", "array": (),
@@ -32,12 +33,12 @@ _ZERO: Final[Mapping[str, Any]] = {
 
 @lru_cache(maxsize=4096)
 def compile_writer(layout: Layout, version: int, *, older: bool = False) -> Writer:
-    """A writer of that version's bodies: `write(value) -> bytes`.
+    """Return a writer of the bodies of one version: `write(value) -> bytes`.
 
-    Missing fields take the schema's default, else null if they may be null, else zero or empty; missing tagged fields
-    are not written.
-    `older`: use the older layout that this version once had; otherwise a value that has exactly that layout's fields is
-    written in it."""
+    Missing fields get the schema's default, else null if they may be null, else zero or empty; missing tagged fields
+    are not written. `older`: use the older layout that this version once had; otherwise a value that has exactly that
+    layout's fields is written in it.
+    """
     shape = shape_of(layout, version, older)
     other = shape_of(layout, version, True) if version in layout.older and not older else None
 
@@ -51,7 +52,7 @@ def compile_writer(layout: Layout, version: int, *, older: bool = False) -> Writ
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
-    """A struct's values by field name; None if it is no struct."""
+    """Return a struct's values by field name; None if the value is not a struct."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, msgspec.Struct):
@@ -61,12 +62,12 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def _spells(shape: Shape, value: Any) -> bool:
-    """Whether a value has every untagged field of the shape, at every depth, and no other."""
+    """True if a value has every untagged field of the shape, at every depth, and no other field."""
     fields = _fields(value)
     if fields is None:
         return False
-    due = {slot.name for slot in shape.slots}
-    if not due <= fields.keys() or fields.keys() - set(shape.make.__struct_fields__):
+    required = {slot.name for slot in shape.slots}
+    if not required <= fields.keys() or fields.keys() - set(shape.make.__struct_fields__):
         return False
     for slot in shape.slots:
         inner = slot.shape or (slot.element and slot.element.shape)
@@ -78,7 +79,7 @@ def _spells(shape: Shape, value: Any) -> bool:
 
 
 def uvarint_bytes(value: int) -> bytes:
-    """An unsigned varint in as few bytes as can be."""
+    """Encode an unsigned varint in as few bytes as possible."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -88,7 +89,7 @@ def uvarint_bytes(value: int) -> bytes:
 
 
 class _Sheet:
-    """A body while it is written: the bytes so far, and the path of the current field."""
+    """Body while it is written: the bytes so far, and the path of the current field."""
 
     def __init__(self) -> None:
         self.out = bytearray()
@@ -102,7 +103,7 @@ class _Sheet:
     def struct(self, shape: Shape, value: Any) -> None:
         fields = _fields(value)
         if fields is None:
-            raise self._refuse(f"takes a dict, not {_shown(value)}")
+            raise self._refuse(f"expects a dict, not {_shown(value)}")
         for name in fields.keys() - set(shape.make.__struct_fields__):
             raise self._refuse(f"{shape.name} has no field {name!r} in this version")
         for slot in shape.slots:
@@ -131,16 +132,16 @@ class _Sheet:
     def _unknown_tags(self, shape: Shape, value: Any) -> dict[int, bytes]:
         self._path.append(f".{UNKNOWN_TAGS}")
         if not isinstance(value, Mapping):
-            raise self._refuse(f"takes a dict of tag to bytes, not {_shown(value)}")
+            raise self._refuse(f"expects a dict of tag to bytes, not {_shown(value)}")
         parts = {}
         for text, raw in value.items():
             tag = int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else -1
             if not 0 <= tag <= 0xFFFFFFFF or str(tag) != text:
-                raise self._refuse(f"{_shown(text)} is not the number of a tag")
+                raise self._refuse(f"{_shown(text)} is not a tag number")
             if tag in shape.tags:
                 raise self._refuse(f"tag {tag} is the field {shape.tags[tag].name}")
             if not isinstance(raw, bytes):
-                raise self._refuse(f"tag {tag} takes bytes, not {raw!r:.40}")
+                raise self._refuse(f"tag {tag} expects bytes, not {raw!r:.40}")
             parts[tag] = raw
         self._path.pop()
         return parts
@@ -160,7 +161,7 @@ class _Sheet:
             self.struct(slot.shape, value)
         elif slot.element is not None:
             if not isinstance(value, (list, tuple)):
-                raise self._refuse(f"takes a list, not {_shown(value)}")
+                raise self._refuse(f"expects a list, not {_shown(value)}")
             self._length(slot, len(value))
             for index, item in enumerate(value):
                 self._path.append(f"[{index}]")
@@ -191,18 +192,18 @@ class _Sheet:
     def _raw(self, slot: Slot, value: Any) -> bytes:
         if slot.type == "string":
             if not isinstance(value, str):
-                raise self._refuse(f"takes a str, not {_shown(value)}")
+                raise self._refuse(f"expects a str, not {_shown(value)}")
             try:
                 return value.encode()
             except UnicodeEncodeError:
-                raise self._refuse(f"{_shown(value)} has no UTF-8") from None
+                raise self._refuse(f"{_shown(value)} cannot be encoded as UTF-8") from None
         if not isinstance(value, bytes):
-            raise self._refuse(f"{slot.type} takes bytes, not {_shown(value)}")
+            raise self._refuse(f"{slot.type} expects bytes, not {_shown(value)}")
         return value
 
     def _fixed(self, type: str, value: Any) -> None:
-        if not isinstance(value, _TAKES.get(type, int)) or isinstance(value, bool) != (type == "bool"):
-            raise self._refuse(f"{type} does not take {_shown(value)}")
+        if not isinstance(value, _ACCEPTED.get(type, int)) or isinstance(value, bool) != (type == "bool"):
+            raise self._refuse(f"{type} does not accept {_shown(value)}")
         try:
             self.out += _PACK[type](uuid_bytes(value) if type == "uuid" else value)
         except (struct.error, ValueError, OverflowError):
@@ -215,7 +216,10 @@ class _Sheet:
 
 
 def _shown(value: Any) -> str:
-    """A value as errors show it: shortened, since it may be long, and Python refuses to print very large integers."""
+    """Return a value as errors show it, shortened.
+
+    A value may be long, and Python refuses to print very large integers.
+    """
     if isinstance(value, int) and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
     shown = repr(value) if isinstance(value, (str, bytes, int, float, type(None))) else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Structures inside bytes: the contents of a message's bytes fields and records, decoded and shown next to them."""
+"""Decode structures inside bytes: the contents of a message's bytes fields and records, shown next to them."""
 
 from kshark.embedded.companions import Companion, companions
 from kshark.embedded.stage import Embedding

@@ -16,7 +16,7 @@ _PAIR: Final = "opentelemetry.proto.common.v1.KeyValue"
 
 
 class _TooMany(Exception):
-    """There are more values than anybody sends."""
+    """There are more values than the limit allows."""
 
 
 @cache
@@ -30,8 +30,10 @@ def is_installed() -> bool:
 
 
 def read_metrics(data: bytes) -> tuple[dict[str, Any] | None, str]:
-    """Read a MetricsData message: return its value, None if it cannot be read, and what is wrong with it ("" for
-    nothing)."""
+    """Read a MetricsData message; return its value and the text of the fault.
+
+    The value is None if the message cannot be read; the text is "" if there is no fault.
+    """
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
@@ -60,7 +62,7 @@ class _Plain:
             return list(value) if repeated else value
         if message_type.full_name == _PAIR:
             return self._pairs(value)
-        return [self.message(each) for each in value] if repeated else self.message(value)
+        return [self.message(element) for element in value] if repeated else self.message(value)
 
     def _pairs(self, pairs: Iterable[Any]) -> dict[str, Any]:
         return {pair.key: self._any(pair.value) for pair in pairs}
@@ -74,7 +76,9 @@ class _Plain:
         if kind not in ("array_value", "kvlist_value"):
             return content
         self._count(len(content.values))
-        return [self._any(each) for each in content.values] if kind == "array_value" else self._pairs(content.values)
+        return (
+            [self._any(element) for element in content.values] if kind == "array_value" else self._pairs(content.values)
+        )
 
     def _count(self, values: int) -> None:
         self._left -= values

@@ -1,8 +1,8 @@
-"""The last step for consumers that show bodies: contents of bytes fields are decoded next to them, topic ids get their
-names.
+"""Last stage for consumers that show bodies: decode the contents of bytes fields, and give topic ids their names.
 
-Others do not pay for it: kshark.pipeline takes this step only if Options.embedded asks for it. Most messages cost one
-look into a dict, answers with users' records a look at their topics."""
+Other consumers do not pay for it: kshark.pipeline runs this stage only if Options.embedded asks for it. Most messages
+cost one look into a dict; answers with users' records cost a look at their topics.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +17,27 @@ from kshark.embedded.companions import Companion, companions, ordinary
 from kshark.facts import Asked, Fact
 from kshark.model import Event, Exchange, Kind, Late, Message, Weird
 from kshark.names import TopicNames
-from kshark.places import Log, Place
+from kshark.places import Log, OpaqueField
 from kshark.records import RecordsReader
 from kshark.registry import Registry
 
 
 class _Plan(Struct, frozen=True):
-    """What messages of one API and direction can hold: structures in bytes fields, structures in records, names of
-    topic ids."""
+    """Possible contents of the messages of one API and direction.
 
-    places: tuple[Place, ...]
-    records: Place | None
+    They are structures in bytes fields, structures in records, and names of topic ids.
+    """
+
+    places: tuple[OpaqueField, ...]
+    records: OpaqueField | None
     names: bool
 
 
 class _Plans(dict[Any, _Plan | None]):
-    """The plans of one direction by api key, each made when its first message comes; None: there is nothing to look
-    for."""
+    """Plans of one direction by api key, each made when its first message arrives.
+
+    None means that such messages hold nothing to decode.
+    """
 
     def __init__(self, registry: Registry, names: TopicNames, kind: Kind) -> None:
         self._registry = registry
@@ -50,12 +54,10 @@ class _Plans(dict[Any, _Plan | None]):
 
 
 class Embedding:
-    """Decodes what messages hold, page by page, in the order of the time line; `names` are the topic names known so
-    far.
+    """Decoder of the contents of messages, page by page, in the order of the time line.
 
-    `asking`: of a capture only some connections come here; what is asked about topics that others may name is
-    remembered.
-    `secrets`: credentials are shown, not masked.
+    `names` are the topic names known so far. `asking`: only some connections of the capture are decoded here; the stage
+    remembers the lookups of topics that other connections may name. `secrets`: credentials are shown, not masked.
     """
 
     def __init__(
@@ -71,11 +73,11 @@ class Embedding:
         self._responses = _Plans(self._registry, self.names, "response")
         #: NAMES_LIMIT, to be reported after this message.
         self._limit: tuple[Weird, Message] | None = None
-        #: Whether NAMES_LIMIT was reported.
-        self.told_full = False
+        #: True if NAMES_LIMIT was reported.
+        self.limit_reported = False
 
     def open(self, page: list[Event]) -> list[Event]:
-        """The page, in which every message has its decoded contents."""
+        """Decode the contents of every message of a page; return the page."""
         requests, responses = self._requests, self._responses
         for event in page:
             if type(event) is Message:
@@ -102,13 +104,13 @@ class Embedding:
             page.insert(at + 1, weird)
         return page
 
-    def told(self, facts: Iterable[Fact]) -> None:
-        """What connections decoded elsewhere taught."""
-        self.names.told(fact for fact in facts if fact.kind == "own topic")
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Add the topic names that connections decoded elsewhere showed."""
+        self.names.add_facts(fact for fact in facts if fact.kind == "own topic")
 
     @property
     def taught(self) -> Iterator[Fact]:
-        """What connections here taught that matters for others: ids of topics whose records are opened."""
+        """Topic names that connections here showed and that others need: ids of topics whose records are opened."""
         own = self._registry.own_topics
         return (fact for fact in self.names.taught("own topic") if fact.value in own)
 
@@ -116,67 +118,67 @@ class Embedding:
         body = message.body
         if body is None or body is UNSET:
             return
-        known: Mapping[str, str] = self.names.known
+        names: Mapping[str, str] = self.names.by_id
         if self._asking:
             self.names.reach(message.packet)
-            known = _Asking(known, self.asked, self.names.packet)
+            names = _Asking(names, self.asked, self.names.packet)
         if plan.names:
             self.names.learn(message)
-        if plan.records is not None and ordinary(plan.records, body, known, controls=self._records.controls):
+        if plan.records is not None and ordinary(plan.records, body, names, controls=self._records.controls):
             return
         if plan.places:
             asked = None if request is UNSET else request
-            found = companions(
-                plan.places, body, request=asked, names=known, registry=self._registry, secrets=self._secrets
+            message_companions = companions(
+                plan.places, body, request=asked, names=names, registry=self._registry, secrets=self._secrets
             )
-            self._attach(message, found)
-        if self.names.full and not self.told_full:
-            self.told_full = True
+            self._attach(message, message_companions)
+        if self.names.full and not self.limit_reported:
+            self.limit_reported = True
             self._limit = (
                 Weird("NAMES_LIMIT", "exchange", message.packet, message.time_ns, f"{limits.TOPICS} topic ids"),
                 message,
             )
 
-    def _attach(self, message: Message, found: Iterator[Companion]) -> None:
+    def _attach(self, message: Message, message_companions: Iterator[Companion]) -> None:
         faults: dict[str, str] = {}
         self.names.reach(message.packet)
-        for one in islice(found, limits.STRUCTURES_PER_MESSAGE):
-            one.attach()
-            if one.code is not None:
-                faults.setdefault(one.code, one.detail)
-            if isinstance(one.value, dict):
-                self.names.learn_opened(one.value)
-        if next(found, None) is not None:
+        for companion in islice(message_companions, limits.STRUCTURES_PER_MESSAGE):
+            companion.attach()
+            if companion.code is not None:
+                faults.setdefault(companion.code, companion.detail)
+            if isinstance(companion.value, dict):
+                self.names.learn_opened(companion.value)
+        if next(message_companions, None) is not None:
             faults["EMBEDDED_LIMIT"] = f"{limits.STRUCTURES_PER_MESSAGE} structures"
         if faults:
             _mark(message, faults)
 
 
 class _Asking(Mapping[str, str]):
-    """Names of topic ids, which remember what was asked while a message was read."""
+    """Names of topic ids that record the lookups made while a message is read."""
 
-    def __init__(self, known: Mapping[str, str], asked: Asked, packet: int) -> None:
-        self._known = known
+    def __init__(self, names: Mapping[str, str], asked: Asked, packet: int) -> None:
+        self._names = names
         self._asked = asked
         self._packet = packet
 
     def __getitem__(self, key: str) -> str:
-        found = self._known.get(key)
-        self._asked.ask(key, found, self._packet + 1)
-        if found is None:
+        name = self._names.get(key)
+        self._asked.ask(key, name, self._packet + 1)
+        if name is None:
             raise KeyError(key)
-        return found
+        return name
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._names)
 
 
 def _mark(message: Message, faults: Mapping[str, str]) -> None:
-    """Adds codes to the message, each with its first detail."""
+    """Add codes to the message, each with its first detail."""
     before = [] if isinstance(message.weird, UnsetType) else message.weird
     message.weird = list(dict.fromkeys((*before, *faults)))
-    told = [] if isinstance(message.detail, UnsetType) else [message.detail]
-    message.detail = "; ".join([*told, *(f"{code}: {detail}" for code, detail in faults.items())])
+    details = [] if isinstance(message.detail, UnsetType) else [message.detail]
+    message.detail = "; ".join([*details, *(f"{code}: {detail}" for code, detail in faults.items())])

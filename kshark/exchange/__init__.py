@@ -1,4 +1,4 @@
-"""Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors."""
+"""Turn frames into messages: read headers, join requests and answers, pass bodies to the dissectors."""
 
 from kshark.exchange.decoding import Decoders
 from kshark.exchange.stage import ExchangeStage

@@ -1,4 +1,4 @@
-"""What must be known of a connection to understand its next frame."""
+"""State of a connection that is needed to understand its next frame."""
 
 from __future__ import annotations
 
@@ -8,58 +8,63 @@ from typing import Final
 
 from kshark.api_keys import API_VERSIONS
 from kshark.exchange.offer import is_offered
-from kshark.exchange.open_requests import ByCorrelationId, Open
+from kshark.exchange.open_requests import ByCorrelationId, OpenRequest
 from kshark.model import Closed, Flow
 
-#: How long clients wait for an answer, unless configured (request.timeout.ms).
+#: Default time that clients wait for an answer (request.timeout.ms).
 _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
-@dataclass(slots=True, eq=False)  # a struct takes longer to change
-class Connection:
-    """A connection of Kafka's, as the exchange stage knows it."""
+@dataclass(slots=True, eq=False)  # a msgspec struct is slower to change
+class KafkaConnection:
+    """A Kafka connection as the exchange stage sees it: its open requests and its settings."""
 
     flow: Flow
     client: str
     broker: str
-    open: list[Open] = field(default_factory=list)
+    open: list[OpenRequest] = field(default_factory=list)
     #: No open request has a higher correlation id.
     highest: int = -1 << 31
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
     one_way: list[int] = field(default_factory=list)
-    #: SASL tokens without header follow (SaslHandshake v0); how many of the client's are not answered yet.
+    #: SASL tokens without header follow (SaslHandshake v0); `raw_open` counts the client's unanswered tokens.
     raw: bool = False
     raw_open: int = 0
     #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
     answers_lost: bool = False
-    #: It uses APIs in versions that no finished release takes.
+    #: The client uses APIs in versions that no final release accepts.
     is_early: bool = False
-    #: What the broker answered to ApiVersions (offer_of); empty before that.
+    #: The ranges in the broker's answer to ApiVersions (offer_of); empty before that.
     offered: bytes = b""
-    #: Whether the broker took what its client authenticates itself by, or a part of it; None: that has not begun, or
-    #: was refused.
+    #: True if the broker accepted a step of SASL authentication, False if it has only accepted the mechanism; None:
+    #: authentication has not begun, or the broker refused it.
     authenticated: bool | None = None
-    #: The highest number of a request that found others open.
+    #: The highest number of a request that was sent while others were open.
     number: int = 0
-    #: Where the open requests stand; None as long as nobody had to ask.
+    #: Index of the open requests; None until it is first needed.
     by_id: ByCorrelationId | None = None
 
-    def place_of(self, correlation_id: int) -> int | None:
-        """Where the oldest open request with that correlation id stands; None where there is none."""
+    def index_of(self, correlation_id: int) -> int | None:
+        """Return the index of the oldest open request with this correlation id; None if there is none."""
         if correlation_id > self.highest:
             return None
         if self.by_id is None:
             self.by_id = ByCorrelationId()
-        return self.by_id.place(self.open, correlation_id)
+        return self.by_id.index_of(self.open, correlation_id)
 
     def may_be_older(self, correlation_id: int) -> bool:
-        """Whether a request may have been sent before the first that is here: clients count their requests up."""
+        """True if a request may have been sent before the first captured one.
+
+        Clients count their correlation ids up.
+        """
         begun = self.flow.begun[self.flow.client_side or 0]
         return not begun and (not self.open or correlation_id < self.open[0].correlation_id)
 
-    def without_answer(self, request: Open, closed: Closed) -> Iterator[tuple[str, str]]:
-        """What is odd about a request that was open when the connection was closed: codes, and what they add to its
-        name."""
+    def without_answer(self, request: OpenRequest, closed: Closed) -> Iterator[tuple[str, str]]:
+        """Yield the faults of a request that was open when the connection was closed.
+
+        Each is a code, and text to add to the request's name.
+        """
         yield "REQUEST_UNANSWERED", ""
         if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
             yield "REQUEST_TIMEOUT_CLOSE", ""

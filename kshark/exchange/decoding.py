@@ -1,8 +1,8 @@
-"""How messages of each (api key, version) are read: a compiled reader first, the interpreter for whatever that one
-cannot read.
+"""Read messages of each (api key, version): with a compiled reader first, with the interpreter if that fails.
 
-The compiled reader's result counts only if it ends exactly where the frame ends; otherwise the interpreter reads the
-body again, keeps what was readable and names the fault."""
+The result of the compiled reader counts only if it ends exactly where the frame ends. Otherwise the interpreter reads
+the body again, keeps the readable part and names the fault.
+"""
 
 from __future__ import annotations
 
@@ -29,31 +29,33 @@ from kshark.schema import NEVER, Api, Layout, Sasl
 _INT16: Final = Struct(">h").unpack_from
 
 
-class Read(NamedTuple):
-    """What was readable of a body, the catalogue codes of what is wrong with it (None: nothing), and the details."""
+class ReadBody(NamedTuple):
+    """The readable part of a body, the catalogue codes of its faults (None: no fault), and the details."""
 
     body: Any
     codes: list[str] | None
     detail: str
 
 
-class Body(msgspec.Struct, eq=False):
-    """Reads the bodies of one API, version and direction, each from `at` to `end`.
+class BodyReader(msgspec.Struct, eq=False):
+    """Reader of the bodies of one API, version and direction; each lies from `at` to `end`.
 
-    `read` gives the body and the position behind it, and is right where that is `end`; it may raise anything. `exactly`
-    is always right."""
+    `read` returns the body and the position after it. It is right where that position is `end`; it may raise any error.
+    `exactly` is always right.
+    """
 
     read: Reader
-    exactly: Callable[[bytes, int, int], Read]
+    exactly: Callable[[bytes, int, int], ReadBody]
 
 
 class Decoder(msgspec.Struct, eq=False):
-    """How requests and answers of one (api key, version) are read. `weird`: a code that every such message gets.
+    """Reader of the requests and answers of one (api key, version).
 
-    `request_header` is the header's version (KIP-482: 2 has tagged fields; 0, without client id, only
-    ControlledShutdown v0), so is
-    `response_header` (1 has tagged fields). `peculiar`: a request is not as all others; `telling`: an answer tells of
-    its connection."""
+    `weird`: a code that every such message gets. `request_header` is the header's version (KIP-482: 2 has tagged
+    fields; 0, without client id, only ControlledShutdown v0). `response_header` is the version of the answer's header
+    (1 has tagged fields). `peculiar`: a request needs special treatment. `changes_connection`: an answer changes the
+    state of its connection.
+    """
 
     key: int
     version: int
@@ -61,31 +63,31 @@ class Decoder(msgspec.Struct, eq=False):
     weird: str | None
     request_header: int
     response_header: int
-    request: Body
-    response: Body
+    request: BodyReader
+    response: BodyReader
     peculiar: bool = False
-    telling: bool = False
+    changes_connection: bool = False
     one_way: tuple[str, int] | None = None
     then_raw: bool = False
     software: tuple[str, str] | None = None
     early_access: bool = False
-    #: The error code of an answer in another layout: the version was refused.
+    #: Error code of an answer in another layout: the broker refused the version.
     fell_back: int | None = None
     sasl: Sasl | None = None
-    #: Reads the group and the member that a request names: its answer is theirs.
-    whose: Callable[[Any], Owner] | None = None
-    #: An answer may name them itself.
+    #: Reads the group and the member of a request; its answer belongs to them too.
+    owner_of_request: Callable[[Any], Owner] | None = None
+    #: An answer may name the group or the member itself.
     names_owner: bool = False
-    #: The consumer did not ask for this API's requests: what the stages read of them for themselves is not shown in the
-    #: message.
+    #: The consumer did not ask for this API's requests: fields that only the stages need are not shown in the message.
     unasked: bool = False
 
 
 class Decoders(dict[int, Decoder]):
-    """Decoders by api key << 16 | version; each is made when its first message comes.
+    """Decoders by api key << 16 | version; each is made when its first message arrives.
 
-    `bodies`: api keys whose bodies are read (None: all); other messages have no `body`. `exact`: only the interpreter
-    reads. `masking` is told which bodies have credentials (None: nobody masks them)."""
+    `bodies`: the api keys for which bodies are read (None: all); other messages have no `body`. `exact`: only the
+    interpreter reads. `masking` collects the bodies that have credentials (None: credentials are not masked).
+    """
 
     def __init__(
         self,
@@ -107,7 +109,10 @@ class Decoders(dict[int, Decoder]):
         key, version = key_and_version >> 16, (key_and_version & 0xFFFF ^ 0x8000) - 0x8000
         made = self[key_and_version] = self._make(key, version)
         if self._exact:
-            made.request, made.response = Body(_misfit, made.request.exactly), Body(_misfit, made.response.exactly)
+            made.request, made.response = (
+                BodyReader(_misfit, made.request.exactly),
+                BodyReader(_misfit, made.response.exactly),
+            )
         return made
 
     def _make(self, key: int, version: int) -> Decoder:
@@ -116,21 +121,23 @@ class Decoders(dict[int, Decoder]):
             name = self._registry.name(key)
             code = "UNKNOWN_API" if name is None else "NO_DISSECTOR"
             return Decoder(key, version, UNSET if name is None else name, code, 1, 0, _UNREADABLE, _UNREADABLE)
-        known = api.versions.nearest(version)
+        layout_version = api.versions.nearest(version)
         then_raw, early_access = version in api.then_raw, version in api.early_access
         wanted = (
             self._bodies is None or key in self._bodies or api.sasl is not None
         )  # the stages look into the answer themselves
-        owner = owner_names(api.request.root, known) if wanted else ()
+        owner = owner_names(api.request.root, layout_version) if wanted else ()
         return Decoder(
             key,
             version,
             api.name,
-            None if known == version else "VERSION_UNKNOWN",
-            api.request_header_version(known),
-            api.response_header_version(known),
-            _as_far_as_it_fits(self._body(api.request, known), version, known) if wanted else _unasked(api, known),
-            self._response(api, version, known) if wanted else _UNASKED,
+            None if layout_version == version else "VERSION_UNKNOWN",
+            api.request_header_version(layout_version),
+            api.response_header_version(layout_version),
+            _as_far_as_it_fits(self._body(api.request, layout_version), version, layout_version)
+            if wanted
+            else _unasked(api, layout_version),
+            self._response(api, version, layout_version) if wanted else _UNASKED,
             api.one_way is not None or then_raw or api.software is not None or early_access,
             api.sasl is not None or api.fallback is not None,
             api.one_way,
@@ -144,45 +151,47 @@ class Decoders(dict[int, Decoder]):
             not wanted,
         )
 
-    def _response(self, api: Api, version: int, known: int) -> Body:
-        usual = _as_far_as_it_fits(self._body(api.response, known, spanned=api.key == SHARE_FETCH), version, known)
+    def _response(self, api: Api, version: int, layout_version: int) -> BodyReader:
+        usual = _as_far_as_it_fits(
+            self._body(api.response, layout_version, spanned=api.key == SHARE_FETCH), version, layout_version
+        )
         if api.repeated:
             usual = _remembered(usual)
         if api.fallback is None:
             return usual
-        error, layout_version = api.fallback
-        other = self._body(api.response, layout_version)
+        error, other_version = api.fallback
+        other = self._body(api.response, other_version)
 
-        def of(buffer: bytes, at: int, end: int) -> Body:
+        def of(buffer: bytes, at: int, end: int) -> BodyReader:
             return other if end - at >= 2 and _INT16(buffer, at)[0] == error else usual
 
-        return Body(
+        return BodyReader(
             lambda buffer, at, end: of(buffer, at, end).read(buffer, at, end),
             lambda buffer, at, end: of(buffer, at, end).exactly(buffer, at, end),
         )
 
-    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> Body:
-        """`spanned`: records that stay closed tell their spans."""
+    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> BodyReader:
+        """Return the reader of a layout; `spanned`: records that stay closed get their spans."""
         records = self._records
         read = partial(records, spanned=True) if spanned else records
 
-        def exactly(buffer: bytes, at: int, end: int) -> Read:
+        def exactly(buffer: bytes, at: int, end: int) -> ReadBody:
             records.discard()
             if at > end:
-                return Read(None, ["LENGTH_INVALID"], "header")
+                return ReadBody(None, ["LENGTH_INVALID"], "header")
             reading = interpret(layout, version, buffer, at, end, records=read)
             codes = list(dict.fromkeys(fault.code for fault in reading.faults))
             detail = "; ".join(
                 f"{fault.code} at byte {fault.offset}, field {fault.path or '(none)'}" for fault in reading.faults[:3]
             )
-            return Read(reading.body, codes or None, detail)
+            return ReadBody(reading.body, codes or None, detail)
 
-        body = Body(compile_reader(layout, version, records=read), exactly)
+        body = BodyReader(compile_reader(layout, version, records=read), exactly)
         return body if self.masking is None else _with_credentials(body, layout, version, self.masking)
 
 
-def _with_credentials(body: Body, layout: Layout, version: int, masking: Masking) -> Body:
-    """The body itself, unless it has credentials: then those are masked when its page is complete."""
+def _with_credentials(body: BodyReader, layout: Layout, version: int, masking: Masking) -> BodyReader:
+    """Return the body reader itself, or one owner_of_request credentials are masked when its page is complete."""
     masks = masks_of(layout, version)
     if not masks:
         return body
@@ -192,67 +201,78 @@ def _with_credentials(body: Body, layout: Layout, version: int, masking: Masking
         masking.add(masks, value)
         return value, stop
 
-    def exactly(buffer: bytes, at: int, end: int) -> Read:
-        told = body.exactly(buffer, at, end)
-        masking.add(masks, told.body)
-        return told
+    def exactly(buffer: bytes, at: int, end: int) -> ReadBody:
+        result = body.exactly(buffer, at, end)
+        masking.add(masks, result.body)
+        return result
 
-    return Body(read, exactly)
+    return BodyReader(read, exactly)
 
 
-def _as_far_as_it_fits(body: Body, version: int, known: int) -> Body:
-    """The body itself; if the version is unknown, the nearest known one, whose misfits are mentioned and not counted as
-    faults."""
-    if version == known:
+def _as_far_as_it_fits(body: BodyReader, version: int, layout_version: int) -> BodyReader:
+    """Return the body reader itself; for an unknown version, the reader of the nearest known version.
+
+    Misfits of the nearest version are mentioned and do not count as faults.
+    """
+    if version == layout_version:
         return body
 
-    def read_nearest(buffer: bytes, at: int, end: int) -> Read:
+    def read_nearest(buffer: bytes, at: int, end: int) -> ReadBody:
         value, _, detail = body.exactly(buffer, at, end)
-        return Read(value, None, f"version {version} read as {known}" + (f": {detail}" if detail else ""))
+        return ReadBody(value, None, f"version {version} read as {layout_version}" + (f": {detail}" if detail else ""))
 
-    return Body(_misfit, read_nearest)
+    return BodyReader(_misfit, read_nearest)
 
 
 def _misfit(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
-    """A reader that never fits, so that the interpreter reads instead."""
+    """Read nothing, with a position that never fits, so that the interpreter reads instead."""
     return None, -1
 
 
-#: Bodies that nobody can read, and bodies that nobody asked for: the bytes after the header are skipped.
-_UNREADABLE: Final = Body(lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: Read(None, None, ""))
-_UNASKED: Final = Body(lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: Read(UNSET, None, ""))
+#: Bodies that cannot be read, and bodies that were not asked for: the bytes after the header are skipped.
+_UNREADABLE: Final = BodyReader(
+    lambda buffer, at, end: (None, max(at, end)), lambda buffer, at, end: ReadBody(None, None, "")
+)
+_UNASKED: Final = BodyReader(
+    lambda buffer, at, end: (UNSET, max(at, end)), lambda buffer, at, end: ReadBody(UNSET, None, "")
+)
 
 
-def _remembered(body: Body) -> Body:
-    """Reads equal bytes once and shares the body: looking 700 bytes up takes 1 us, reading them 20."""
-    known: dict[bytes, Any] = {}
+def _remembered(body: BodyReader) -> BodyReader:
+    """Return a reader that reads equal bytes once and shares the body.
+
+    Looking 700 bytes up takes 1 us, reading them 20.
+    """
+    bodies: dict[bytes, Any] = {}
 
     def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
         raw = buffer[at:end]
-        found = known.get(raw)
-        if found is not None:
-            return found, end
-        found, stop = body.read(buffer, at, end)
+        value = bodies.get(raw)
+        if value is not None:
+            return value, end
+        value, stop = body.read(buffer, at, end)
         if stop == end and len(raw) <= limits.REPEATED_BYTES:
-            if len(known) >= limits.REPEATED_ANSWERS:
-                known.clear()
-            known[raw] = found
-        return found, stop
+            if len(bodies) >= limits.REPEATED_ANSWERS:
+                bodies.clear()
+            bodies[raw] = value
+        return value, stop
 
-    return Body(read, body.exactly)
+    return BodyReader(read, body.exactly)
 
 
-def _unasked(api: Api, version: int) -> Body:
-    """For bodies that the consumer did not ask for: reads only what says whether an answer follows (`one_way`), if the
-    API has that."""
-    return _UNASKED if api.one_way is None else Body(beginning(api, version, api.one_way[:1]), _UNASKED.exactly)
+def _unasked(api: Api, version: int) -> BodyReader:
+    """Return a reader for bodies that the consumer did not ask for.
+
+    It reads only the field that says if an answer follows (`one_way`), if the API has one.
+    """
+    return _UNASKED if api.one_way is None else BodyReader(beginning(api, version, api.one_way[:1]), _UNASKED.exactly)
 
 
 def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
-    """Reads a request's body up to the last of these fields, and passes over the rest."""
+    """Return a reader of a request's body up to the last of these fields; it skips the rest."""
     fields = api.request.root.fields
-    behind = max(at for at, field in enumerate(fields, 1) if field.name in names)
-    head = replace(api.request, root=replace(api.request.root, fields=fields[:behind], flexible=NEVER), older={})
+    count = max(at for at, field in enumerate(fields, 1) if field.name in names)
+    head = replace(api.request, root=replace(api.request.root, fields=fields[:count], flexible=NEVER), older={})
     reader = compile_reader(head, version)
 
     def read(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
@@ -278,16 +298,19 @@ class _ClientIds(dict[bytes, str]):
 CLIENT_IDS: Final = _ClientIds()
 
 
-def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, Read]:
-    """Client id and body of the request that fills `start` to `end`, read by the interpreter. Headers: KIP-482."""
+def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, ReadBody]:
+    """Return client id and body of the request that fills `start` to `end`, read by the interpreter.
+
+    Headers: KIP-482.
+    """
     at = start + 8
     client_id: str | UnsetType | None = UNSET
     try:
         if decoder.request_header:
-            length = _INT16(buffer, at)[0] if at + 2 <= end else 0  # behind the frame stand the bytes of another one
+            length = _INT16(buffer, at)[0] if at + 2 <= end else 0  # the bytes of another frame come after this one
             at += 2
             if length > end - at:
-                return client_id, Read(None, ["BODY_TOO_SHORT"], "header")
+                return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
             client_id = None if length < 0 else CLIENT_IDS[buffer[at : at + length]]
             at += max(length, 0)
             if decoder.request_header == 2:
@@ -295,12 +318,12 @@ def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple
     except (IndexError, StructError):
         at = end + 1
     if at > end:
-        return client_id, Read(None, ["BODY_TOO_SHORT"], "header")
+        return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
     return client_id, decoder.request.exactly(buffer, at, end)
 
 
-def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> Read:
-    """The body of the response that fills `start` to `end`, read by the interpreter."""
+def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> ReadBody:
+    """Return the body of the response that fills `start` to `end`, read by the interpreter."""
     at = start + 4
     if decoder.response_header:
         at = skip_tags(buffer, at, end)
@@ -308,7 +331,10 @@ def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> Read
 
 
 def skip_tags(buffer: bytes, at: int, end: int) -> int:
-    """The position after the tagged-field section that begins at `at`; beyond `end` if it does not fit (KIP-482)."""
+    """Return the position after the tagged-field section that begins at `at` (KIP-482).
+
+    It is beyond `end` if the section does not fit.
+    """
     count, at = _uvarint(buffer, at, end)
     for _ in range(count):
         if at >= end:
@@ -320,7 +346,10 @@ def skip_tags(buffer: bytes, at: int, end: int) -> int:
 
 
 def _uvarint(buffer: bytes, at: int, end: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes, and the position after it; beyond `end` if it does not fit."""
+    """Return an unsigned varint of at most five bytes, and the position after it.
+
+    The position is beyond `end` if the varint does not fit.
+    """
     value = shift = 0
     while at < end and shift <= 28:
         byte = buffer[at]

@@ -1,5 +1,7 @@
-"""What a broker offers: the APIs and versions of its answer to ApiVersions, kept once for all connections that were
-given the same."""
+"""Offers of brokers: the APIs and versions in their answers to ApiVersions.
+
+An offer is kept once for all connections that received the same.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +14,40 @@ from kshark import limits
 from kshark.api_keys import FETCH, PRODUCE
 from kshark.model import Message
 
-#: Who offers no lower Fetch is 4.0 or later, and takes Produce from version 3 on, though it offers 0 for old clients'
-#: sake (KAFKA-18659).
+#: A broker that offers no lower version of Fetch is 4.0 or later. It accepts Produce from version 3 on, although it
+#: offers version 0 for the sake of old clients (KAFKA-18659).
 _FETCH_OF_4_0: Final = 4
 _PRODUCE_OF_4_0: Final = 3
 
 
 class Offers:
-    """What the answers of one capture offer: most are one of few, which the decoder reads once
-    (kshark.schema.Api.repeated)."""
+    """Offers in the answers of one capture.
+
+    Most answers equal one of few, which the decoder reads once (kshark.schema.Api.repeated).
+    """
 
     def __init__(self) -> None:
-        #: By the number of its body, which is kept, so that no other gets it.
-        self._known: dict[int, tuple[Any, bytes]] = {}
+        #: By the id of the body; the body is kept, so that no other object gets the same id.
+        self._by_body: dict[int, tuple[Any, bytes]] = {}
 
     def __reduce__(self) -> tuple[type[Offers], tuple[()]]:
-        return Offers, ()  # what is remembered spares work, and is no state
+        return Offers, ()  # this cache saves work and is not state
 
     def of(self, answer: Message) -> bytes:
-        """offer_of its body."""
+        """Return offer_of for the answer's body."""
         body = answer.body
-        known = self._known.get(id(body))
-        if known is None:
-            known = body, offer_of(body)
+        entry = self._by_body.get(id(body))
+        if entry is None:
+            entry = body, offer_of(body)
             if answer.size <= limits.REPEATED_BYTES:
-                if len(self._known) >= limits.REPEATED_ANSWERS:
-                    self._known.clear()
-                self._known[id(body)] = known
-        return known[1]
+                if len(self._by_body) >= limits.REPEATED_ANSWERS:
+                    self._by_body.clear()
+                self._by_body[id(body)] = entry
+        return entry[1]
 
 
 def offer_of(body: Any) -> bytes:
-    """The answer's ranges; nothing where it lists none: every broker takes ApiVersions."""
+    """Return the answer's ranges, packed; empty where it lists none: every broker accepts ApiVersions."""
     ranges = getattr(body, "api_keys", UNSET)
     if ranges is UNSET or not ranges:
         return b""
@@ -52,14 +56,14 @@ def offer_of(body: Any) -> bytes:
 
 @lru_cache(maxsize=64)
 def _once(offer: bytes) -> bytes:
-    """Every connection is offered the same: it is kept once."""
+    """Return the one object for equal offers: every connection receives the same."""
     return offer
 
 
 def is_offered(offer: bytes, api_key: int, version: int) -> bool:
-    """Whether the broker takes that version."""
+    """True if the broker accepts this version."""
     ranges: dict[int, tuple[int, int]] = {
-        one["api_key"]: (one["min_version"], one["max_version"]) for one in msgpack.decode(offer)
+        api["api_key"]: (api["min_version"], api["max_version"]) for api in msgpack.decode(offer)
     }
     lowest, highest = ranges.get(api_key, (0, -1))
     if api_key == PRODUCE and ranges.get(FETCH, (0, 0))[0] >= _FETCH_OF_4_0:

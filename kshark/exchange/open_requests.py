@@ -1,4 +1,4 @@
-"""Requests that wait for their answers: what is kept of each, and which of many has a correlation id."""
+"""Requests that wait for their answers, and the search for one by its correlation id."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from kshark.model import Message
 
 _NUMBER_OF: Final = attrgetter("number")
 
-#: So many numbers of requests that were answered meanwhile may be kept, however few are open.
+#: Numbers of answered requests that may be kept, even if only few requests are open.
 _STALE: Final = 64
 
 
-class Open(msgspec.Struct, gc=False):
-    """A request that waits for its answer. Among all that are open on its connection, later ones have higher
-    numbers."""
+class OpenRequest(msgspec.Struct, gc=False):
+    """A request that waits for its answer. Among the open requests of a connection, later ones have higher numbers."""
 
     message: Message
     decoder: Decoder
@@ -30,26 +29,27 @@ class Open(msgspec.Struct, gc=False):
 
 
 class ByCorrelationId:
-    """Finds the oldest open request with a correlation id, however many are open and whatever order their ids are in.
+    """Index of open requests: finds the oldest one with a correlation id.
 
-    It is not told what comes and goes. Requests added since the last search are those with higher numbers than it has
-    seen; a number that is not in the list any more was answered."""
+    It is fast for any number of requests and any order of ids. It is not notified of changes: requests added since the
+    last search have higher numbers than it has seen; a number that is no longer in the list was answered.
+    """
 
     __slots__ = ("_added", "_last", "_numbers")
 
     def __init__(self) -> None:
         self._clear()
 
-    def place(self, waiting: list[Open], correlation_id: int) -> int | None:
-        """Where in the list it stands; None where no request with that correlation id is open."""
+    def index_of(self, waiting: list[OpenRequest], correlation_id: int) -> int | None:
+        """Return the index in the list; None if no request with this correlation id is open."""
         if self._added > 2 * len(waiting) + _STALE:
-            self._clear()  # most of it was answered
+            self._clear()  # most of these requests were answered
         self._add_new(waiting)
         numbers = self._numbers.get(correlation_id, [])
         while numbers:
-            place = bisect_left(waiting, numbers[0], key=_NUMBER_OF)
-            if place < len(waiting) and waiting[place].number == numbers[0]:
-                return place
+            index = bisect_left(waiting, numbers[0], key=_NUMBER_OF)
+            if index < len(waiting) and waiting[index].number == numbers[0]:
+                return index
             del numbers[0]
         return None
 
@@ -58,7 +58,7 @@ class ByCorrelationId:
         self._added = 0
         self._last = -1
 
-    def _add_new(self, waiting: list[Open]) -> None:
+    def _add_new(self, waiting: list[OpenRequest]) -> None:
         for request in waiting[bisect_right(waiting, self._last, key=_NUMBER_OF) :]:
             self._numbers.setdefault(request.correlation_id, []).append(request.number)
             self._last = request.number

@@ -1,9 +1,10 @@
-"""Frames to messages: headers read, requests and answers joined, bodies handed to the dissectors.
+"""Turn frames into messages: read headers, join requests and answers, pass bodies to the dissectors.
 
 A broker answers the requests of one connection in their order (Kafka protocol guide, "Network"; SocketServer mutes the
-channel), so an answer belongs to the oldest open request with its correlation id: ids alone are not enough, clients
-repeat and reuse them. Where one API's wire differs from all others, its dissector says so as an attribute
-(kshark.schema.Api) and this stage obeys."""
+channel), so an answer belongs to the oldest open request with its correlation id. Ids alone are not enough: clients
+repeat and reuse them. Where one API's wire format differs from all others, its dissector has an attribute for it
+(kshark.schema.Api), and this stage follows the attribute.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +15,31 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.exchange.connection import Connection
+from kshark.exchange.connection import KafkaConnection
 from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
 from kshark.exchange.offer import Offers
-from kshark.exchange.open_requests import Open
+from kshark.exchange.open_requests import OpenRequest
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Weird
 from kshark.records import RecordsReader
 
-#: Api key and version as one number, correlation id, length of the client id: what nearly every request begins with.
+#: Api key and version as one number, correlation id, length of the client id: the beginning of nearly every request.
 _REQUEST: Final = Struct(">iih").unpack_from
 _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
-#: So many correlation ids of one-way requests are remembered per connection.
+#: Correlation ids of one-way requests that are remembered per connection.
 _ONE_WAY: Final = 64
 
 _ILLEGAL_SASL_STATE: Final = 34
 
-#: Numbers of the first and the last packet of a frame that took several.
+#: Numbers of the first and the last packet of a frame that spans several.
 Packets = tuple[int, int] | UnsetType
 
 
 class ExchangeStage:
-    """Makes Message and Exchange from Frames; passes every other event on, in its place.
+    """Stage that makes Message and Exchange from Frames, and passes every other event on at the same position.
 
     `feed` yields pages: lists of events in time line order whose record batches are opened, bounded by
     limits.PENDING_RECORD_BYTES of decompressed records. An Exchange stands right after the message that completed it.
@@ -48,12 +49,12 @@ class ExchangeStage:
     def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
         self._decoders = decoders
         self._records = records
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, KafkaConnection] = {}
         self._offers = Offers()
         self._page: list[Event] = []
 
     def feed(self, lines: Iterable[Event]) -> Iterator[list[Event]]:
-        """The pages of one batch of the time line."""
+        """Yield the pages of one batch of the time line."""
         for item in lines:
             if type(item) is Frames:
                 yield from self._frames(item)
@@ -89,7 +90,7 @@ class ExchangeStage:
         )
         rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
-        connections: dict[int, Connection] = {}  # few of many, where events stand between frames
+        connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
         for stream, start, end, first, first_ns, last, last_ns, again in rows:
             try:
@@ -109,16 +110,23 @@ class ExchangeStage:
             if records.pending_bytes > most:
                 yield self._take_page()
 
-    def _connection(self, flow: Flow) -> Connection:
-        known = self._connections.get(flow.id)
-        if known is None:
-            known = self._connections[flow.id] = Connection(flow, flow.client, flow.broker)
-        return known
+    def _connection(self, flow: Flow) -> KafkaConnection:
+        connection = self._connections.get(flow.id)
+        if connection is None:
+            connection = self._connections[flow.id] = KafkaConnection(flow, flow.client, flow.broker)
+        return connection
 
     # -- requests
 
     def _request(
-        self, connection: Connection, buffer: bytes, start: int, end: int, packets: Packets, last: int, last_ns: int
+        self,
+        connection: KafkaConnection,
+        buffer: bytes,
+        start: int,
+        end: int,
+        packets: Packets,
+        last: int,
+        last_ns: int,
     ) -> Message:
         if connection.raw and not self._ends_raw(connection, buffer, start, end):
             connection.raw_open += 1
@@ -141,7 +149,7 @@ class ExchangeStage:
             if decoder.request_header == 2:
                 at = at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
             body, stop = decoder.request.read(buffer, at, end)
-        except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
+        except Exception:  # damaged bytes may raise any error; the exact reader names the fault
             stop = -1
         if stop != end or not decoder.request_header:
             key_and_version, correlation_id = _SHORT_REQUEST(buffer, start)
@@ -159,12 +167,12 @@ class ExchangeStage:
             self._records.claim(message)
         if decoder.peculiar and self._obey(decoder, connection, message, correlation_id):
             return message
-        whose = decoder.whose
-        owner = None if whose is None else whose(body) if stop == end else owner_of(body)
-        request = Open(message, decoder, correlation_id, owner)
+        read_owner = decoder.owner_of_request
+        owner = None if read_owner is None else read_owner(body) if stop == end else owner_of(body)
+        request = OpenRequest(message, decoder, correlation_id, owner)
         waiting = connection.open
         if waiting:
-            self._look_behind(connection, request)
+            self._check_open(connection, request)
         else:
             connection.answers_lost = False
             connection.highest = correlation_id
@@ -172,14 +180,14 @@ class ExchangeStage:
         waiting.append(request)
         return message
 
-    def _obey(self, decoder: Decoder, connection: Connection, message: Message, correlation_id: int) -> bool:
-        """What this API asks for beyond the ordinary; True if the request has no answer."""
+    def _obey(self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int) -> bool:
+        """Follow the attributes by which this API differs from others; return True if the request has no answer."""
         body = message.body
         if decoder.unasked:
             message.body = UNSET
         if decoder.software is not None and body is not None:
-            named, counted = decoder.software
-            name, version = getattr(body, named, UNSET), getattr(body, counted, UNSET)
+            name_field, version_field = decoder.software
+            name, version = getattr(body, name_field, UNSET), getattr(body, version_field, UNSET)
             if isinstance(name, str) and isinstance(version, str):
                 connection.flow.software_name, connection.flow.software_version = name, version
                 if message.weird is UNSET and (wrong := misnamed(name, version)):
@@ -194,25 +202,28 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _look_behind(self, connection: Connection, request: Open) -> None:
-        """Other requests are open: the correlation id may be one of theirs, and they may be too many."""
+    def _check_open(self, connection: KafkaConnection, request: OpenRequest) -> None:
+        """Check a request that is sent while others are open.
+
+        Its correlation id may be that of another, and there may be too many open requests.
+        """
         waiting, message = connection.open, request.message
         connection.number += 1
         request.number = connection.number
         if request.correlation_id > connection.highest:
-            connection.highest = request.correlation_id  # the usual: clients count up
-        elif (same := connection.place_of(request.correlation_id)) is not None:
+            connection.highest = request.correlation_id  # the usual case: clients count up
+        elif (same := connection.index_of(request.correlation_id)) is not None:
             _mark(message, "CORRELATION_ID_REUSED", _named(waiting[same].message))
         if len(waiting) >= limits.IN_FLIGHT:
             oldest = waiting.pop(0)
-            self._tell("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
+            self._report("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
             self._give_up(connection, oldest, message.packet)
 
     # -- responses
 
     def _response(
         self,
-        connection: Connection,
+        connection: KafkaConnection,
         buffer: bytes,
         start: int,
         end: int,
@@ -239,7 +250,7 @@ class ExchangeStage:
             at = start + 4
             at = at if not decoder.response_header else at + 1 if buffer[at] == 0 else skip_tags(buffer, at, end)
             body, stop = decoder.response.read(buffer, at, end)
-        except Exception:  # damaged bytes may raise anything; the exact reader says what is wrong
+        except Exception:  # damaged bytes may raise any error; the exact reader names the fault
             stop = -1
         if stop != end:
             exact = read_response(decoder, buffer, start, end)
@@ -262,31 +273,35 @@ class ExchangeStage:
             _mark(message, "RESPONSE_OUT_OF_ORDER", _named(overtaken))
         if self._records.unclaimed:
             self._records.claim(message)
-        if decoder.telling:
+        if decoder.changes_connection:
             _learn(decoder, connection, message, self._offers)
         self._page.append(Exchange(asked, message, "answered", connection.flow, last))
         return message
 
-    def _search(self, connection: Connection, correlation_id: int, packet: int) -> tuple[Open | None, Message | None]:
-        """The request that is answered in that packet although older ones are open, and the oldest of these if that is
-        weird."""
+    def _search(
+        self, connection: KafkaConnection, correlation_id: int, packet: int
+    ) -> tuple[OpenRequest | None, Message | None]:
+        """Return the request that is answered in this packet although older ones are open.
+
+        Also return the oldest of the open ones if the order is odd.
+        """
         waiting = connection.open
-        place = connection.place_of(correlation_id)
-        if place is None:
+        index = connection.index_of(correlation_id)
+        if index is None:
             return None, None
-        request = waiting[place]
+        request = waiting[index]
         if not connection.answers_lost:
-            del waiting[place]
+            del waiting[index]
             return request, waiting[0].message
-        for older in waiting[:place]:
+        for older in waiting[:index]:
             self._give_up(connection, older, packet)
-        del waiting[: place + 1]
+        del waiting[: index + 1]
         return request, None
 
     def _unmatched(
-        self, connection: Connection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
+        self, connection: KafkaConnection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
-        """An answer to no request that is here; one to a request from before the capture is nothing odd."""
+        """Report an answer without a captured request; an answer to a request from before the capture is normal."""
         codes: list[str] | UnsetType = ["RESPONSE_UNMATCHED"]
         if correlation_id in connection.one_way:
             codes = ["ACKS0_ANSWERED"]
@@ -299,8 +314,8 @@ class ExchangeStage:
 
     # -- frames without a Kafka header
 
-    def _ends_raw(self, connection: Connection, buffer: bytes, start: int, end: int) -> bool:
-        """Whether the client's frame is a request again: a known header, and a body that fits to the last byte."""
+    def _ends_raw(self, connection: KafkaConnection, buffer: bytes, start: int, end: int) -> bool:
+        """True if the client's frame is a request again: a known header, and a body that fits to the last byte."""
         if end - start < 10:
             return False
         decoder = self._decoders[_SHORT_REQUEST(buffer, start)[0]]
@@ -315,7 +330,7 @@ class ExchangeStage:
 
     def _without_header(
         self,
-        connection: Connection,
+        connection: KafkaConnection,
         kind: Kind,
         codes: list[str] | UnsetType,
         size: int,
@@ -323,7 +338,7 @@ class ExchangeStage:
         last: int,
         last_ns: int,
     ) -> Message:
-        """A message of which nothing is known but its place and size."""
+        """Make a message of which only position and size are known."""
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, kind, UNSET, UNSET, UNSET,
             UNSET, UNSET, UNSET, UNSET, size, None, codes,
@@ -333,24 +348,24 @@ class ExchangeStage:
 
     # -- ends
 
-    def _give_up(self, connection: Connection, request: Open, packet: int) -> None:
-        """No answer will come: that packet shows it."""
+    def _give_up(self, connection: KafkaConnection, request: OpenRequest, packet: int) -> None:
+        """Report that no answer will arrive; this packet shows it."""
         self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
 
-    def _tell(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int, more: str = "") -> None:
-        """What is learned about a request later: an event of its own, since the message was emitted and is final."""
-        known = None if isinstance(asked.correlation_id, UnsetType) else asked.correlation_id
+    def _report(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int, addition: str = "") -> None:
+        """Report a fault of an earlier request: an event of its own, since its message was emitted and is final."""
+        correlation_id = None if isinstance(asked.correlation_id, UnsetType) else asked.correlation_id
         self._page.append(
             Weird(
                 code,
                 "exchange",
                 packet,
                 time_ns,
-                _named(asked) + more,
+                _named(asked) + addition,
                 flow.id,
                 flow.client_side,
                 asked.packet,
-                correlation_id=known,
+                correlation_id=correlation_id,
             )
         )
 
@@ -359,36 +374,35 @@ class ExchangeStage:
         if connection is not None:
             for request in connection.open:
                 if closed.how not in ("capture", "forgotten") and not connection.answers_lost:
-                    for code, more in connection.without_answer(request, closed):
-                        self._tell(code, closed.flow, request.message, closed.packet, closed.time_ns, more)
+                    for code, addition in connection.without_answer(request, closed):
+                        self._report(code, closed.flow, request.message, closed.packet, closed.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
 
 
 def _mark(message: Message, code: str, detail: str = "") -> None:
-    """Adds a weird's code to a message, and what exactly was seen."""
+    """Add a weird's code, and its detail, to a message."""
     message.weird = [*(message.weird or ()), code]
     if detail:
         message.detail = f"{message.detail or ''}{'; ' if message.detail else ''}{code}: {detail}"
 
 
 def _named(asked: Message) -> str:
-    """`Metadata with correlation id 7 in packet 12`."""
+    """Return the name of a request: `Metadata with correlation id 7 in packet 12`."""
     name = asked.api if isinstance(asked.api, str) else f"a request of API {asked.api_key}"
     return f"{name} with correlation id {asked.correlation_id} in packet {asked.packet}"
 
 
-def _learn(decoder: Decoder, connection: Connection, answer: Message, offers: Offers) -> None:
-    """What an answer tells of its connection."""
+def _learn(decoder: Decoder, connection: KafkaConnection, answer: Message, offers: Offers) -> None:
+    """Update the connection's state from an answer."""
     error = getattr(answer.body, "error_code", None)
     if decoder.then_raw and error == 0:
-        connection.raw = connection.authenticated = True  # tokens without headers tell nothing
+        connection.raw = connection.authenticated = True  # tokens without headers show no result
     if error == _ILLEGAL_SASL_STATE:
         _mark(answer, "SASL_SEQUENCE")
     elif decoder.sasl is not None and isinstance(error, int) and not connection.authenticated:
-        connection.authenticated = (
-            None if error else decoder.sasl == "goes on"
-        )  # who refuses closes the connection, whatever comes
+        # A broker that refuses authentication closes the connection in any case.
+        connection.authenticated = None if error else decoder.sasl == "continues"
     if decoder.fell_back is None:
         return
     if error == decoder.fell_back:

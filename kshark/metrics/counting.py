@@ -63,7 +63,7 @@ class ShareCounting:
 
     def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
         self._analyzer = Analyzer(sessions=True, on_change=self._changed)
-        self._arrivals = Arrivals(names.known)
+        self._arrivals = Arrivals(names.by_id)
         self._counts = counts
         self._names = names
         self._clusters = Clusters()

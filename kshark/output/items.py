@@ -132,7 +132,7 @@ def whole(path: Path) -> Item:
 
 def message(reach: Reach, path: Path) -> Item:
     """The broker's error message, in quotes."""
-    read = reach.one(path.names)
+    read = reach.first_value(path.names)
 
     def text(body: Any) -> str:
         value = read(body)
@@ -144,7 +144,7 @@ def message(reach: Reach, path: Path) -> Item:
 def scalar(reach: Reach, path: Path, word: Word) -> Item:
     """A value; negative ones only if they mean something."""
     field, label = path.field, _label(path.names[-1])
-    read, before = reach.one(path.names), f" {label}"
+    read, before = reach.first_value(path.names), f" {label}"
     keep_negative = path.names[-1].endswith("epoch") or path.names[-1] == "acks"
 
     @lru_cache(_VALUES)
@@ -273,7 +273,7 @@ def _names(label: str, every: Callable[[Any], Sequence[Any]], name: Callable[[An
 
 def _named_by(reach: Reach, names: Sequence[str]) -> Callable[[Any], str]:
     """The first of these fields that has a value."""
-    readers = [reach.one((name,)) for name in names]
+    readers = [reach.first_value((name,)) for name in names]
 
     def name(topic: Any) -> str:
         for read in readers:

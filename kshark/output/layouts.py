@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kshark.codec.paths import Names
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
-from kshark.places import Foreign, Log, Place, Structure, Whole
+from kshark.places import Foreign, Log, OpaqueField, Structure, Whole
 from kshark.registry import Registry
 from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
 
@@ -68,7 +68,7 @@ def _rows(struct: Field, around: Versions, above: Names, held: Mapping[Names, st
         yield from _rows(inner, _narrower(field.versions, around), names, held)
 
 
-def _held(place: Place) -> str:
+def _held(place: OpaqueField) -> str:
     """What a field of bytes or records holds, in a few words."""
     names = []
     for holding in place.holds.values():

@@ -11,7 +11,7 @@ from typing import Final
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
 from kshark.registry import Registry
 from kshark_dissectors.releases import RELEASES, SPOKEN
-from kshark_dissectors.share_life import LIFE, Step
+from kshark_dissectors.share_life import LIFE, LifeStep
 
 _UNSTABLE: Final = "*"
 
@@ -69,9 +69,9 @@ def whole_life_lines(registry: Registry) -> Iterator[Line]:
         yield [("      " + step.what, PLAIN)]
 
 
-def _step(at: int, step: Step) -> Line:
+def _step(at: int, step: LifeStep) -> Line:
     return [(f"{at + 1:>4}  ", DIM), (f"{step.who}: ", LABEL), (step.what, PLAIN)]
 
 
-def _apis(step: Step, registry: Registry) -> str:
+def _apis(step: LifeStep, registry: Registry) -> str:
     return " and ".join(registry.name(key) or str(key) for key in step.apis)

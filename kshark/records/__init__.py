@@ -1,5 +1,7 @@
-"""Record batches and legacy message sets: what a records field holds, opened in two phases (reader), and written
-(writer)."""
+"""Record batches and legacy message sets: the content of a records field.
+
+`reader` opens it in two phases, `writer` writes it.
+"""
 
 from kshark.records.batch import (
     AnyRecord,

@@ -1,5 +1,4 @@
-"""What a records field becomes: its batches and their records, in the shape of the JSON lines; and how a batch's header
-is read.
+"""The batches and records of a records field, in the shape of the JSON lines, and the reader of a batch's header.
 
 Source: Kafka classes DefaultRecordBatch, LegacyRecord and ControlRecordType; KIP-98 (magic 2), KIP-32 (magic 1).
 """
@@ -41,7 +40,10 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7")
 
 
 class Control(msgspec.Struct, gc=False):
-    """What a control record says; version and coordinator epoch only of an end-transaction marker (EndTxnMarker)."""
+    """Content of a control record.
+
+    Only an end-transaction marker (EndTxnMarker) has a version and a coordinator epoch.
+    """
 
     type: str
     version: int | UnsetType = UNSET
@@ -49,8 +51,10 @@ class Control(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, gc=False):
-    """A record; `timestamp` in ms (absent in magic 0), `headers` as pairs of key and value (absent in magic 0 and
-    1)."""
+    """A record.
+
+    `timestamp` is in ms (absent in magic 0), `headers` are pairs of key and value (absent in magic 0 and 1).
+    """
 
     offset: int
     timestamp: int | UnsetType
@@ -61,7 +65,10 @@ class Record(msgspec.Struct, gc=False):
 
 
 class OpenedRecord(Record, gc=False):
-    """A record whose key or value is a structure of Kafka's, with its decoded content next to it (kshark.embedded)."""
+    """A record whose key or value is a structure of Kafka's.
+
+    The decoded content stands next to it (kshark.embedded).
+    """
 
     key_decoded: Any = UNSET
     value_decoded: Any = UNSET
@@ -86,7 +93,7 @@ MakeRecord = Callable[[int, int | UnsetType, bytes | None, bytes | None, Headers
 def sizes_only(
     offset: int, timestamp: int | UnsetType, key: bytes | None, value: bytes | None, headers: Headers | UnsetType
 ) -> RecordSizes:
-    """A record with its payload left out."""
+    """Make a record with its payload left out."""
     sized = (
         UNSET
         if headers is UNSET
@@ -98,11 +105,12 @@ def sizes_only(
 
 
 class Batch(msgspec.Struct, gc=False):
-    """A record batch of magic 2; `size` includes offset and length, timestamps are ms, `codec` is "5" to "7" where it
-    does not exist.
+    """A record batch of magic 2.
 
-    `delete_horizon` is there, and true, where the base timestamp is also the time from which compaction may drop the
-    batch's tombstones (KIP-534)."""
+    `size` is in bytes and includes offset and length; timestamps are in ms. `codec` is "5" to "7" for codecs that do
+    not exist. `delete_horizon` is present, and true, where the base timestamp is also the time from which compaction
+    may drop the batch's tombstones (KIP-534).
+    """
 
     base_offset: int
     size: int
@@ -125,7 +133,7 @@ class Batch(msgspec.Struct, gc=False):
     delete_horizon: bool | UnsetType = UNSET
 
 
-#: What the attributes' lower bits say, by their number: codec, timestamp type, transactional, control.
+#: Meaning of the attributes' lower bits, by their number: codec, timestamp type, transactional, control.
 ATTRIBUTES: Final[tuple[tuple[str, TimestampType, bool, bool], ...]] = tuple(
     (
         CODECS[bits & CODEC_BITS],
@@ -138,7 +146,7 @@ ATTRIBUTES: Final[tuple[tuple[str, TimestampType, bool, bool], ...]] = tuple(
 
 
 def batch_of(header: tuple[int, ...], size: int, crc_ok: bool) -> Batch:
-    """The batch of `size` bytes whose HEADER was unpacked; without its records."""
+    """Make the batch of `size` bytes from its unpacked HEADER, without its records."""
     offset, _, epoch, magic, crc, attributes, last_delta, base_ms, max_ms, producer, producer_epoch, sequence, count = (
         header
     )
@@ -151,10 +159,11 @@ def batch_of(header: tuple[int, ...], size: int, crc_ok: bool) -> Batch:
 
 
 class LegacyBatch(msgspec.Struct, gc=False):
-    """A message of a legacy set (magic 0, 1): its record, or, where it is a compressed wrapper, those inside it.
+    """A message of a legacy set (magic 0, 1), with its record or, for a compressed wrapper, the records inside it.
 
-    `base_offset` is the wire's: of a wrapper with magic 1 the offset of its last message. Magic 0 has no timestamps.
-    `crc` is CRC-32."""
+    `base_offset` is the wire's: for a wrapper with magic 1, the offset of its last message. Magic 0 has no timestamps.
+    `crc` is CRC-32.
+    """
 
     base_offset: int
     size: int
@@ -176,14 +185,16 @@ class UnknownBatch(msgspec.Struct, gc=False):
 
 
 AnyBatch = Batch | LegacyBatch | UnknownBatch
-#: First and last offset, and what is there (kshark.records.spans).
+#: First and last offset, and the kind of span (kshark.records.spans).
 OffsetSpan = tuple[int, int, str]
 
 
 class RecordsField(msgspec.Struct, gc=False):
-    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`. If it was not opened, only
-    its size is known, and of the answers to ShareFetch, where somebody looked at the batches' headers, `spans`: which
-    offsets have a record."""
+    """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`.
+
+    Of a field that was not opened, only the size is known. Answers to ShareFetch also have `spans`, if the batches'
+    headers were read: the offsets that have a record.
+    """
 
     size: int
     batches: list[AnyBatch] | UnsetType = UNSET
@@ -191,10 +202,11 @@ class RecordsField(msgspec.Struct, gc=False):
     spans: list[OffsetSpan] | UnsetType = UNSET
 
 
-class Span(msgspec.Struct, gc=False, eq=False):
-    """Where a batch's records lie, decompressed: `buffer[start:stop]`, or still compressed in a small zstd `frame`.
+class RecordsSpan(msgspec.Struct, gc=False, eq=False):
+    """Position of a batch's records.
 
-    `owner` is the message they belong to, None until it has claimed them; `budget` what is left for it.
+    They are decompressed in `buffer[start:stop]`, or still compressed in a small zstd `frame`. `owner` is the message
+    that they belong to, None until it has claimed them; `budget` is the rest of its budget.
     """
 
     buffer: bytes

@@ -1,4 +1,7 @@
-"""How much of one message's records is opened: what came in small is not made large without end."""
+"""Limit on the records that are opened for one message.
+
+Without it, a small message could expand to any number of records or bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,20 @@ from kshark import limits
 
 
 class Budget(msgspec.Struct, gc=False, eq=False):
-    """What is left for a message: `records` (batches, records and headers of records) and `bytes` that its batches may
-    decompress to.
+    """The rest of a message's budget.
 
-    Each records field adds to both by its `size`.
+    `records` counts batches, records and headers of records; `bytes` is the size to which its batches may decompress.
+    Each records field adds to both by its `size`, in bytes.
     """
 
     records: int = 0
     bytes: int = 0
     size: int = 0
-    #: Records and bytes given so far.
-    given: tuple[int, int] = (0, 0)
+    #: Records and bytes granted so far.
+    granted: tuple[int, int] = (0, 0)
 
     def add(self, size: int) -> None:
-        """The message has a field of so many bytes."""
+        """Add the budget for a field of this many bytes."""
         self.size = size = self.size + size
         records, room = (
             limits.ANY_RECORDS + limits.RECORDS_PER_BYTE * size,
@@ -31,7 +34,7 @@ class Budget(msgspec.Struct, gc=False, eq=False):
             records = limits.MESSAGE_RECORDS
         if room > limits.MESSAGE_RECORD_BYTES:
             room = limits.MESSAGE_RECORD_BYTES
-        before = self.given
-        self.given = records, room
+        before = self.granted
+        self.granted = records, room
         self.records += records - before[0]
         self.bytes += room - before[1]

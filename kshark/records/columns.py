@@ -1,7 +1,7 @@
-"""Records of many batches at once, as numpy columns: a field of all records in one step, Python objects only at the
-end.
+"""Read records of many batches at once, as numpy columns.
 
-A batch that does not fit exactly (a length, a count, an offset) is left to kshark.records.loop, which finds out why.
+One step reads a field of all records; Python objects are made only at the end. A batch that does not fit exactly (a
+length, a count, an offset) is left to kshark.records.loop, which finds the reason.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from typing import Any, Final
 
 import numpy as np
 
-from kshark.records.batch import LEAST_RECORD, AnyRecord, Record, RecordSizes, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Record, RecordSizes, RecordsSpan
 from kshark.records.loop import NO_HEADERS
 from kshark.records.rows import LOST, Bools, HeaderRows, Int64s, Rows
 from kshark.records.slices import slices
 from kshark.records.walk import record_ends
 
-#: Records read in one step: many enough to make numpy's calls cheap, few enough for the processor's cache.
+#: Records read in one step: enough to make numpy's calls cheap, few enough for the processor's cache.
 STEP: Final = 16_384
 #: Header keys remembered as text, and the longest of them.
 NAMES: Final = 4096
 NAME_BYTES: Final = 100
 
 
-def fits_columns(span: Span) -> bool:
-    """Whether the batch's count is possible, and its records are ordinary ones, not control records."""
+def fits_columns(span: RecordsSpan) -> bool:
+    """True if the batch's count is possible, and its records are ordinary records, not control records."""
     return 0 < span.batch.count <= (span.stop - span.start) // LEAST_RECORD and not span.batch.control
 
 
 class Columns:
-    """Reads spans of one buffer; `payload`: as Record, else as RecordSizes."""
+    """Reader of the spans of one buffer. It makes Record if `payload`, else RecordSizes."""
 
     def __init__(self, payload: bool) -> None:
         self._payload = payload
         self._make: Callable[..., AnyRecord] = Record if payload else RecordSizes
         self._names = _Names()
 
-    def read(self, buffer: bytes, spans: Sequence[Span]) -> list[Span]:
-        """Fills the batches of spans that `fits_columns`; returns those spans that kshark.records.loop has to read."""
+    def read(self, buffer: bytes, spans: Sequence[RecordsSpan]) -> list[RecordsSpan]:
+        """Fill the batches of spans for which `fits_columns`; return the spans that kshark.records.loop has to read."""
         data = np.frombuffer(buffer, np.uint8)
         batches = [span.batch for span in spans]
         counts = _column(batch.count for batch in batches)
@@ -97,9 +97,9 @@ class Columns:
     def _headers(self, buffer: bytes, rows: HeaderRows) -> Iterable[Sequence[tuple[str, Any]]]:
         keys = map(self._names.__getitem__, slices(buffer, rows.key.start, rows.key.end))
         pairs = tuple(zip(keys, rows.value.contents(buffer) if self._payload else rows.value.sizes(), strict=True))
-        each = int(rows.count[0])
-        if each and (rows.count == each).all():
-            return zip(*[iter(pairs)] * each, strict=True)
+        per_record = int(rows.count[0])
+        if per_record and (rows.count == per_record).all():
+            return zip(*[iter(pairs)] * per_record, strict=True)
         bounds = zip(rows.first.tolist(), (rows.first + rows.count).tolist(), strict=True)
         return [pairs[i:j] if i < j else NO_HEADERS for i, j in bounds]
 
@@ -109,33 +109,33 @@ def _column(values: Iterable[int]) -> Int64s:
 
 
 class _Budgets:
-    """What spans ask of the budgets of their messages: their records first, then headers as they are found."""
+    """Demand of spans on the budgets of their messages: first their records, then their headers as they are counted."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[RecordsSpan]) -> None:
         self._spans = spans
         budgets = [span.budget for span in spans]
         number = _column(map(id, budgets))
-        #: The first span of each message: they come message by message.
+        #: The first span of each message; spans are in the order of their messages.
         self._first = np.concatenate(([0], np.flatnonzero(number[1:] != number[:-1]) + 1))
         self._budgets = [budgets[at] for at in self._first.tolist()]
         self._left = _column(budget.records for budget in self._budgets)
-        self._asked = np.zeros(len(spans), np.int64)
+        self._demand = np.zeros(len(spans), np.int64)
 
-    def afford(self, more: Int64s) -> bool:
-        """Whether every budget has more than is asked, with so much more for each span."""
-        self._asked += more
-        return bool((np.add.reduceat(self._asked, self._first) < self._left).all())
+    def afford(self, demand: Int64s) -> bool:
+        """Add this much demand for each span. True if every budget exceeds its demand."""
+        self._demand += demand
+        return bool((np.add.reduceat(self._demand, self._first) < self._left).all())
 
-    def spend(self, good: Bools) -> list[Span]:
-        """Takes what the good spans ask; returns the others."""
-        spent = np.add.reduceat(np.where(good, self._asked, 0), self._first)
+    def spend(self, good: Bools) -> list[RecordsSpan]:
+        """Subtract the demand of the good spans from their budgets; return the other spans."""
+        spent = np.add.reduceat(np.where(good, self._demand, 0), self._first)
         for budget, count in zip(self._budgets, spent.tolist(), strict=True):
             budget.records -= count
         return [self._spans[at] for at in np.flatnonzero(~good).tolist()]
 
 
 class _Names(dict[bytes, str]):
-    """Header keys as text, each made only once: applications use few."""
+    """Header keys as text, each decoded only once: applications use few."""
 
     def __missing__(self, key: bytes) -> str:
         name = key.decode("utf-8", "backslashreplace")

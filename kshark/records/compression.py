@@ -1,7 +1,8 @@
-"""The four codecs of record batches, limited: they write into the room that the caller gives, and not a byte more.
+"""The four codecs of record batches, with a limit: they never write more than the room that the caller gives.
 
 Sources: RFC 1952 (gzip), snappy's format description and xerial's framing of it (Kafka: SnappyFactory), RFC 8878
-(zstd)."""
+(zstd).
+"""
 
 from __future__ import annotations
 
@@ -17,14 +18,17 @@ from kshark.records.faults import DecompressionFailed, RoomExceeded
 XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 #: Magic, version, compatible version.
 XERIAL_HEADER: Final = 16
-#: Compressed bytes taken in one step: a step may produce a thousand times as many.
+#: Compressed bytes read in one step: a step may produce a thousand times as many.
 GZIP_PIECE: Final = 1 << 14
 #: The message of cramjam's streaming decoders when the output buffer is full.
 FULL: Final = "failed to write whole buffer"
 
 
 def decompress_into(codec: int, data: memoryview, room: memoryview) -> int:
-    """Bytes written to `room`. `codec` is the attributes' (1 to 4). Raises DecompressionFailed or RoomExceeded."""
+    """Decompress into `room`; return the number of bytes written.
+
+    `codec` is the number in the attributes (1 to 4). Raises DecompressionFailed or RoomExceeded.
+    """
     try:
         return _DECOMPRESS[codec](data, room)
     except (cramjam.DecompressionError, zlib.error) as error:
@@ -55,13 +59,13 @@ def _snappy(data: memoryview, room: memoryview) -> int:
         return _raw_snappy(data, room)
     position = written = 0
     while position < len(data):
-        if bytes(data[position : position + 8]) == XERIAL_MAGIC:  # the first, or another stream behind it
+        if bytes(data[position : position + 8]) == XERIAL_MAGIC:  # the first stream, or another after it
             position += XERIAL_HEADER
             continue
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
         position += 4
         if not 0 < size <= len(data) - position:
-            raise DecompressionFailed(f"snappy: a block of {size} bytes where {len(data) - position} are left")
+            raise DecompressionFailed(f"snappy: a block of {size} bytes, {len(data) - position} are left")
         written += _raw_snappy(data[position : position + size], room[written:])
         position += size
     return written
@@ -84,5 +88,5 @@ _DECOMPRESS: Final[Mapping[int, Callable[[memoryview, memoryview], int]]] = {
     LZ4: lz4.decompress_into,
     ZSTD: _zstd,
 }
-#: Codecs that exist, none included.
+#: Number of codecs that exist, "none" included.
 CODEC_COUNT: Final = 5

@@ -24,7 +24,10 @@ TYPES: Final = {
 
 
 def read_control(key: bytes | None, value: bytes | None) -> Control | None:
-    """None if the key is too short to have a type; a type that Kafka does not have is given as its number."""
+    """Return the control record with this key and value; None if the key is too short to have a type.
+
+    A type that Kafka does not have is given as its number.
+    """
     if key is None or len(key) < KEY.size:
         return None
     number = KEY.unpack_from(key)[1]

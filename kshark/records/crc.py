@@ -12,8 +12,10 @@ _Checksum = Callable[[bytes | memoryview], int]
 
 @cache
 def crc32c() -> _Checksum:
-    """The function; imported when it is first asked for, and without its package, which looks up its own version for 20
-    ms."""
+    """Return the checksum function.
+
+    It is imported at the first call, and without its package: the package spends 20 ms to look up its own version.
+    """
     package = find_spec("crc32c")
     extension = PathFinder.find_spec("crc32c._crc32c", None if package is None else package.submodule_search_locations)
     if extension is None or extension.loader is None:
@@ -22,5 +24,5 @@ def crc32c() -> _Checksum:
         return checksum
     module = module_from_spec(extension)
     extension.loader.exec_module(module)
-    found: _Checksum = module.crc32c
-    return found
+    checksum_in_c: _Checksum = module.crc32c
+    return checksum_in_c

@@ -1,4 +1,4 @@
-"""What can be wrong with a batch, and how the message that carries it is told."""
+"""Faults of a batch, and how they are added to the message that carries it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from msgspec import UNSET
 from kshark.model import Message
 
 
-class Fault(NamedTuple):
-    """A code of the catalogue, and where."""
+class BatchFault(NamedTuple):
+    """A code of the catalogue, and the position of the fault."""
 
     code: str
     detail: str
 
 
 class DecompressionFailed(Exception):
-    """The bytes are not what the codec writes."""
+    """The bytes are not valid output of the codec."""
 
 
 class RoomExceeded(Exception):
-    """What comes out is larger than the room for it."""
+    """The decompressed bytes are larger than the room for them."""
 
 
-def attach(fault: Fault, message: Message) -> None:
-    """Adds the code to the message's weirds, with its detail; a code that is there already keeps its first detail."""
+def attach(fault: BatchFault, message: Message) -> None:
+    """Add the code to the message's weirds, with its detail; a code that is already there keeps its first detail."""
     if message.weird is UNSET:
         message.weird = [fault.code]
     elif fault.code in message.weird:

@@ -1,5 +1,7 @@
-"""What the JSON of a records field holds, as a schema: for those who name its fields. The classes are
-kshark.records.batch's."""
+"""The JSON of a records field as a schema, for code that refers to its fields by name.
+
+The classes are in kshark.records.batch.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Final
 
 from kshark.schema import array, boolean, bytes_, int16, int32, int64, string, struct, uint32
 
-#: Headers are pairs, which have no names; sizes stand in the place of bytes where payloads are left out.
+#: Headers are pairs, which have no names; sizes replace bytes where payloads are left out.
 RECORD: Final = struct(
     int64("offset"),
     int64("timestamp"),

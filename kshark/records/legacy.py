@@ -1,7 +1,8 @@
-"""Messages of magic 0 and 1, and compressed messages that contain a whole message set.
+"""Read messages of magic 0 and 1, and compressed messages that contain a whole message set.
 
 Source: Kafka classes LegacyRecord and AbstractLegacyRecordBatch; KIP-31 (relative offsets inside a wrapper), KIP-32
-(timestamps)."""
+(timestamps).
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ from kshark.records.batch import (
     LegacyBatch,
     MakeRecord,
 )
-from kshark.records.faults import Fault
+from kshark.records.faults import BatchFault
 
-#: Offset, size of what follows, CRC-32, magic, attributes.
+#: Offset, size of the bytes after it, CRC-32, magic, attributes.
 MESSAGE: Final = Struct(">qiIbb")
 TIMESTAMP: Final = Struct(">q")
 LENGTH: Final = Struct(">i")
@@ -33,12 +34,12 @@ LEAST_MESSAGE: Final = {0: MESSAGE.size + 8, 1: MESSAGE.size + 16}
 #: zstd came with magic 2 (KIP-110).
 LAST_CODEC: Final = 3
 
-#: Decompresses (codec, bytes, offset of the wrapper); None if it cannot, which it has reported then.
+#: Decompresses (codec, bytes, offset of the wrapper); returns None if it fails, after reporting the fault.
 Decompress = Callable[[int, bytes, int], bytes | None]
 
 
 class LegacyMessage(NamedTuple):
-    """A message as it stands on the wire; `timestamp` in ms, UNSET in magic 0."""
+    """A message as on the wire; `timestamp` in ms, UNSET in magic 0."""
 
     offset: int
     magic: int
@@ -52,22 +53,24 @@ class LegacyMessage(NamedTuple):
 
 def read_legacy(
     data: bytes, make: MakeRecord, decompress: Decompress, allowance: int
-) -> tuple[LegacyBatch, list[Fault]]:
-    """The message in `data`, which has at least LEAST_MESSAGE bytes of its magic; at most `allowance` records are
-    read."""
-    faults: list[Fault] = []
+) -> tuple[LegacyBatch, list[BatchFault]]:
+    """Read the message in `data`, which has at least LEAST_MESSAGE bytes of its magic.
+
+    At most `allowance` records are read.
+    """
+    faults: list[BatchFault] = []
     records: list[AnyRecord] = []
     message = _message(data, 0, len(data))
     if message is None:
         offset, _, crc, magic, attributes = MESSAGE.unpack_from(data)
-        faults.append(Fault("RECORD_INVALID", f"message at offset {offset}: key and value do not fill it"))
+        faults.append(BatchFault("RECORD_INVALID", f"message at offset {offset}: key and value do not fill it"))
         message = LegacyMessage(offset, magic, crc, _checksum(data, 0, len(data)) == crc, attributes, UNSET, None, None)
     elif message.attributes & CODEC_BITS == 0:
         records.append(make(message.offset, message.timestamp, message.key, message.value, UNSET))
     else:
         records, faults = _unwrap(message, make, decompress, allowance)
     if not message.crc_ok:
-        faults.append(Fault("BATCH_CRC", f"message at offset {message.offset}"))
+        faults.append(BatchFault("BATCH_CRC", f"message at offset {message.offset}"))
     batch = LegacyBatch(
         message.offset,
         len(data),
@@ -83,22 +86,24 @@ def read_legacy(
 
 def _unwrap(
     wrapper: LegacyMessage, make: MakeRecord, decompress: Decompress, allowance: int
-) -> tuple[list[AnyRecord], list[Fault]]:
+) -> tuple[list[AnyRecord], list[BatchFault]]:
     here = f"message at offset {wrapper.offset}"
     codec = wrapper.attributes & CODEC_BITS
     if codec > LAST_CODEC:
-        return [], [Fault("CODEC_INVALID", f"{here}: codec {codec} in magic {wrapper.magic}")]
+        return [], [BatchFault("CODEC_INVALID", f"{here}: codec {codec} in magic {wrapper.magic}")]
     if wrapper.value is None:
-        return [], [Fault("RECORD_INVALID", f"{here}: a wrapper without content")]
+        return [], [BatchFault("RECORD_INVALID", f"{here}: a wrapper without content")]
     data = decompress(codec, wrapper.value, wrapper.offset)
     if data is None:
         return [], []
     inner, faults = _inner_messages(data, wrapper.magic, here, allowance)
     log_append_time = wrapper.timestamp if wrapper.magic == 1 and wrapper.attributes & LOG_APPEND else UNSET
-    # Relative in magic 1; some producers left the wrapper's offset at 0.
+    # Offsets are relative in magic 1; some producers left the wrapper's offset at 0.
     base = wrapper.offset - inner[-1].offset if inner and wrapper.magic == 1 and wrapper.offset else 0
     if base < 0:
-        faults.append(Fault("BATCH_OFFSETS", f"{here}: the last message inside has relative offset {inner[-1].offset}"))
+        faults.append(
+            BatchFault("BATCH_OFFSETS", f"{here}: the last message inside has relative offset {inner[-1].offset}")
+        )
         base = 0
     records = [
         make(
@@ -113,14 +118,14 @@ def _unwrap(
     return records, faults
 
 
-def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple[list[LegacyMessage], list[Fault]]:
+def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple[list[LegacyMessage], list[BatchFault]]:
     messages: list[LegacyMessage] = []
-    faults: list[Fault] = []
+    faults: list[BatchFault] = []
     position = 0
     while position < len(data):
         if len(messages) == allowance:
             faults.append(
-                Fault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes behind message {len(messages)}")
+                BatchFault("RECORDS_LIMIT", f"{here}: {len(data) - position} bytes after message {len(messages)}")
             )
             break
         size = (
@@ -131,17 +136,17 @@ def _inner_messages(data: bytes, magic: int, here: str, allowance: int) -> tuple
         stop = position + size
         message = _message(data, position, stop) if LEAST_MESSAGE[magic] <= size <= len(data) - position else None
         if message is None or message.magic != magic or message.attributes & CODEC_BITS:
-            faults.append(Fault("RECORD_INVALID", f"{here}, message {len(messages)} inside"))
+            faults.append(BatchFault("RECORD_INVALID", f"{here}, message {len(messages)} inside"))
             break
         if not message.crc_ok:
-            faults.append(Fault("BATCH_CRC", f"{here}, message {len(messages)} inside"))
+            faults.append(BatchFault("BATCH_CRC", f"{here}, message {len(messages)} inside"))
         messages.append(message)
         position = stop
     return messages, faults
 
 
 def _message(data: bytes, position: int, stop: int) -> LegacyMessage | None:
-    """The message between the two positions; None if key and value do not fill it."""
+    """Return the message between the two positions; None if key and value do not fill it."""
     offset, _, crc, magic, attributes = MESSAGE.unpack_from(data, position)
     if stop - position < LEAST_MESSAGE.get(magic, stop - position + 1):
         return None

@@ -1,7 +1,7 @@
-"""The exact reader of a batch's records: one by one, every length checked; it keeps what came before a fault, and names
-the fault.
+"""Read a batch's records exactly: one by one, with every length checked.
 
-Source: Kafka classes DefaultRecord (readFrom) and ByteUtils (varints).
+The reader keeps the records before a fault, and names the fault. Source: Kafka classes DefaultRecord (readFrom) and
+ByteUtils (varints).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kshark.records.batch import LEAST_RECORD, AnyRecord, Batch, Headers, MakeRecord, Span
+from kshark.records.batch import LEAST_RECORD, AnyRecord, Batch, Headers, MakeRecord, RecordsSpan
 from kshark.records.budget import Budget
 from kshark.records.control import read_control
-from kshark.records.faults import Fault, RoomExceeded
+from kshark.records.faults import BatchFault, RoomExceeded
 
 #: Longest varint of 32 and of 64 bits.
 VARINT: Final = 5
 VARLONG: Final = 10
 NO_HEADERS: Final[Headers] = ()
-#: So many records are shown beyond the number that the batch announces.
+#: Most records that are shown beyond the number that the batch announces.
 SURPLUS: Final = 10_000
 
 
@@ -28,42 +28,42 @@ class BrokenRecord(Exception):
     """The record contradicts itself; the text says where."""
 
 
-def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fault]]:
-    """All records of a span, also those beyond the batch's count, and then what is wrong with them.
+def read_records(span: RecordsSpan, make: MakeRecord) -> tuple[list[AnyRecord], list[BatchFault]]:
+    """Return all records of a span, also those beyond the batch's count, and the faults.
 
-    A batch that may hold more than the budget has is not opened, and read no further than the budget allows headers;
-    no more than SURPLUS records are shown beyond the count.
+    A batch that may hold more records than the budget allows is not opened. Reading also stops when headers exhaust the
+    budget. At most SURPLUS records are returned beyond the count.
     """
     budget = span.budget
     data, position, stop, batch = span.buffer, span.start, span.stop, span.batch
     log_append_time = batch.max_timestamp if batch.timestamp_type == "log_append" else None
     records: list[AnyRecord] = []
-    faults: list[Fault] = []
+    faults: list[BatchFault] = []
     last_delta = -1
     in_order = True
     untyped = False
     announced = max(batch.count, 0)
     here = f"batch at offset {batch.base_offset}"
     if min(announced, (stop - position) // LEAST_RECORD) > budget.records:
-        return [], [Fault("RECORDS_LIMIT", f"{here}: {announced} records")]
+        return [], [BatchFault("RECORDS_LIMIT", f"{here}: {announced} records")]
     while position < stop and len(records) < announced + SURPLUS:
         try:
             if budget.records <= 0:
                 raise RoomExceeded
             size, start = signed(data, position, stop, VARINT)
             if not 0 < size <= stop - start:
-                raise BrokenRecord(f"length {size} where {stop - start} bytes are left")
+                raise BrokenRecord(f"length {size}, {stop - start} bytes are left")
             timestamp, delta, key, value, headers = _fields(data, start, start + size, budget)
             position = start + size
         except BrokenRecord as error:
             return records, [
                 *faults,
-                Fault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}"),
+                BatchFault("RECORD_INVALID", f"{here}, record {len(records)} of {batch.count}: {error}"),
             ]
         except RoomExceeded:
             return records, [
                 *faults,
-                Fault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on"),
+                BatchFault("RECORDS_LIMIT", f"{here}: {stop - position} bytes from record {len(records)} on"),
             ]
         budget.records -= 1 + len(headers)
         in_order = in_order and last_delta < delta <= batch.last_offset_delta
@@ -76,25 +76,27 @@ def read_records(span: Span, make: MakeRecord) -> tuple[list[AnyRecord], list[Fa
             record.control = UNSET if control is None else control
         records.append(record)
     if untyped:
-        faults.append(Fault("RECORD_INVALID", f"{here}: a control record without a type"))
+        faults.append(BatchFault("RECORD_INVALID", f"{here}: a control record without a type"))
     faults += _against_header(batch, here, len(records), is_all=position == stop, in_order=in_order)
     return records, faults
 
 
-def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_order: bool) -> Iterator[Fault]:
-    """Yield where the records of a batch contradict its header."""
+def _against_header(batch: Batch, here: str, count: int, *, is_all: bool, in_order: bool) -> Iterator[BatchFault]:
+    """Yield the contradictions between the records of a batch and its header."""
     if count != batch.count:
-        there = f"{count}" if is_all else f"more than {count}"
-        yield Fault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {there} there")
+        actual = f"{count}" if is_all else f"more than {count}"
+        yield BatchFault("BATCH_COUNT_MISMATCH", f"{here}: {batch.count} records announced, {actual} present")
     if not in_order:
-        yield Fault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}")
+        yield BatchFault("BATCH_OFFSETS", f"{here}: deltas do not rise to the last one, {batch.last_offset_delta}")
 
 
 def _fields(
     data: bytes, position: int, stop: int, budget: Budget
 ) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    """Timestamp delta, offset delta, key, value and headers of the record from `position` (its attributes) to
-    `stop`."""
+    """Return timestamp delta, offset delta, key, value and headers of a record.
+
+    The record lies from `position` (its attributes) to `stop`.
+    """
     timestamp, position = signed(data, position + 1, stop, VARLONG)
     offset, position = signed(data, position, stop, VARINT)
     key, position = _sized(data, position, stop, "key")
@@ -102,7 +104,7 @@ def _fields(
     count, position = signed(data, position, stop, VARINT)
     headers = NO_HEADERS
     if count:
-        # Two lengths of at least a byte each.
+        # Each header has two lengths of at least a byte.
         if not 0 < count <= (stop - position) // 2:
             raise BrokenRecord(f"{count} headers in {stop - position} bytes")
         if count >= budget.records:
@@ -116,23 +118,23 @@ def _fields(
             pairs.append((name.decode("utf-8", "backslashreplace"), content))
         headers = tuple(pairs)
     if position != stop:
-        raise BrokenRecord(f"{stop - position} bytes behind its headers")
+        raise BrokenRecord(f"{stop - position} bytes after its headers")
     return timestamp, offset, key, value, headers
 
 
-def _sized(data: bytes, position: int, stop: int, what: str) -> tuple[bytes | None, int]:
-    """A length and its bytes; any negative length is null, as in Kafka."""
+def _sized(data: bytes, position: int, stop: int, field: str) -> tuple[bytes | None, int]:
+    """Return the bytes after a length, and the position after them; any negative length is null, as in Kafka."""
     size, position = signed(data, position, stop, VARINT)
     if size < 0:
         return None, position
     end = position + size
     if end > stop:
-        raise BrokenRecord(f"{what} of {size} bytes where {stop - position} are left")
+        raise BrokenRecord(f"{field} of {size} bytes, {stop - position} are left")
     return data[position:end], end
 
 
 def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, int]:
-    """A zigzag varint of at most `longest` bytes, and where it ends."""
+    """Return a zigzag varint of at most `longest` bytes, and the position after it."""
     if position < stop and (low := data[position]) < 0x80:
         return (low >> 1) ^ -(low & 1), position + 1
     if position + 1 < stop and (high := data[position + 1]) < 0x80:
@@ -149,5 +151,5 @@ def signed(data: bytes, position: int, stop: int, longest: int) -> tuple[int, in
 
 
 def int64(value: int) -> int:
-    """Wrapped around as Java's long."""
+    """Wrap an integer around as Java's long does."""
     return (value + (1 << 63) & 0xFFFFFFFFFFFFFFFF) - (1 << 63)

@@ -1,7 +1,8 @@
-"""Records fields in two phases: the codec's reader leaves empty batches, `fill` opens all pending ones at once.
+"""Read records fields in two phases: the codec's reader leaves empty batches, `fill` opens all pending ones at once.
 
-A small record costs 2 us in a loop and a quarter of it as columns over many batches; so records wait until there are
-enough of them, or until their messages must be handed on. Small zstd frames wait too, to be decompressed together."""
+A small record costs 2 us in a loop, and a quarter of that as columns over many batches. So records wait until there are
+enough of them, or until their messages must be passed on. Small zstd frames wait too, to be decompressed together.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from kshark.records.batch import (
     OffsetSpan,
     Record,
     RecordsField,
-    Span,
+    RecordsSpan,
     UnknownBatch,
     batch_of,
     sizes_only,
@@ -35,25 +36,24 @@ from kshark.records.budget import Budget
 from kshark.records.columns import Columns, fits_columns
 from kshark.records.compression import CODEC_COUNT, ZSTD
 from kshark.records.crc import crc32c
-from kshark.records.faults import DecompressionFailed, Fault, RoomExceeded, attach
+from kshark.records.faults import BatchFault, DecompressionFailed, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
 from kshark.records.zstd import is_one_block
 
-#: How far records fields are opened: not at all, only checked (what is wrong with their headers is told, they stay
-#: closed), their headers, or all; messages of a legacy set, which have no header apart from their record, with the
-#: headers.
+#: How far records fields are opened: not at all, only checked (faults of the headers are reported, the field stays
+#: closed), their headers, or all. "headers" also opens messages of a legacy set: their header and record are one.
 Opening = bool | Literal["checked", "headers"]
 
-#: From so many records in one buffer on columns are faster than the loop.
+#: Columns are faster than the loop if one buffer has at least this many records.
 COLUMNS_FROM: Final = 64
-#: More records than can exist.
+#: A number larger than any count of records.
 NEVER: Final = 1 << 62
-#: So many small zstd frames are worth decompressing together.
+#: Number of small zstd frames that are worth decompressing together.
 TOGETHER: Final = 32
 EMPTY: Final = memoryview(b"")
-#: Stands for the buffer of decompressed records, which only `fill` knows.
+#: Placeholder for the buffer of decompressed records, which exists only in `fill`.
 ARENA: Final = b""
 OFFSET_AND_LENGTH: Final = Struct(">qi")
 HEADER_BYTES: Final = HEADER.size
@@ -63,21 +63,24 @@ LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 
 
 class RecordsReader:
-    """Opens the records fields of messages: call it with each field's place, `claim` for the message, `fill` before
-    handing it on.
+    """Reader of the records fields of messages.
 
-    `opened`: how far; what is not stays `{"size": n}`. `payload`: keys and values, or only their sizes. Never raises on
-    damage inside the field: what is wrong becomes codes of the catalogue on the message that claims it. For tests:
-    `columns_from` 0 always uses columns, a large number never; `alone` decompresses every frame by itself."""
+    Call it with the position of each field, `claim` for the message, and `fill` before the message is passed on.
+
+    `opened`: how far fields are opened; a closed field stays `{"size": n}`. `payload`: keys and values, or only their
+    sizes. Never raises on damage inside the field: each fault becomes a code of the catalogue on the message that
+    claims the field. For tests: `columns_from` 0 always uses columns, a large number never; `alone` decompresses every
+    frame by itself.
+    """
 
     def __init__(
         self, *, opened: Opening = True, payload: bool = True, columns_from: int = COLUMNS_FROM, alone: bool = False
     ) -> None:
-        #: Whether fields were read that no message has claimed yet.
+        #: True if fields were read that no message has claimed yet.
         self.unclaimed = False
         #: Decompressed bytes of records since the last `fill`.
         self.pending_bytes = 0
-        #: Whether a control batch was read; whoever uses it resets it.
+        #: True if a control batch was read; the code that uses it resets it.
         self.controls = False
         self._closed = not opened
         self._checked = opened == "checked"
@@ -86,22 +89,23 @@ class RecordsReader:
         self._columns = Columns(payload)
         self._columns_from = columns_from
         self._alone = alone
-        self._spans: list[Span] = []
-        self._claimed = 0  # spans, from the first one on
-        self._small: list[Span] = []  # of the spans, those whose frame waits
-        self._faults: dict[str, Fault] = {}  # of what is unclaimed, by code
-        self._if_produced: list[Fault] = []  # what is wrong with it in a request only
+        self._spans: list[RecordsSpan] = []
+        self._claimed = 0  # number of spans, counted from the first
+        self._small: list[RecordsSpan] = []  # the spans whose frame waits
+        self._faults: dict[str, BatchFault] = {}  # faults of unclaimed fields, by code
+        self._if_produced: list[BatchFault] = []  # their faults that count in a request only
         self._arena = Arena()
         self._budget = Budget()
 
     def __call__(
         self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False
     ) -> RecordsField:
-        """The field at `buffer[start:end]`; its records are filled in later. `spanned`: one that is only checked tells
-        its spans.
+        """Read the field at `buffer[start:end]`; its records are filled in later.
 
-        If it is not `aligned`, it may begin and end inside a batch: then only whole batches with a right checksum are
-        read, up to the first bytes that are none, and nothing counts as wrong."""
+        `spanned`: a field that is only checked gets its spans. If the field is not `aligned`, it may begin and end
+        inside a batch: then only whole batches with a correct checksum are read, up to the first bytes that are not
+        such a batch, and nothing counts as a fault.
+        """
         if self._closed:
             return RecordsField(end - start)
         if start < end:
@@ -111,7 +115,7 @@ class RecordsReader:
         position = start
         view = memoryview(buffer)
         while position < end:
-            whole = aligned or self._certain(view, position, end)
+            whole = aligned or self._is_whole_batch(view, position, end)
             stop = self._entry(buffer, view, start, position, end, batches, spans) if whole else None
             if stop is None:
                 break
@@ -121,8 +125,8 @@ class RecordsReader:
         if self._checked:
             if spans is None:
                 return RecordsField(end - start)
-            told = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
-            return RecordsField(end - start, spans=told)
+            known_spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
+            return RecordsField(end - start, spans=known_spans)
         return RecordsField(end - start, batches, end - position)
 
     @cached_property
@@ -130,8 +134,10 @@ class RecordsReader:
         return crc32c()
 
     def claim(self, message: Message) -> None:
-        """The fields read since the last claim belong to this message: it gets their codes, now or when they are
-        filled."""
+        """Assign the fields read since the last claim to this message.
+
+        The message gets their codes, now or when they are filled.
+        """
         for fault in (*self._faults.values(), *(self._if_produced if message.kind == "request" else ())):
             attach(fault, message)
         for span in self._spans[self._claimed :]:
@@ -142,7 +148,7 @@ class RecordsReader:
             self._open_small()
 
     def discard(self) -> None:
-        """The fields read since the last claim belong to no message."""
+        """Drop the fields read since the last claim: they belong to no message."""
         del self._spans[self._claimed :]
         self._small = [span for span in self._small if span.owner is not None]
         self._forget_budget()
@@ -155,7 +161,7 @@ class RecordsReader:
         self.unclaimed = False
 
     def fill(self) -> None:
-        """Fills the records into all pending batches."""
+        """Fill the records into all pending batches."""
         self._open_small()
         self._fill()
         self.pending_bytes = 0
@@ -163,12 +169,12 @@ class RecordsReader:
             self._forget_budget()
 
     def _fill(self) -> None:
-        """The same for batches that are decompressed."""
+        """Fill the records into the pending batches that are decompressed."""
         spans = [span for span in self._spans if span.frame is None]
         self._spans = [span for span in self._spans if span.frame is not None]
         self._claimed = sum(span.owner is not None for span in self._spans)
         opened = self._arena.take()
-        groups: dict[int, list[Span]] = {}
+        groups: dict[int, list[RecordsSpan]] = {}
         for span in spans:
             if span.buffer is ARENA:
                 span.buffer = opened
@@ -179,42 +185,42 @@ class RecordsReader:
                 continue
             span.batch.records, faults = read_records(span, self._make)
             for fault in faults:
-                self._tell(fault, span.owner)
+                self._report(fault, span.owner)
 
     def _open_small(self) -> None:
-        """Decompresses the small frames that wait, with the same results as one by one."""
+        """Decompress the small frames that wait, with the same results as one by one."""
         small, self._small = self._small, []
         for at in range(0, len(small), TOGETHER):
             if self._arena.used > limits.PENDING_RECORD_BYTES:
                 self._fill()
             spans = small[at : at + TOGETHER]
-            places = (
+            bounds = (
                 None if self._alone else self._arena.add_all([span.frame for span in spans if span.frame is not None])
             )
             for index, span in enumerate(spans):
-                place: tuple[int, int] | None
-                if places is None:
-                    place = self._decompress(ZSTD, span.frame or EMPTY, span.batch.base_offset, span.budget, span.owner)
+                bound: tuple[int, int] | None
+                if bounds is None:
+                    bound = self._decompress(ZSTD, span.frame or EMPTY, span.batch.base_offset, span.budget, span.owner)
                 else:
-                    place = start, stop = places[index]
+                    bound = start, stop = bounds[index]
                     span.budget.bytes -= stop - start
                     if span.budget.bytes < 0:
                         span.budget.bytes += stop - start
-                        self._tell(
-                            Fault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner
+                        self._report(
+                            BatchFault("DECOMPRESSION_LIMIT", f"batch at offset {span.batch.base_offset}"), span.owner
                         )
-                        place = None
+                        bound = None
                 span.frame = None
-                if place is None:
+                if bound is None:
                     self._spans.remove(span)
                     self._claimed -= span.owner is not None
                 else:
-                    span.start, span.stop = place
+                    span.start, span.stop = bound
                     self.pending_bytes += span.stop - span.start
 
-    def _read_columns(self, spans: list[Span]) -> list[Span]:
-        """Reads a buffer's spans as columns if that is possible and faster; returns the other spans."""
-        regular: list[Span] = []
+    def _read_columns(self, spans: list[RecordsSpan]) -> list[RecordsSpan]:
+        """Read a buffer's spans as columns if that is possible and faster; return the other spans."""
+        regular: list[RecordsSpan] = []
         records = 0
         for span in spans:
             if fits_columns(span):
@@ -224,8 +230,8 @@ class RecordsReader:
             return spans
         left = self._columns.read(spans[0].buffer, regular)
         if len(regular) < len(spans):
-            taken = {id(span) for span in regular}
-            left += [span for span in spans if id(span) not in taken]
+            in_columns = {id(span) for span in regular}
+            left += [span for span in spans if id(span) not in in_columns]
         return left
 
     def _entry(
@@ -238,12 +244,14 @@ class RecordsReader:
         batches: list[AnyBatch],
         spans: list[OffsetSpan] | None,
     ) -> int | None:
-        """Adds the batch at `position` of the field from `start` on, or what it spans, and returns where it ends; None
-        if none is whole."""
+        """Read the batch at `position` of the field that begins at `start`; return the position after it.
+
+        The batch is added to `batches`, or its span to `spans`. Return None if no whole batch is there.
+        """
         room, budget = end - position, self._budget
         left = budget.records
         if left <= 0:
-            self._fault("RECORDS_LIMIT", f"{room} bytes behind batch {len(batches)}")
+            self._fault("RECORDS_LIMIT", f"{room} bytes after batch {len(batches)}")
             return None
         budget.records = left - 1
         if room >= HEADER_BYTES:
@@ -252,7 +260,7 @@ class RecordsReader:
             if header[3] == 2 and position + HEADER_BYTES <= stop <= end:
                 crc_ok = self._crc32c(view[position + CHECKED_FROM : stop]) == header[4]
                 if not crc_ok or header[12] != header[6] + 1 or header[5] & CODEC_BITS >= CODEC_COUNT:
-                    self._doubt(header, crc_ok)
+                    self._check_header(header, crc_ok)
                 if not self._checked:
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
                 elif spans is not None:
@@ -262,8 +270,8 @@ class RecordsReader:
             return None
         return self._odd_entry(buffer, position, room, batches, first=position == start)
 
-    def _certain(self, view: memoryview, position: int, end: int) -> bool:
-        """Whether a whole batch with the right checksum is there."""
+    def _is_whole_batch(self, view: memoryview, position: int, end: int) -> bool:
+        """True if a whole batch with the correct checksum is there."""
         if end - position < HEADER_BYTES:
             return False
         header = _HEADER(view, position)
@@ -285,7 +293,7 @@ class RecordsReader:
         elif size < least:
             self._fault("BATCH_LENGTH_INVALID", f"{here}: {size} bytes, its header has {least}")
         elif size > room and magic == 2 and first:
-            # An answer that ends inside its first batch went out with Fetch v0 to v2, before magic 2 (KIP-74).
+            # Only Fetch v0 to v2, before magic 2, sent answers that end inside their first batch (KIP-74).
             self._fault("BATCH_LENGTH_INVALID", f"{here}: {size} bytes, the field has {room}")
         if not least <= size <= room:
             return None
@@ -302,11 +310,12 @@ class RecordsReader:
             batches.append(batch)
         return position + size
 
-    def _doubt(self, header: tuple[int, ...], crc_ok: bool) -> None:
-        """Tells what is wrong with a batch as far as its header shows it.
+    def _check_header(self, header: tuple[int, ...], crc_ok: bool) -> None:
+        """Report the faults that a batch's header shows.
 
-        A producer gives an offset to each record (Kafka: LogValidator.validateBatch); of what is stored, compaction may
-        have left some."""
+        A producer gives an offset to each record (Kafka: LogValidator.validateBatch). In a stored batch, compaction may
+        have removed some records.
+        """
         codec = header[5] & CODEC_BITS
         if not crc_ok:
             self._fault("BATCH_CRC", f"batch at offset {header[0]}")
@@ -314,7 +323,7 @@ class RecordsReader:
             self._fault("CODEC_INVALID", f"batch at offset {header[0]}: codec {codec}")
         if header[12] != header[6] + 1 and not self._if_produced:
             text = f"batch at offset {header[0]}: {header[12]} records announced, offsets for {header[6] + 1}"
-            self._if_produced.append(Fault("BATCH_COUNT_MISMATCH", text))
+            self._if_produced.append(BatchFault("BATCH_COUNT_MISMATCH", text))
 
     def _batch(
         self, buffer: bytes, view: memoryview, position: int, stop: int, header: tuple[int, ...], crc_ok: bool
@@ -327,50 +336,50 @@ class RecordsReader:
         if self._headers or codec >= CODEC_COUNT:
             pass
         elif codec == 0:
-            self._pend(Span(buffer, start, stop, batch, self._budget))
+            self._pend(RecordsSpan(buffer, start, stop, batch, self._budget))
         elif codec == ZSTD and is_one_block(view[start:stop]):
-            span = Span(ARENA, 0, 0, batch, self._budget, None, view[start:stop])
+            span = RecordsSpan(ARENA, 0, 0, batch, self._budget, None, view[start:stop])
             self._spans.append(span)
             self._small.append(span)
         else:
             if self._arena.used > limits.PENDING_RECORD_BYTES:
                 self._fill()
-            place = self._decompress(codec, view[start:stop], batch.base_offset, self._budget)
-            if place is not None:
-                self._pend(Span(ARENA, *place, batch, self._budget))
+            bound = self._decompress(codec, view[start:stop], batch.base_offset, self._budget)
+            if bound is not None:
+                self._pend(RecordsSpan(ARENA, *bound, batch, self._budget))
         return batch
 
     def _decompress(
         self, codec: int, data: memoryview, offset: int, budget: Budget, owner: Message | None = None
     ) -> tuple[int, int] | None:
-        """Decompresses into the arena; returns from where to where, None if it failed."""
+        """Decompress into the arena; return the bounds of the result, None if it failed."""
         try:
             size = self._arena.add(codec, data, budget.bytes)
             budget.bytes -= size
             return self._arena.used - size, self._arena.used
         except RoomExceeded:
-            self._tell(Fault("DECOMPRESSION_LIMIT", f"batch at offset {offset}"), owner)
+            self._report(BatchFault("DECOMPRESSION_LIMIT", f"batch at offset {offset}"), owner)
         except DecompressionFailed as error:
-            self._tell(Fault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}"), owner)
+            self._report(BatchFault("DECOMPRESSION_FAILED", f"batch at offset {offset}: {error}"), owner)
         return None
 
     def _decompress_now(self, codec: int, data: bytes, offset: int) -> bytes | None:
         if self._arena.used > limits.PENDING_RECORD_BYTES:
             self._fill()
-        place = self._decompress(codec, memoryview(data), offset, self._budget)
-        return None if place is None else self._arena.take(place[0])
+        bound = self._decompress(codec, memoryview(data), offset, self._budget)
+        return None if bound is None else self._arena.take(bound[0])
 
-    def _pend(self, span: Span) -> None:
+    def _pend(self, span: RecordsSpan) -> None:
         if span.start == span.stop and span.batch.count == 0:
             return
         self._spans.append(span)
         self.pending_bytes += span.stop - span.start
 
     def _fault(self, code: str, detail: str) -> None:
-        self._faults.setdefault(code, Fault(code, detail))
+        self._faults.setdefault(code, BatchFault(code, detail))
 
-    def _tell(self, fault: Fault, owner: Message | None) -> None:
-        """Gives the fault to the message that claimed the field, or keeps it until one does."""
+    def _report(self, fault: BatchFault, owner: Message | None) -> None:
+        """Give the fault to the message that claimed the field, or keep it until a message does."""
         if owner is None:
             self._fault(*fault)
         else:
@@ -378,6 +387,8 @@ class RecordsReader:
 
 
 def make_reader(records: Opening, payload: bool, *, exact: bool = False) -> RecordsReader:
-    """The reader for a run's options: how far batches are opened, and whether with payload; `exact`: one record after
-    another."""
+    """Return the reader for a run's options: how far batches are opened, and whether with payload.
+
+    `exact`: one record after another.
+    """
     return RecordsReader(opened=records, payload=payload, columns_from=NEVER if exact else COLUMNS_FROM, alone=exact)

@@ -1,7 +1,8 @@
 """Some records of one buffer, field by field as columns. Source of the layout: Kafka class DefaultRecord.
 
-Nothing is checked in between: a damaged length leads to some position, reads are clipped to the buffer, and a record is
-good if its last field ends where the record ends. Records that are not good are emptied before Python objects are made.
+Nothing is checked in between. A damaged length leads to an arbitrary position, and reads are clipped to the buffer. A
+record is good if its last field ends where the record ends. Records that are not good are emptied before Python objects
+are made.
 """
 
 from __future__ import annotations
@@ -19,42 +20,42 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 UInt8s = NDArray[np.uint8]
 
-#: At most so many headers of a record are read as columns.
+#: Most headers of a record that are read as columns.
 MOST_HEADERS: Final = 64
-#: A position beyond every buffer, for what is damaged.
+#: A position beyond every buffer, for damaged records.
 LOST: Final = 1 << 60
 T = TypeVar("T")
 ZIGZAG: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(128)], np.int64)
 
 
 def signed(data: UInt8s, position: Int64s, longest: int) -> tuple[Int64s, Int64s]:
-    """The zigzag varints at the positions, and where they end; LOST if one is longer than `longest` bytes."""
+    """Return the zigzag varints at the positions, and their ends; LOST for one that is longer than `longest` bytes."""
     byte = data.take(position, mode="clip")
     position = position + 1
     if byte.max() < 0x80:
         return ZIGZAG.take(byte), position
     value = byte.astype(np.int64)
-    more = np.flatnonzero(byte >= 0x80)
-    value[more] &= 0x7F
+    longer = np.flatnonzero(byte >= 0x80)
+    value[longer] &= 0x7F
     shift = 7
-    while more.size:
+    while longer.size:
         if shift == 7 * longest:
-            position[more] = LOST
+            position[longer] = LOST
             break
-        byte = data.take(position[more], mode="clip")
-        value[more] |= (byte & 0x7F).astype(np.int64) << shift
-        position[more] += 1
-        more = more[byte >= 0x80]
+        byte = data.take(position[longer], mode="clip")
+        value[longer] |= (byte & 0x7F).astype(np.int64) << shift
+        position[longer] += 1
+        longer = longer[byte >= 0x80]
         shift += 7
     if longest == VARINT:
         value &= 0xFFFFFFFF
         return (value >> 1) ^ -(value & 1), position
-    # The 64th bit is a sign to numpy: shifted in, it must be taken off again.
+    # numpy treats the 64th bit as a sign: the shift copies it, so it must be masked.
     return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), position
 
 
 class Rows:
-    """Records from `begin` (their length) to `end`, at least one; `fit` says which of them are good."""
+    """Records from `begin` (their length) to `end`, at least one; `fit` is true for the good ones."""
 
     def __init__(self, data: UInt8s, begin: Int64s, end: Int64s) -> None:
         size, at = signed(data, begin, VARINT)
@@ -73,7 +74,7 @@ class Rows:
 
 
 class Pieces:
-    """Byte strings of many records, or of their headers: each from `start` to `end`, or `null`."""
+    """Byte strings of many records, or of their headers: each lies from `start` to `end`, or is `null`."""
 
     __slots__ = ("end", "null", "start")
 
@@ -103,14 +104,16 @@ def _with_nulls(values: Sequence[T], null: Bools) -> Sequence[T | None]:
 
 
 def sized(data: UInt8s, position: Int64s) -> Pieces:
-    """Lengths and their bytes; any negative length is null, as in Kafka."""
+    """Return the byte strings after their lengths; any negative length is null, as in Kafka."""
     size, start = signed(data, position, VARINT)
     return Pieces(start, start + np.maximum(size, 0), size < 0)
 
 
 class HeaderRows:
-    """The headers of records, all first ones read in one step, then all second ones; record i has `count[i]`, from
-    `first[i]` on."""
+    """Headers of records: the first header of every record is read in one step, then every second one, and so on.
+
+    Record i has `count[i]` headers, from `first[i]` on.
+    """
 
     def __init__(self, data: UInt8s, count: Int64s, position: Int64s, end: Int64s) -> None:
         wrong = (count < 0) | (count > MOST_HEADERS)

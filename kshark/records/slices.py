@@ -1,5 +1,7 @@
-"""Many pieces of one buffer as bytes objects: pieces of equal size are taken as one column, 25 ns each, where a slice
-takes 100."""
+"""Cut many pieces of one buffer as bytes objects.
+
+Pieces of equal size are read as one column: 25 ns each, where a slice takes 100.
+"""
 
 from __future__ import annotations
 
@@ -13,40 +15,40 @@ Int64s = NDArray[np.int64]
 #: Above this average length single slices are faster; sizes up to LONGEST are counted in a table.
 LONG: Final = 400
 LONGEST: Final = 4096
-#: From so many pieces of one size on a column, which costs 4 us, is faster.
+#: A column, which costs 4 us, is faster for at least this many pieces of one size.
 TOGETHER: Final = 60
 
 
 def slices(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
-    """`buffer[start:end]` for each pair, all inside the buffer."""
+    """Return `buffer[start:end]` for each pair; all lie inside the buffer."""
     size = end - start
     if not len(size) or LONG * len(size) < size.sum() or size.max() > LONGEST:
-        return _one_by_one(buffer, start, end)
+        return _each_slice(buffer, start, end)
     of_size = np.bincount(size)
     sizes = np.flatnonzero(of_size)
     if TOGETHER * len(sizes) > len(size):
-        return _one_by_one(buffer, start, end)
+        return _each_slice(buffer, start, end)
     if len(sizes) == 1:
         return _of_one_size(buffer, start, int(sizes[0]))
     pieces = np.empty(len(size), np.object_)
-    order = np.argsort(size.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
-    for one_size, rows in zip(sizes.tolist(), np.split(order, np.cumsum(of_size[sizes])[:-1]), strict=True):
-        pieces[rows] = _column(buffer, start[rows], one_size) if one_size else b""
-    made: list[bytes] = pieces.tolist()
-    return made
+    order = np.argsort(size.astype(np.uint16), kind="stable")  # 16 bits make it a radix sort
+    for piece_size, rows in zip(sizes.tolist(), np.split(order, np.cumsum(of_size[sizes])[:-1]), strict=True):
+        pieces[rows] = _column(buffer, start[rows], piece_size) if piece_size else b""
+    result: list[bytes] = pieces.tolist()
+    return result
 
 
 def _of_one_size(buffer: bytes, start: Int64s, size: int) -> list[bytes]:
-    made: list[bytes] = _column(buffer, start, size).tolist() if size else [b""] * len(start)
-    return made
+    result: list[bytes] = _column(buffer, start, size).tolist() if size else [b""] * len(start)
+    return result
 
 
 def _column(buffer: bytes, start: Int64s, size: int) -> NDArray[np.void]:
-    """Pieces of `size` bytes (at least one), as items of one column."""
-    # Every place of the buffer, seen as the beginning of a piece.
-    places = np.ndarray(len(buffer) - size + 1, f"V{size}", buffer, strides=(1,))
-    return places[start]
+    """Return pieces of `size` bytes (at least one), as items of one column."""
+    # Every position of the buffer, seen as the beginning of a piece.
+    pieces = np.ndarray(len(buffer) - size + 1, f"V{size}", buffer, strides=(1,))
+    return pieces[start]
 
 
-def _one_by_one(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
+def _each_slice(buffer: bytes, start: Int64s, end: Int64s) -> list[bytes]:
     return [buffer[i:j] for i, j in zip(start.tolist(), end.tolist(), strict=True)]

@@ -1,17 +1,16 @@
-"""Which offsets of a records field have a record, as far as the headers of its batches tell: what is left of a field
-that is closed.
+"""Find the offsets of a records field that have a record, from the headers of its batches.
 
-A span is the first and the last offset of it, and what is there:
+A closed field keeps only these spans. A span is a first offset, a last offset and a kind:
 
-| kind | there |
+| kind | offsets in the span |
 |---|---|
-| `data` | a record for each offset: as many were announced as there are offsets |
-| `control` | control batches, which no consumer is handed |
-| `holed` | records for some of the offsets: compaction has taken the others (Kafka: LogCleaner) |
-| `unread` | nobody knows: wrong checksum, contradicting header, missing bytes, or no batch of magic 2 |
+| `data` | a record for each offset: the header announces as many records as there are offsets |
+| `control` | control batches, which are never delivered to a consumer |
+| `holed` | records for some of the offsets: compaction has removed the others (Kafka: LogCleaner) |
+| `unread` | unknown: wrong checksum, contradicting header, missing bytes, or no batch of magic 2 |
 
-Offsets between two spans have no record. Compressed batches need not be opened for it: their headers count the records,
-too."""
+Offsets between two spans have no record. Compressed batches need not be opened: their headers count the records, too.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +33,10 @@ NOTHING_KNOWN: Final = (0, LAST, UNREAD)
 def add(
     spans: list[OffsetSpan], base_offset: int, last_offset_delta: int, count: int, control: bool, crc_ok: bool
 ) -> None:
-    """Adds a batch by its header; of one that does not lie behind those before it, or nowhere, nothing is known, nor of
-    them."""
+    """Add a batch by its header.
+
+    If the batch does not lie after those before it, or has impossible offsets, nothing is known of the whole field.
+    """
     last, size = base_offset + last_offset_delta, last_offset_delta + 1
     if not 0 <= base_offset <= last < LAST or (spans and base_offset <= spans[-1][1]):
         spans[:] = [NOTHING_KNOWN]
@@ -53,13 +54,13 @@ def add(
 
 
 def left_open(spans: list[OffsetSpan]) -> list[OffsetSpan]:
-    """The spans of a field whose last bytes are no whole batch."""
-    behind = spans[-1][1] + 1 if spans else 0
-    return spans if behind > LAST else [*spans, (behind, LAST, UNREAD)]
+    """Return the spans of a field whose last bytes are not a whole batch."""
+    after = spans[-1][1] + 1 if spans else 0
+    return spans if after > LAST else [*spans, (after, LAST, UNREAD)]
 
 
 def spans_of(field: RecordsField) -> list[OffsetSpan] | UnsetType:
-    """Those of a field; UNSET where nobody has looked at its batches."""
+    """Return the spans of a field; UNSET where its batches were not read."""
     if field.batches is UNSET or field.spans is not UNSET:
         return field.spans
     spans: list[OffsetSpan] = []

@@ -1,5 +1,7 @@
-"""Where each record of many batches ends: each length leads to the next, batch by batch, or one step in all batches at
-once."""
+"""Find the end of each record of many batches.
+
+Each length leads to the next, batch by batch, or one step in all batches at once.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +10,22 @@ from typing import Final
 import numpy as np
 
 from kshark.records.loop import VARINT, BrokenRecord
-from kshark.records.loop import signed as one_signed
+from kshark.records.loop import signed as signed_at
 from kshark.records.rows import LOST, Bools, Int64s, UInt8s, signed
 
-#: From so many batches on they are walked side by side (6 us a step); fewer are faster one by one (65 ns a record).
+#: At least this many batches are walked side by side (6 us a step); fewer are faster one by one (65 ns a record).
 SIDE_BY_SIDE: Final = 96
 
 
 def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, counts: Int64s) -> tuple[Int64s, Bools]:
-    """The ends of all records in order of the batches (each has at least one), and which batches end with their last
-    record.
+    """Return the ends of all records in order of the batches, and which batches end with their last record.
 
-    `data` is `buffer`. The ends in a batch that does not are meaningless: its lengths were only added up.
+    Each batch has at least one record. `data` is `buffer`. The ends in a batch that does not end with its last record
+    are meaningless: its lengths were only added up.
     """
     after = np.cumsum(counts)
     ends = np.empty(int(after[-1]), np.int64)
-    order = np.argsort(-counts, kind="stable")  # those still walking stay in front
+    order = np.argsort(-counts, kind="stable")  # batches that still have records stay in front
     slots = (after - counts)[order]
     position = starts[order]
     falling = -counts[order]
@@ -43,7 +45,7 @@ def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, coun
 
 
 def _short_chain(buffer: bytes, position: int, stop: int, count: int) -> list[int] | None:
-    """The ends of `count` records whose lengths take one or two bytes; None if they do not lead to `stop`."""
+    """Return the ends of `count` records whose lengths take one or two bytes; None if they do not lead to `stop`."""
     try:
         ends = [
             position := position
@@ -60,11 +62,11 @@ def _short_chain(buffer: bytes, position: int, stop: int, count: int) -> list[in
 
 
 def _chain(buffer: bytes, position: int, count: int) -> list[int]:
-    """The ends of `count` records; LOST from a damaged length on."""
+    """Return the ends of `count` records; LOST for all if a length is damaged."""
     ends: list[int] = []
     try:
         for _ in range(count):
-            size, at = one_signed(buffer, position, len(buffer), VARINT)
+            size, at = signed_at(buffer, position, len(buffer), VARINT)
             position = at + size
             ends.append(position)
     except (IndexError, BrokenRecord):

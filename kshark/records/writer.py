@@ -1,7 +1,6 @@
-"""Writes record batches and legacy message sets, for synthetic conversations, tests and encoding; every header field
-can be set wrong.
+"""Write record batches and legacy message sets, for synthetic conversations, tests and encoding.
 
-Source: Kafka classes DefaultRecordBatch, DefaultRecord, LegacyRecord.
+Every header field can be set to a wrong value. Source: Kafka classes DefaultRecordBatch, DefaultRecord, LegacyRecord.
 """
 
 from __future__ import annotations
@@ -54,7 +53,10 @@ def write_batch(
     attributes: int | None = None,
     raw_records: bytes | None = None,
 ) -> bytes:
-    """A batch of magic 2. What is None is derived from the records; `raw_records` replace the compressed records."""
+    """Return a batch of magic 2.
+
+    Arguments that are None are derived from the records; `raw_records` replace the compressed records.
+    """
     rows = list(records)
     first = rows[0].offset if base_offset is None and rows else base_offset or 0
     times = [0 if row.timestamp is UNSET else row.timestamp for row in rows] or [-1]
@@ -86,7 +88,7 @@ def write_batch(
 
 
 def write_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
-    """A record of magic 2 with its length."""
+    """Return a record of magic 2 with its length."""
     timestamp = 0 if record.timestamp is UNSET else record.timestamp - base_timestamp
     headers = () if record.headers is UNSET else record.headers
     parts = [
@@ -104,7 +106,7 @@ def write_record(record: Record, base_offset: int, base_timestamp: int) -> bytes
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, of 64 bits."""
+    """Encode a zigzag varint of 64 bits."""
     value = (value << 1 ^ value >> 63) & 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while value > 0x7F:
@@ -129,7 +131,7 @@ def write_message(
     timestamp_type: TimestampType = "create",
     crc: int | None = None,
 ) -> bytes:
-    """A message of magic 0 or 1; `codec` only sets its attributes."""
+    """Return a message of magic 0 or 1; `codec` only sets its attributes."""
     attributes = CODECS.index(codec) | (timestamp_type == "log_append" and LOG_APPEND)
     checked = pack(">bb", magic, attributes) + (pack(">q", timestamp) if magic else b"")
     for content in (key, value):
@@ -138,15 +140,17 @@ def write_message(
 
 
 def write_wrapper(offset: int, messages: Iterable[bytes], codec: str, *, magic: int = 1, timestamp: int = -1) -> bytes:
-    """A compressed message that contains others; in magic 1 `offset` is the last one's, and their offsets are
-    relative."""
+    """Return a compressed message that contains others.
+
+    In magic 1, `offset` is that of the last message inside, and the offsets inside are relative.
+    """
     return write_message(
         offset, None, COMPRESS[codec](b"".join(messages)), magic=magic, timestamp=timestamp, codec=codec
     )
 
 
 def xerial(data: bytes) -> bytes:
-    """Snappy in xerial's framing, as Java clients write it; librdkafka writes it raw."""
+    """Compress with snappy in xerial's framing, as Java clients write it; librdkafka writes it raw."""
     out = [XERIAL_MAGIC, pack(">ii", 1, 1)]
     for at in range(0, len(data), XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(data[at : at + XERIAL_BLOCK]))

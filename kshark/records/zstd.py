@@ -1,8 +1,9 @@
-"""Many small zstd frames decompressed by one decoder: building a decoder for each costs 20 us, decompressing one 2 us.
+"""Decompress many small zstd frames with one decoder.
 
-(A decoder asks the processor for its features when it is built, which virtual machines answer slowly.) Between the
-frames stands a frame of ours that holds a mark, by which the results are told apart. Source: RFC 8878, sections 3.1.1
-and 3.1.1.2."""
+Building a decoder for each frame costs 20 us, decompressing one costs 2 us: a decoder queries the processor's features
+when it is built, and virtual machines answer slowly. A frame of kshark's stands between each two frames; it holds a
+mark that separates the results. Source: RFC 8878, sections 3.1.1 and 3.1.1.2.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +21,22 @@ SINGLE_SEGMENT: Final = 0x20
 CHECKSUM: Final = 0x04
 CONTENT_SIZE: Final = (0, 2, 4, 8)
 DICTIONARY_ID: Final = (0, 1, 2, 4)
-#: Block types; and what Java's streams end with, a stored block of no bytes.
+#: Block types, and the end of Java's streams: a stored block of no bytes.
 RLE: Final = 1
 COMPRESSED: Final = 2
 EMPTY_BLOCK: Final = b"\x01\0\0"
 
-#: Its first byte does not occur again in it, so the end of a content cannot be mistaken for its beginning.
+#: Its first byte occurs in it only once, so the end of a content cannot be mistaken for the beginning of the mark.
 _MARK: Final = b"\xffkshark: one ends here\n"
 #: The frame with the mark: one segment, one block, which is stored (type 0) and the last; its size starts at bit 3.
 _BOUNDARY: Final = MAGIC + bytes([SINGLE_SEGMENT, len(_MARK)]) + (1 | len(_MARK) << 3).to_bytes(3, "little") + _MARK
 
 
 def is_one_block(data: memoryview) -> bool:
-    """Whether this is one frame with one block, or with one and an empty one: then it decompresses to BLOCK_BYTES at
-    most."""
+    """True if this is one frame with one block, or with one block and an empty one.
+
+    Such a frame decompresses to at most BLOCK_BYTES.
+    """
     if len(data) < 9 or bytes(data[:4]) != MAGIC:
         return False
     flags = data[4]
@@ -50,8 +53,10 @@ def is_one_block(data: memoryview) -> bool:
 
 
 def decompress_all(frames: Sequence[memoryview], room: memoryview) -> list[tuple[int, int]] | None:
-    """Where in `room` each frame's content lies. None if that is not certain: a frame is damaged, or contains the mark
-    itself."""
+    """Return the bounds in `room` of each frame's content.
+
+    Return None if they are not certain: a frame is damaged, or contains the mark itself.
+    """
     try:
         size = int(cramjam.zstd.decompress_into(_BOUNDARY.join(frames), room))
     except cramjam.DecompressionError:
@@ -59,8 +64,8 @@ def decompress_all(frames: Sequence[memoryview], room: memoryview) -> list[tuple
     contents = bytes(room[:size]).split(_MARK)
     if len(contents) != len(frames):
         return None
-    places, at = [], 0
+    bounds, at = [], 0
     for content in contents:
-        places.append((at, at + len(content)))
+        bounds.append((at, at + len(content)))
         at += len(content) + len(_MARK)
-    return places
+    return bounds

@@ -49,7 +49,7 @@ class Names:
     def told(self, facts: Iterable[Fact]) -> None:
         """What connections decoded elsewhere taught."""
         known = [*facts]
-        self._topics.told(fact for fact in known if fact.kind == "topic")
+        self._topics.add_facts(fact for fact in known if fact.kind == "topic")
         self._coming.add(fact for fact in known if fact.kind in ("node", "cluster"))
 
     def reach(self, packet: int) -> None:
@@ -108,7 +108,7 @@ class Names:
     def topic(self, topic_id: str | None) -> str | None:
         if not topic_id:
             return None
-        found = self._topics.known.get(topic_id)
+        found = self._topics.by_id.get(topic_id)
         if self._asking:
             self._asked[0].ask(topic_id, found, self._topics.packet + 1)
         return found

@@ -51,5 +51,5 @@ def topic_names(
     for _, capture, message in sorted(messages, key=itemgetter(0)):
         names[capture].learn(message)
     return {
-        capture: {id: known.known[id] for id in asked[capture] if id in known.known} for capture, known in names.items()
+        capture: {id: known.by_id[id] for id in asked[capture] if id in known.by_id} for capture, known in names.items()
     }

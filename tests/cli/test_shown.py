@@ -227,8 +227,8 @@ def test_it_is_exported_and_explained(kshark: Run, own: Path, private: Path, tmp
     [
         (None, "there is no such file"),
         ("x = 1", "no DISSECTOR made by kshark.schema.api"),
-        (OWN.replace("9001", "78"), "api key 78 is ShareFetch already"),
-        (OWN.replace("OurQuota", "Fetch"), "the name Fetch belongs to api key 1 already"),
+        (OWN.replace("9001", "78"), "api key 78 already belongs to ShareFetch"),
+        (OWN.replace("OurQuota", "Fetch"), "the name Fetch already belongs to api key 1"),
         (OWN.replace('"tenant"', '"Tenant"'), "is not snake_case"),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_body_that_ends_early_keeps_what_came_before() -> None:
 def test_bytes_behind_the_body_are_counted() -> None:
     body = of(int8("a"), flexible="none")
     assert faults(body, b"\1\2\3") == [("TRAILING_BYTES", 1, "")]
-    assert interpret(body, 0, b"\1\2\3", 0, 3).faults[0].detail == "2 bytes behind the body"
+    assert interpret(body, 0, b"\1\2\3", 0, 3).faults[0].detail == "2 bytes after the body"
     assert rest(body, b"\1\2\3") == {"a": 1}
 
 
@@ -191,7 +191,7 @@ def test_text_that_is_no_utf8_is_escaped() -> None:
     assert faults(of(string("a"), flexible="none"), b"\0\3a\xff\xfe") == [("NOT_UTF8", 0, "a")]
     assert (
         interpret(of(string("a")), 0, b"\3a\xff\0", 0, 4).faults[0].detail
-        == "byte 1 of a string of 2 bytes is no UTF-8"
+        == "byte 1 of a string of 2 bytes is not UTF-8"
     )
 
 

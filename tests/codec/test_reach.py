@@ -63,7 +63,7 @@ def test_whether_any_of_some_fields_is_there(exact: bool) -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_null_and_absent_have_nothing(exact: bool) -> None:
-    assert reach(exact).one(("error_message",))(BODY) is None
+    assert reach(exact).first_value(("error_message",))(BODY) is None
     assert not reach(exact).every(("node_endpoints", "node_id"))(BODY)
 
 

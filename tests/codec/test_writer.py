@@ -84,29 +84,29 @@ def test_an_older_layout_is_written_when_its_fields_are_given() -> None:
     ("field", "value", "complaint"),
     [
         (int8("a"), 128, "field a: 128 does not fit int8"),
-        (int8("a"), True, "field a: int8 does not take True"),
-        (int8("a"), 1.0, "field a: int8 does not take 1.0"),
+        (int8("a"), True, "field a: int8 does not accept True"),
+        (int8("a"), 1.0, "field a: int8 does not accept 1.0"),
         (uint16("a"), -1, "field a: -1 does not fit uint16"),
-        (int32("a"), None, "field a: int32 does not take None"),
+        (int32("a"), None, "field a: int32 does not accept None"),
         (int32("a"), 10**400, "field a: an integer of 1329 bits does not fit int32"),
-        (boolean("a"), 1, "field a: bool does not take 1"),
+        (boolean("a"), 1, "field a: bool does not accept 1"),
         (float64("a"), 10**400, "field a: an integer of 1329 bits does not fit float64"),
-        (float64("a"), "1", "field a: float64 does not take '1'"),
+        (float64("a"), "1", "field a: float64 does not accept '1'"),
         (uuid("a"), "A" * 21 + "B", f"field a: '{'A' * 21}B' does not fit uuid"),
         (uuid("a"), "A" * 24, f"field a: '{'A' * 24}' does not fit uuid"),
         (uuid("a"), "ä" * 22, f"field a: '{'ä' * 22}' does not fit uuid"),
-        (uuid("a"), bytes(16), f"field a: uuid does not take {bytes(16)!r}"[:80]),
+        (uuid("a"), bytes(16), f"field a: uuid does not accept {bytes(16)!r}"[:80]),
         (varint("a"), 1 << 31, "field a: 2147483648 is not an integer of 32 bits"),
         (string("a"), None, "field a: string cannot be null in this version"),
-        (string("a"), b"x", "field a: takes a str, not b'x'"),
-        (string("a"), "\ud800", "field a: '\\ud800' has no UTF-8"),
-        (bytes_("a"), "x", "field a: bytes takes bytes, not 'x'"),
-        (records("a"), {"size": 1}, "field a: records takes bytes, not a dict"),
-        (array("a", int8()), 5, "field a: takes a list, not 5"),
-        (array("a", int8()), [1, 2, "x"], "field a[2]: int8 does not take 'x'"),
-        (array("a", struct(int8("x"))), [{}, {"x": None}], "field a[1].x: int8 does not take None"),
+        (string("a"), b"x", "field a: expects a str, not b'x'"),
+        (string("a"), "\ud800", "field a: '\\ud800' cannot be encoded as UTF-8"),
+        (bytes_("a"), "x", "field a: bytes expects bytes, not 'x'"),
+        (records("a"), {"size": 1}, "field a: records expects bytes, not a dict"),
+        (array("a", int8()), 5, "field a: expects a list, not 5"),
+        (array("a", int8()), [1, 2, "x"], "field a[2]: int8 does not accept 'x'"),
+        (array("a", struct(int8("x"))), [{}, {"x": None}], "field a[1].x: int8 does not accept None"),
         (array("a", struct(int8("x"))), [{"y": 1}], "field a[0]: Body.a has no field 'y' in this version"),
-        (struct(int8("x"), name="a"), 5, "field a: takes a dict, not 5"),
+        (struct(int8("x"), name="a"), 5, "field a: expects a dict, not 5"),
         (struct(int8("x"), name="a"), None, "field a: struct cannot be null in this version"),
         (int16("a", tag=3), 1 << 15, "field a: 32768 does not fit int16"),
     ],
@@ -121,13 +121,13 @@ def test_misfits_are_refused(field: Field, value: Any, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("tags", "complaint"),
     [
-        ([], "takes a dict of tag to bytes, not a list"),
-        ({"x": b""}, "'x' is not the number of a tag"),
-        ({"01": b""}, "'01' is not the number of a tag"),
-        ({7: b""}, "7 is not the number of a tag"),
-        ({"4294967296": b""}, "'4294967296' is not the number of a tag"),
+        ([], "expects a dict of tag to bytes, not a list"),
+        ({"x": b""}, "'x' is not a tag number"),
+        ({"01": b""}, "'01' is not a tag number"),
+        ({7: b""}, "7 is not a tag number"),
+        ({"4294967296": b""}, "'4294967296' is not a tag number"),
         ({"3": b""}, "tag 3 is the field a"),
-        ({"4": "x"}, "tag 4 takes bytes, not 'x'"),
+        ({"4": "x"}, "tag 4 expects bytes, not 'x'"),
     ],
 )
 def test_tags_that_cannot_be_are_refused(tags: Any, complaint: str) -> None:
@@ -141,5 +141,5 @@ def test_a_string_too_long_for_its_length() -> None:
         written({"a": "x" * 40_000}, string("a"), flexible="none")
     with pytest.raises(EncodeError, match="has no field '_tagged'"):
         written({"_tagged": {}}, string("a"), flexible="none")
-    with pytest.raises(EncodeError, match="takes a dict, not None"):
+    with pytest.raises(EncodeError, match="expects a dict, not None"):
         written(None, string("a"))

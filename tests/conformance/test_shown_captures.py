@@ -134,7 +134,7 @@ def test_topics_have_the_names_that_the_brokers_gave_them(capture: str) -> None:
         for topic in line["response"]["topics"]
         if topic.get("topicId", UNSET) not in (UNSET, "A" * 22) and topic["name"]
     }
-    assert created <= names.known.items()
+    assert created <= names.by_id.items()
 
 
 @pytest.mark.parametrize("capture", ["cluster-start", "quorum-dynamic"])

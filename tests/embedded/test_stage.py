@@ -281,7 +281,7 @@ TOLD = {
 def test_whatever_pairs_an_id_with_a_name_is_learnt(wire: Wire, tcp: Tcp, api: str) -> None:
     key, version, asked, answer = TOLD[api]
     exchange(tcp, key, version, asked, answer)
-    assert learnt(messages(wire)).known.get(ORDERS) == "orders"
+    assert learnt(messages(wire)).by_id.get(ORDERS) == "orders"
 
 
 def learnt(told: list[Message]) -> TopicNames:
@@ -328,7 +328,7 @@ def test_a_name_that_is_known_late_counts_from_then_on(wire: Wire, tcp: Tcp) -> 
 def test_ids_without_a_name_and_names_without_an_id_are_no_names(wire: Wire, tcp: Tcp) -> None:
     topics = [{"name": None, "topic_id": ORDERS}, {"name": "orders", "topic_id": "A" * 22}]
     exchange(tcp, 3, 12, {"topics": None}, {"topics": topics})
-    assert learnt(messages(wire)).known == {"AAAAAAAAAAAAAAAAAAAAAQ": "__cluster_metadata"}
+    assert learnt(messages(wire)).by_id == {"AAAAAAAAAAAAAAAAAAAAAQ": "__cluster_metadata"}
 
 
 def test_the_names_of_a_capture_are_limited(wire: Wire, tcp: Tcp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +336,7 @@ def test_the_names_of_a_capture_are_limited(wire: Wire, tcp: Tcp, monkeypatch: p
     metadata(tcp, orders=ORDERS, stock=OFFSETS)
     names = learnt(messages(wire))
     assert names.full
-    assert list(names.known.values()) == ["__cluster_metadata", "orders"]
+    assert list(names.by_id.values()) == ["__cluster_metadata", "orders"]
 
 
 def test_tables_have_the_names_too(wire: Wire, tcp: Tcp) -> None:

@@ -47,7 +47,7 @@ class Capture:
     @property
     def names(self) -> dict[str, str]:
         assert self._engine.back.names is not None
-        return self._engine.back.names.known
+        return self._engine.back.names.by_id
 
 
 def listed(path: Path) -> list[ListedGroup]:

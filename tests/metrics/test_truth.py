@@ -47,7 +47,7 @@ def counts_of(path: Path) -> tuple[Counted, dict[str, str]]:
     counting = ShareCounting(names)
     for page in Engine(Options(records=False, bodies=APIS), registry()).pages(open_captures([path])):
         counting.page(page)
-    return counting.close(), names.known
+    return counting.close(), names.by_id
 
 
 @cache

@@ -163,4 +163,4 @@ def shown(parts: Iterator[PacketBatch]) -> tuple[list[bytes], dict[str, str]]:
     engine = Engine(Options(embedded=True))
     told = [msgspec.json.encode(event) for page in engine.pages(parts) for event in page if isinstance(event, Message)]
     assert engine.back.names is not None
-    return told, engine.back.names.known
+    return told, engine.back.names.by_id

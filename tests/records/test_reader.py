@@ -235,7 +235,7 @@ def test_codes_go_to_the_message_that_carries_the_batch():
     reader.fill()
 
     assert [carrier.weird for carrier in carriers] == [UNSET, ["BATCH_COUNT_MISMATCH"], ["BATCH_CRC"], UNSET]
-    assert carriers[1].detail == "BATCH_COUNT_MISMATCH: batch at offset 0: 41 records announced, 40 there"
+    assert carriers[1].detail == "BATCH_COUNT_MISMATCH: batch at offset 0: 41 records announced, 40 present"
 
 
 def test_a_code_is_put_on_a_message_once():
@@ -378,7 +378,7 @@ def test_a_count_far_too_small_shows_some_of_the_rest(monkeypatch):
     for columns_from in (0, NEVER):
         field, carrier = opened(write_batch(people(50), count=2), columns_from=columns_from)
         assert len(field.batches[0].records) == 7
-        assert carrier.detail == "BATCH_COUNT_MISMATCH: batch at offset 0: 2 records announced, more than 7 there"
+        assert carrier.detail == "BATCH_COUNT_MISMATCH: batch at offset 0: 2 records announced, more than 7 present"
 
 
 def test_a_false_count_costs_no_memory():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import NamedTuple
 
-from kshark.places import Place, structures
+from kshark.places import OpaqueField, structures
 from kshark.registry import Registry
 from kshark.schema import Layout
 
@@ -25,7 +25,7 @@ def our_layouts() -> dict[str, Ours]:
         api = registry.api(key)
         if api is not None:
             found |= {layout.name: Ours(layout, key) for layout in (api.request, api.response)}
-    places: dict[tuple[int, str], tuple[Place, ...]] = import_module("kshark_dissectors.embedded.places").PLACES
+    places: dict[tuple[int, str], tuple[OpaqueField, ...]] = import_module("kshark_dissectors.embedded.places").PLACES
     for inside in places.values():
         found |= {layout.name: Ours(layout, number) for number, layout in structures(inside)}
     return found

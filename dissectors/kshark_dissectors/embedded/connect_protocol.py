@@ -4,7 +4,7 @@ out as 1).
 Kafka: ConnectProtocol, IncrementalCooperativeConnectProtocol.
 """
 
-from kshark.places import Place, Structure
+from kshark.places import OpaqueField, Structure
 from kshark.schema import array, bytes_, int16, int32, int64, layout, string, struct
 
 connector_tasks = struct(
@@ -39,4 +39,4 @@ CONNECT_METADATA = layout(
 )
 
 ASSIGNMENT = Structure(CONNECT_ASSIGNMENT)
-METADATA = Structure(CONNECT_METADATA, inside=(Place("allocation", {"": ASSIGNMENT}),))
+METADATA = Structure(CONNECT_METADATA, inside=(OpaqueField("allocation", {"": ASSIGNMENT}),))

@@ -3,7 +3,7 @@ GroupCoordinatorRecordHelpers."""
 
 from typing import Final
 
-from kshark.places import Place, Structure
+from kshark.places import OpaqueField, Structure
 from kshark.schema import array, bytes_, int8, int32, int64, layout, string, struct, uuid
 from kshark_dissectors.embedded import consumer_protocol
 from kshark_dissectors.embedded.states import MemberState
@@ -125,7 +125,7 @@ REGULAR_EXPRESSION_VALUE = layout(
 MEMBER_METADATA = Structure(
     MEMBER_METADATA_VALUE,
     inside=(
-        Place(
+        OpaqueField(
             "classic_member_metadata.supported_protocols.metadata",
             {"": consumer_protocol.SUBSCRIPTION},
             call={"assignor": "name"},

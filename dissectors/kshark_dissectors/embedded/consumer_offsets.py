@@ -3,7 +3,7 @@
 Until 4.0 Kafka calls the type the key's version. Type 18 was never used. Kafka: GroupCoordinatorRecordSerde,
 CoordinatorRecordType."""
 
-from kshark.places import Log, Numbers, Place, Structure
+from kshark.places import Log, Numbers, OpaqueField, Structure
 from kshark.schema import array, bytes_, int32, int64, layout, string, struct, uuid
 from kshark_dissectors.embedded import consumer_group_records as consumer
 from kshark_dissectors.embedded import share_group_records as share
@@ -67,8 +67,8 @@ GROUP_METADATA_VALUE = layout(
 GROUP_METADATA = Structure(
     GROUP_METADATA_VALUE,
     inside=(
-        Place("members.subscription", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol"}),
-        Place("members.assignment", ASSIGNMENTS, by=("protocol_type",)),
+        OpaqueField("members.subscription", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol"}),
+        OpaqueField("members.assignment", ASSIGNMENTS, by=("protocol_type",)),
     ),
 )
 

@@ -4,7 +4,7 @@ SyncGroup.
 Kafka: ConsumerProtocol, StickyAssignor, CooperativeStickyAssignor; KIP-429 (owned partitions), KIP-792 (generation),
 KIP-881 (rack)."""
 
-from kshark.places import Place, Structure
+from kshark.places import OpaqueField, Structure
 from kshark.schema import array, bytes_, int32, layout, string, struct
 
 topic_partitions = struct(string("topic"), array("partitions", int32()))
@@ -47,7 +47,7 @@ COOPERATIVE_STICKY_USER_DATA = layout(
 SUBSCRIPTION = Structure(
     CONSUMER_PROTOCOL_SUBSCRIPTION,
     inside=(
-        Place(
+        OpaqueField(
             "user_data",
             {
                 "sticky": Structure(STICKY_USER_DATA, "length"),

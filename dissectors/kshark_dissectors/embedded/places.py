@@ -3,7 +3,7 @@ are."""
 
 from typing import Final
 
-from kshark.places import Foreign, Place, Whole
+from kshark.places import Foreign, OpaqueField, Whole
 from kshark_dissectors.embedded.cluster_metadata import CLUSTER_METADATA
 from kshark_dissectors.embedded.consumer_offsets import CONSUMER_OFFSETS
 from kshark_dissectors.embedded.control_records import CONTROL
@@ -23,26 +23,28 @@ LOGS: Final = {
 }
 
 PLACES: Final = {
-    (0, "request"): (Place("topic_data.partition_data.records", LOGS, by=("name", "topic_id"), control=CONTROL),),
-    (1, "response"): (Place("responses.partitions.records", LOGS, by=("topic", "topic_id"), control=CONTROL),),
-    (11, "request"): (Place("protocols.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "name"}),),
-    (11, "response"): (
-        Place("members.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_name"}),
+    (0, "request"): (OpaqueField("topic_data.partition_data.records", LOGS, by=("name", "topic_id"), control=CONTROL),),
+    (1, "response"): (OpaqueField("responses.partitions.records", LOGS, by=("topic", "topic_id"), control=CONTROL),),
+    (11, "request"): (
+        OpaqueField("protocols.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "name"}),
     ),
-    (14, "request"): (Place("assignments.assignment", ASSIGNMENTS, by=("protocol_type",)),),
-    (14, "response"): (Place("assignment", ASSIGNMENTS, by=("protocol_type",)),),
+    (11, "response"): (
+        OpaqueField("members.metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_name"}),
+    ),
+    (14, "request"): (OpaqueField("assignments.assignment", ASSIGNMENTS, by=("protocol_type",)),),
+    (14, "response"): (OpaqueField("assignment", ASSIGNMENTS, by=("protocol_type",)),),
     (15, "response"): (
-        Place(
+        OpaqueField(
             "groups.members.member_metadata", SUBSCRIPTIONS, by=("protocol_type",), call={"assignor": "protocol_data"}
         ),
-        Place("groups.members.member_assignment", ASSIGNMENTS, by=("protocol_type",)),
+        OpaqueField("groups.members.member_assignment", ASSIGNMENTS, by=("protocol_type",)),
     ),
     (58, "request"): (
-        Place("request_data", {"": Whole("request")}),
-        Place("request_principal", {"": PRINCIPAL}, certain=False),
+        OpaqueField("request_data", {"": Whole("request")}),
+        OpaqueField("request_principal", {"": PRINCIPAL}, certain=False),
     ),
-    (58, "response"): (Place("response_data", {"": Whole("response", of="request_data")}),),
-    (59, "response"): (Place("topics.partitions.unaligned_records", LOGS, by=("name",), control=CONTROL),),
-    (72, "request"): (Place("metrics", {"": Foreign("otlp", compression="compression_type")}),),
-    (78, "response"): (Place("responses.partitions.records", LOGS, by=("topic_id",), control=CONTROL),),
+    (58, "response"): (OpaqueField("response_data", {"": Whole("response", of="request_data")}),),
+    (59, "response"): (OpaqueField("topics.partitions.unaligned_records", LOGS, by=("name",), control=CONTROL),),
+    (72, "request"): (OpaqueField("metrics", {"": Foreign("otlp", compression="compression_type")}),),
+    (78, "response"): (OpaqueField("responses.partitions.records", LOGS, by=("topic_id",), control=CONTROL),),
 }

@@ -36,7 +36,7 @@ _REQUEST: Final = re.compile(
 _WORD: Final = re.compile(
     r", (?:(?P<verb>accept|release|reject|renew)|types (?P<types>none|\d+(?: \d+)*) for)(?P<ranges>(?: \d+-\d+)+)"
     r"|, (?P<where>list|forget)(?P<partitions>(?: t\[\d+\])+)"
-    r"|, (?P<limit>max_records|record_limit) (?P<most>\d+)"
+    r"|, (?P<limit>max_records|record_limit|max_wait_ms) (?P<most>-?\d+)"
     r"|, (?P<strange>topic id 0)"
 )
 _LATE: Final = re.compile(rf"… → (?P<error>-?\d+)(?:{_HANDED})?")
@@ -177,6 +177,8 @@ def _asked(member: Member, api: str, epoch: int, words: str) -> Asked:
 
 
 def _limit(word: re.Match[str]) -> dict[str, int]:
+    if word["limit"] == "max_wait_ms":
+        return {"max_wait_ms": int(word["most"])}
     strict = {"share_acquire_mode": 1} if word["limit"] == "record_limit" else {}
     return {"max_records": int(word["most"]), **strict}
 

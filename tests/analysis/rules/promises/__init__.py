@@ -49,4 +49,9 @@ def sentences() -> Iterator[str]:
         yield ""
 
 
-__all__ = ["PROMISES", "SAID", "Promise", "said_of", "sentences"]
+def write_sentences() -> None:
+    """Write said.txt anew."""
+    SAID.write_text("".join(f"{line}\n" for line in sentences()))
+
+
+__all__ = ["PROMISES", "SAID", "Promise", "said_of", "sentences", "write_sentences"]
