@@ -173,8 +173,8 @@ def test_a_filter_that_cannot_be_read_stops_every_command_before_it_begins(
     done = kshark(command, *words, "-Y", "kafka.request && kafka.share_epoch > 3")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        'kshark: no field "kafka.share_epoch"; did you mean "kafka.share_session_epoch"? (character 18 of the filter; '
-        "kshark explain fields lists the common ones, kshark explain ShareFetch a body's)\n"
+        'kshark: unknown field "kafka.share_epoch"; did you mean "kafka.share_session_epoch"? (character 18 of the '
+        "filter; kshark explain fields lists the common fields, kshark explain ShareFetch the fields of an API)\n"
     )
     assert not tables.exists()
 
