@@ -104,7 +104,7 @@ def test_the_version_decides() -> None:
         UsageError, match=r"depends on the API's version: give the version, as in condition.compiled\(1\)"
     ):
         TYPE_UNKNOWN.compiled()
-    with pytest.raises(UsageError, match="name the column that has it"):
+    with pytest.raises(UsageError, match="name the column with the version"):
         TYPE_UNKNOWN.sql("request")
 
 
