@@ -1,7 +1,8 @@
-"""Rows back to events: the tables alone tell the analysis what the packets told it.
+"""Convert rows back to events: the tables contain everything that the analysis needs from the packets.
 
-`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time
-line's order. Not kept in rows is what no rule needs: records."""
+`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the
+order of the time line. Rows do not contain records: no rule needs them.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, M
 from kshark.tables.bodies import Bodies
 
 RowMap = Mapping[str, Any]
-#: Where an event stands: packet, LATE to AFTER, first packet of its flow, place among the flow's events.
+#: The position of an event in time: packet, LATE to AFTER, first packet of its flow, position in the flow.
 Place = tuple[int, int, int, int]
 Placed = tuple[Place, Event]
 
-#: Of what happens with one packet, on any connection: what of earlier packets was known only now, what is told before
-#: the packet's messages, these, and the ends of connections.
+#: Order of the events of one packet, on all connections: late events of earlier packets, events before the packet's
+#: messages, the messages, and the ends of connections.
 LATE: Final = -1
 BEFORE: Final = 0
 MESSAGES: Final = 1
@@ -33,17 +34,17 @@ _LAST: Final = 1 << 62
 
 
 class Course(NamedTuple):
-    """What a `flows` row tells of where the connection's events stand.
+    """The parts of a `flows` row that place the connection's events in time.
 
-    `ending`: packet and position with which its ends begin: what lies behind in the same packet comes with them.
-    `late`: positions, in their order, each with the packet with which events from there on were known at the earliest.
+    `ending`: packet and position at which the connection ends; later events of the same packet come with the end.
+    `late`: positions in ascending order, each with the earliest packet with which events from there on became known.
     """
 
     ending: tuple[int, int]
     late: list[tuple[int, int]]
 
     def place(self, packet: int, phase: int, first: int, position: int) -> Place:
-        """Of one with that packet: there, unless it was known only later."""
+        """Return the position of an event with that packet: there, or later if it became known only later."""
         at = bisect_left(self.late, (position + 1, 0))
         if at and self.late[at - 1][1] > packet:
             return self.late[at - 1][1], LATE, first, position
@@ -51,7 +52,7 @@ class Course(NamedTuple):
 
 
 def place_of(table: str, row: RowMap) -> Place:
-    """Where a row's first event belongs: rows sorted by this may be fed to a Timeline."""
+    """Return the position of a row's first event. A Timeline needs rows in this order."""
     first = first_packet_of(row["flow_id"])
     match table:
         case "flows":
@@ -65,16 +66,16 @@ def place_of(table: str, row: RowMap) -> Place:
 
 
 def first_packet_of(flow_id: str | None) -> int:
-    """The number of a flow's first packet, which is the end of its name; what belongs to no flow comes first."""
+    """Return the number of a flow's first packet, the end of its name; -1 without a flow, to sort first."""
     return -1 if flow_id is None else int(flow_id.rpartition(":")[2])
 
 
 def events_from_tables(
     exchanges: Iterable[RowMap], flows: Iterable[RowMap], weirds: Iterable[RowMap]
 ) -> Iterator[Event]:
-    """The events of one capture from its rows, which may come in any order: maps from column name to value.
+    """Return the events of one capture from its rows, in any order: maps from column name to value.
 
-    Flows are numbered in the order of their first packets, as the engine does.
+    Flows are numbered in the order of their first packets, as in the engine.
     """
     timeline = Timeline()
     rows = [("flows", row) for row in flows]
@@ -86,15 +87,14 @@ def events_from_tables(
 
 
 class Timeline:
-    """Events in their order from rows that come in the order of `place_of`; only open exchanges and connections are
-    held.
+    """Convert rows in the order of `place_of` to events; only open exchanges and connections are held.
 
-    Flows are numbered as they come.
+    Flows are numbered in the order of their rows.
     """
 
     def __init__(self) -> None:
         self._bodies = Bodies()
-        #: By first packet: the connections that are open, and where their events stand.
+        #: By first packet: the open connections, and the positions of their events.
         self._flows: dict[int, Flow] = {}
         self._courses: dict[int, Course] = {}
         self._numbered = 0
@@ -102,8 +102,10 @@ class Timeline:
         self._count = 0
 
     def feed(self, table: str, row: RowMap) -> Iterator[Event]:
-        """All events before this row; rows of connections without a `flows` row are left out, and weirds of messages:
-        these name them."""
+        """Return all events before this row.
+
+        Skips rows of connections without a `flows` row, and weirds of messages, which the messages contain.
+        """
         place = place_of(table, row)
         yield from self._until(place)
         first = place[2]
@@ -143,7 +145,7 @@ class Timeline:
 
 
 def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
-    """A connection's beginning and ends."""
+    """Return the beginning and the ends of a connection."""
     first = row["packet"]
     yield (first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"])
     if row["half_closed_packet"] is not None:
@@ -154,7 +156,10 @@ def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
 
 
 def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
-    """For users that give only some exchanges: signs of a connection's first and last request and first answer."""
+    """Return signs of a connection's first and last request and first response.
+
+    For callers that have only some exchanges.
+    """
     first = row["packet"]
     for packet in (row["first_request_packet"], row["last_request_packet"]):
         if packet is not None:
@@ -166,7 +171,7 @@ def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
 
 
 def course_of(row: RowMap) -> Course:
-    """Where the events of a `flows` row stand."""
+    """Return the Course of a `flows` row."""
     ends_at_once = row["half_closed_packet"] == row["closed_packet"]
     ending = row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
     return Course(ending, [*zip(row["late_positions"] or (), row["late_packets"] or (), strict=True)])
@@ -175,7 +180,7 @@ def course_of(row: RowMap) -> Course:
 def of_exchange(
     row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, course: Course
 ) -> Iterator[Placed]:
-    """The messages, and the exchange behind them."""
+    """Return the messages, and the exchange after them."""
     request, response = messages
     first, end = flow.first_packet, row["given_up_packet"]
     if request is not None:
@@ -189,7 +194,7 @@ def of_exchange(
 
 
 def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
-    """A hole, a message without a readable header, or what else was odd about a connection."""
+    """Return a gap, a message without a readable header, or another weird of a connection."""
     packet, phase, first, position = place_of("weirds", row)
     event: Event
     if row["kind"] == "message":
@@ -203,14 +208,17 @@ def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
 
 
 def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
-    """For users that give only some exchanges: a sign of the last request before an answer to none."""
+    """Return a sign of the last request before a response without request.
+
+    For callers that have only some exchanges.
+    """
     if row["after_request_packet"] is not None:
         place = course.place(row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
         yield place, sign_of(flow, "request", row["after_request_packet"])
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
-    """The connection of a `flows` row, as it was at its end; the client is side 0."""
+    """Return the connection of a `flows` row, as it was at its end; the client is side 0."""
     return Flow(
         id=number,
         ends=Ends(row["client"], row["broker"]),
@@ -229,7 +237,7 @@ def flow_of(number: int, row: RowMap) -> Flow:
 
 
 def messages_of(row: RowMap, flow: Flow, bodies: Bodies) -> tuple[Message | None, Message | None]:
-    """Request and response of an `exchanges` row."""
+    """Return the request and the response of an `exchanges` row."""
     request = _message(row, flow, bodies, "request") if row["request_packet"] is not None else None
     response = _message(row, flow, bodies, "response") if row["response_packet"] is not None else None
     if request is not None and response is not None:
@@ -264,7 +272,7 @@ def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
 
 
 def frame_of(row: RowMap, flow: Flow) -> Message:
-    """A message of which nothing is known but its place and size, and what is odd about it."""
+    """Return a message without a readable header: only its position, its size and its weird are known."""
     kind: Any = "request" if row["direction"] == "client" else "response"
     first, packet = row["first_packet"], row["packet"]
     return Message(
@@ -275,7 +283,7 @@ def frame_of(row: RowMap, flow: Flow) -> Message:
 
 
 def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
-    """A message of which only is known that it was there."""
+    """Return a message of which only the existence is known."""
     return Message(
         packet,
         UNSET,
@@ -326,8 +334,10 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:
-    """Who sent what a row of `weirds` is about: by the ends as that row names them, before anything told which one is
-    the client."""
+    """Return the sender's side of a row of `weirds`.
+
+    The row names the ends as they were known then; the client may have become known later.
+    """
     side = _side(row["direction"])
     return side if side is None or flow is None or row["client"] == flow.ends[0] else 1 - side
 
@@ -336,6 +346,6 @@ def _side(end: str | None) -> Any:
     return None if end is None else ("client", "broker").index(end)
 
 
-def or_unset(found: Any) -> Any:
-    """What is null in a row is UNSET in a message."""
-    return UNSET if found is None else found
+def or_unset(cell: Any) -> Any:
+    """Return UNSET for null, as in messages."""
+    return UNSET if cell is None else cell
