@@ -26,7 +26,7 @@ def test_who_gets_nothing_comes_first(kshark: Run) -> None:
     assert group == "sg-orders  4 members, 0 at the end · 4 share partitions · sessions: 4 final_epoch"
     assert (
         trouble
-        == "  sd got no records: 14 fetches brought none, others acquired 306 of its partitions and hold none now"
+        == "  sd got no records: 14 fetches returned none, others acquired 306 of its partitions and hold none now"
     )
 
 
