@@ -160,7 +160,7 @@ def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_p
     assert [capture["options"] for capture in json.loads((tmp_path / "manifest.json").read_text())["captures"]] == [
         {"filter": REFUSED}
     ]
-    with pytest.raises(UsageError, match="holds only what passed -Y"):
+    with pytest.raises(UsageError, match="contains only messages that passed -Y"):
         whole_captures(tmp_path)
 
 
