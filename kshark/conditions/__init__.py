@@ -7,7 +7,7 @@ Python, Spark SQL and text.
 
     INVERTED.compiled()(body)    # Python: True or False for a decoded body
     INVERTED.sql("request")      # Spark SQL, over a column of struct type: the same result for the same body
-    INVERTED.told                # "some acknowledgement batch with first_offset > last_offset"
+    INVERTED.description         # "some acknowledgement batch with first_offset > last_offset"
 
 Terms. A term has a value or is absent: the field is not in this version, a tagged field was not sent, or a nullable
 field is null.

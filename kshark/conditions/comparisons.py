@@ -113,12 +113,12 @@ class Compare(Condition):
         kinds = {self.left.kind(struct), self.right.kind(struct)}
         _same_kind(self, kinds)
         if self._orders and kinds == {"bytes"} and not self._has_bytes:
-            raise SchemaError(f"{self.told}: the bytes of two fields can only be compared with == and !=")
+            raise SchemaError(f"{self.description}: the bytes of two fields can only be compared with == and !=")
 
 
 def _same_kind(condition: Condition, kinds: set[str]) -> None:
     if len(kinds) > 1 and kinds != {"number", "fraction"}:
-        raise SchemaError(f"{condition.told}: cannot compare {' with '.join(sorted(kinds))}")
+        raise SchemaError(f"{condition.description}: cannot compare {' with '.join(sorted(kinds))}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

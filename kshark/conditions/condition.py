@@ -61,7 +61,7 @@ class Condition(ABC):
         return self.in_sql(Sql(column, version))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The condition as text, for people."""
         return self.words("it")
 

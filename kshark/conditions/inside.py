@@ -30,10 +30,10 @@ class OfMessages(Condition):
     __slots__ = ()
 
     def in_sql(self, sql: Sql) -> str:
-        raise UsageError(f"{self.told} has no SQL form")
+        raise UsageError(f"{self.description} has no SQL form")
 
     def check(self, struct: Field) -> None:
-        raise UsageError(f"{self.told} belongs to no schema")
+        raise UsageError(f"{self.description} belongs to no schema")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +48,10 @@ class InBody(OfMessages):
         return frozenset({"body"})
 
     def python(self, row: Row) -> str:
-        raise UsageError(f"{self.told}: the path of the field depends on the message")
+        raise UsageError(f"{self.description}: the path of the field depends on the message")
 
     def words(self, it: str) -> str:
-        return self.said.told
+        return self.said.description
 
     def where(self, paths: Iterable[Path]) -> Condition:
         """Return the condition for messages whose bodies have the field at these paths.

@@ -47,7 +47,7 @@ class Said:
         return literal
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The test, nearly as the user typed it."""
         values = " ".join(
             entry.text if isinstance(entry, Literal) else f"{entry[0].text}..{entry[1].text}"

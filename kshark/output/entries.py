@@ -106,8 +106,10 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
 def _when(rule: Rule, broken: Condition) -> str:
     """Return the requests that break a rule, with their response, in words."""
     asked = " or ".join("".join(part.title() for part in ApiKey(key).name.split("_")) for key in rule.apis)
-    condition = "" if broken == ALWAYS else f" with {broken.told}"
-    return f"{asked}{condition}" + (f", if the response has {rule.answer.told}" if rule.answer is not None else "")
+    condition = "" if broken == ALWAYS else f" with {broken.description}"
+    return f"{asked}{condition}" + (
+        f", if the response has {rule.answer.description}" if rule.answer is not None else ""
+    )
 
 
 def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:

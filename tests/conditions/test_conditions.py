@@ -141,7 +141,7 @@ def test_several_are_asked_at_once() -> None:
     ],
 )
 def test_it_is_told(condition: Condition, told: str) -> None:
-    assert condition.told == told
+    assert condition.description == told
 
 
 def test_it_is_sql() -> None:

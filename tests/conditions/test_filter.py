@@ -413,4 +413,4 @@ def test_any_text_is_a_filter_or_a_mistake_with_its_place(text: str) -> None:
         return
     for message in (ASKED, ANSWERED, JOINS, ODD):
         assert found.passes(message) in (True, False)
-    assert found.condition.told
+    assert found.condition.description
