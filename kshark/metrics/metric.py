@@ -24,7 +24,7 @@ class Metric(Generic[C]):
     """One metric of one kind of thing: a member, a share partition, a group, or all groups.
 
     `kind`: the type of its MBean, empty if no KIP names it. `unit`: ms, bytes, /s, /h, "s ago", or empty for a count.
-    `told`: the messages that it comes from; without a `value`, why no message shows it. `value` of a rate returns the
+    `source`: the messages that it comes from; without a `value`, why no message shows it. `value` of a rate returns the
     count, `value` of a "s ago" metric the last time. `same_as`: the metric with the same content, as a count or from
     another KIP.
     """
@@ -33,7 +33,7 @@ class Metric(Generic[C]):
     kip: str
     kind: str
     unit: str
-    told: str
+    source: str
     value: Callable[[C], Number | Latest | None] | None = None
     same_as: str = ""
 
@@ -53,20 +53,20 @@ def counted(
     rate: str,
     kip: str,
     kind: str,
-    told: str,
+    source: str,
     value: Callable[[C], Number | None],
     unit: str = "",
     per: str = "/s",
 ) -> tuple[Metric[C], Metric[C]]:
     """Return a count and its rate."""
-    return Metric(name, kip, kind, unit, told, value), again(rate, kip, kind, per, name, value)
+    return Metric(name, kip, kind, unit, source, value), again(rate, kip, kind, per, name, value)
 
 
 def rate_alone(
-    name: str, rate: str, kip: str, kind: str, told: str, value: Callable[[C], Number | None]
+    name: str, rate: str, kip: str, kind: str, source: str, value: Callable[[C], Number | None]
 ) -> tuple[Metric[C], Metric[C]]:
     """Return a rate whose count has no name in the KIP, and the count."""
-    return Metric(name, OURS, "", "", told, value), again(rate, kip, kind, "/s", name, value)
+    return Metric(name, OURS, "", "", source, value), again(rate, kip, kind, "/s", name, value)
 
 
 def again(name: str, kip: str, kind: str, unit: str, same_as: str, value: Callable[[C], Number | None]) -> Metric[C]:

@@ -55,7 +55,7 @@ def named_lines(metrics: list[tuple[str, Metric[Any]]]) -> Iterator[Line]:
         ]
         yield from (
             [("  " + line, PLAIN if metric.value is not None else WARN)]
-            for line in textwrap.wrap(metric.told, _WIDTH - 2)
+            for line in textwrap.wrap(metric.source, _WIDTH - 2)
         )
 
 
@@ -67,8 +67,8 @@ def _shelf(metric: Metric[Any]) -> tuple[bool, str, str]:
 def _rows(metrics: list[Metric[Any]], width: int) -> Iterator[Line]:
     previous = ""
     for metric in metrics:
-        source = "the same" if metric.told == previous else metric.told
-        previous = metric.told
+        source = "the same" if metric.source == previous else metric.source
+        previous = metric.source
         first, *rest = textwrap.wrap(source, _WIDTH - width - 6)
         style = DIM if source == "the same" else PLAIN if metric.value is not None else WARN
         yield [("    " + metric.name.ljust(width + 2), PLAIN if metric.value is not None else DIM), (first, style)]
