@@ -96,7 +96,7 @@ class GroupKey(NamedTuple):
 Acknowledged = Counter[tuple[int, int | None]]
 
 
-def taken(acknowledged: Acknowledged, kind: int | None = None) -> int:
+def accepted_records(acknowledged: Acknowledged, kind: int | None = None) -> int:
     """Return the records whose acknowledgement the broker accepted: of one type, or of all types but gaps."""
     return sum(
         count

@@ -21,7 +21,7 @@ from kshark.metrics.counts import (
     GroupCounts,
     MemberCounts,
     PartitionCounts,
-    taken,
+    accepted_records,
 )
 from kshark.metrics.metric import KIP_932, KIP_1103, OURS, Metric, again, counted, rate_alone
 
@@ -77,7 +77,7 @@ def _redelivered(counts: MemberCounts | PartitionCounts) -> int:
 
 
 def _accepted(kind: int | None, counts: Acknowledging) -> int:
-    return taken(counts.acknowledged, kind)
+    return accepted_records(counts.acknowledged, kind)
 
 
 def _deliveries(counts: MemberCounts | PartitionCounts) -> int | None:
