@@ -32,19 +32,19 @@ _ESCAPES: Final = {
 class Row:
     """A row in Python source; each field is read once, into a variable.
 
-    `has`: the attributes that every row has. `known`: names that the source uses, with their values.
+    `has`: the attributes that every row has. `names`: names that the source uses, with their values.
     """
 
     def __init__(
         self,
         name: str = "row",
-        known: dict[str, Any] | None = None,
+        names: dict[str, Any] | None = None,
         numbers: count[int] | None = None,
         has: Collection[str] = (),
     ) -> None:
         self.name = name
         self._has = has
-        self.known: dict[str, Any] = {"UNSET": UNSET} if known is None else known
+        self.names: dict[str, Any] = {"UNSET": UNSET} if names is None else names
         self._numbers = count() if numbers is None else numbers
         self._fields: dict[str, str] = {}
         self._reads: list[tuple[str, str]] = []
@@ -66,12 +66,12 @@ class Row:
 
     def inside(self) -> Row:
         """Return a new row for an array's elements."""
-        return Row(f"x{next(self._numbers)}", self.known, self._numbers)
+        return Row(f"x{next(self._numbers)}", self.names, self._numbers)
 
     def keep(self, value: Any) -> str:
         """Return a name for a value that cannot be written as a literal."""
         name = f"k{next(self._numbers)}"
-        self.known[name] = value
+        self.names[name] = value
         return name
 
     def loops(self) -> str:
@@ -93,7 +93,7 @@ class Row:
         )
 
     def _made(self, source: str) -> Any:
-        names = {"__builtins__": {"getattr": getattr, "len": len}, **self.known}
+        names = {"__builtins__": {"getattr": getattr, "len": len}, **self.names}
         exec(_compiled(source), names)
         return names["made"]
 
@@ -116,7 +116,7 @@ class Sql:
         """Return the target for fields of an array's element."""
         return replace(self, row=f"x{self.depth}", depth=self.depth + 1)
 
-    def known_version(self) -> str:
+    def required_version(self) -> str:
         if self.version is None:
             raise UsageError(
                 "this condition depends on the API's version; name the column with the version: condition.sql(column, "

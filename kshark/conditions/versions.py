@@ -34,7 +34,7 @@ class ByVersion(Condition):
         raise UsageError("this condition depends on the API's version: give the version, as in condition.compiled(1)")
 
     def in_sql(self, sql: Sql) -> str:
-        version = sql.known_version()
+        version = sql.required_version()
         cases = [
             f"WHEN {_within(versions, version)} THEN {condition.in_sql(sql)}" for versions, condition in self.cases
         ]
