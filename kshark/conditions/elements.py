@@ -49,7 +49,7 @@ class AnyOf(Condition):
     def words(self, it: str) -> str:
         if isinstance(self.condition, AnyOf):  # the innermost array is enough
             return self.condition.words(it)
-        noun = one_of(self.array.name.rpartition(".")[2])
+        noun = singular(self.array.name.rpartition(".")[2])
         inside = self.condition.words(noun)
         return f"some {inside}" if inside.startswith(noun) else f"some {noun} with {inside}"
 
@@ -65,7 +65,7 @@ class AnyOf(Condition):
         return None
 
 
-def one_of(name: str) -> str:
+def singular(name: str) -> str:
     """Return the singular of an array's name: `acknowledgement_batches` gives `acknowledgement batch`."""
     words = name.replace("_", " ")
     for plural, ending in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("ses", "se"), ("s", "")):
