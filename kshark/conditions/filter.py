@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, Test, either
 from kshark.conditions.elements import AnyOf
+from kshark.conditions.field_test import FieldTest
 from kshark.conditions.fields import LISTED, BodyField, Common, Fields
 from kshark.conditions.inside import InBody
 from kshark.conditions.literals import TRUTH
 from kshark.conditions.partial import leaves, settled
-from kshark.conditions.said import Said
 from kshark.conditions.source import Row
 from kshark.conditions.syntax import Comparison, parse
 from kshark.conditions.terms import ELEMENT
@@ -79,18 +79,18 @@ class Filter:
         any_occurrence = self._some_of(field)
         match asked.operator:
             case "!=":
-                return ~any_occurrence(Said(asked, "==")) & any_occurrence(Said(asked, "present"))
+                return ~any_occurrence(FieldTest(asked, "==")) & any_occurrence(FieldTest(asked, "present"))
             case "not in":
-                return ~any_occurrence(Said(asked, "in")) & any_occurrence(Said(asked, "present"))
+                return ~any_occurrence(FieldTest(asked, "in")) & any_occurrence(FieldTest(asked, "present"))
             case "~=":
-                return any_occurrence(Said(asked, "!="))
+                return any_occurrence(FieldTest(asked, "!="))
             case "===":
-                return ~any_occurrence(Said(asked, "!=")) & any_occurrence(Said(asked, "present"))
+                return ~any_occurrence(FieldTest(asked, "!=")) & any_occurrence(FieldTest(asked, "present"))
             case "present" if isinstance(field, Common) and field.type is TRUTH:
                 return either([term.is_true() for _, term in field.terms])
-        return any_occurrence(Said(asked, asked.operator))
+        return any_occurrence(FieldTest(asked, asked.operator))
 
-    def _some_of(self, field: Common | BodyField) -> Callable[[Said], Condition]:
+    def _some_of(self, field: Common | BodyField) -> Callable[[FieldTest], Condition]:
         """Return a function: a test of one occurrence becomes a condition on messages."""
         if isinstance(field, BodyField):
             return lambda test: self._in_body(field, test)
@@ -102,7 +102,7 @@ class Filter:
             [test.of(term, type) if guard is ALWAYS else guard & test.of(term, type) for guard, term in field.terms]
         )
 
-    def _in_body(self, field: BodyField, test: Said) -> Condition:
+    def _in_body(self, field: BodyField, test: FieldTest) -> Condition:
         """Return a condition for the APIs that have the field with fitting values.
 
         Raises the FilterError of the first misfit if no API fits.

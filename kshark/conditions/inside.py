@@ -11,10 +11,10 @@ from kshark.codec import DECODED
 from kshark.codec.paths import Names, Path, values
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, either
 from kshark.conditions.elements import AnyOf
+from kshark.conditions.field_test import FieldTest
 from kshark.conditions.fields import BodyField
 from kshark.conditions.literals import OF_KIND, TEXT, type_of
 from kshark.conditions.message import Made
-from kshark.conditions.said import Said
 from kshark.conditions.source import Row, Sql
 from kshark.conditions.terms import ELEMENT, F
 from kshark.errors import FilterError, UsageError
@@ -41,7 +41,7 @@ class InBody(OfMessages):
     """A test of some occurrence of a body's field, wherever it is; `apis` are the APIs that have the field."""
 
     field: BodyField
-    said: Said
+    test: FieldTest
     apis: frozenset[int]
 
     def fields(self) -> frozenset[str]:
@@ -51,7 +51,7 @@ class InBody(OfMessages):
         raise UsageError(f"{self.description}: the path of the field depends on the message")
 
     def words(self, it: str) -> str:
-        return self.said.description
+        return self.test.description
 
     def where(self, paths: Iterable[Path]) -> Condition:
         """Return the condition for messages whose bodies have the field at these paths.
@@ -64,7 +64,7 @@ class InBody(OfMessages):
                 conditions.append(self.at_path(path))
         if (name := self.field.owner) is not None:
             with suppress(FilterError):
-                conditions.append(self.said.of(F(name), TEXT))
+                conditions.append(self.test.of(F(name), TEXT))
         return either(conditions) if conditions else NEVER
 
     def at_path(self, path: Path) -> Condition:
@@ -80,22 +80,22 @@ class InBody(OfMessages):
                 way = ""
         if way and path.names[-1].endswith(DECODED):
             condition = self._inside(F(way))
-        elif not way and self.said.operator == "present":
+        elif not way and self.test.operator == "present":
             condition = ALWAYS  # the array has an element
         else:
-            condition = self.said.of(F(way) if way else ELEMENT, type_of(path.field))
+            condition = self.test.of(F(way) if way else ELEMENT, type_of(path.field))
         for array in reversed(arrays):
             condition = AnyOf(array, condition)
         return condition
 
     def _inside(self, opened: F) -> Condition:
         """Return the condition for values in decoded bytes: only for values of a fitting kind."""
-        if self.said.operator == "present":
+        if self.test.operator == "present":
             return AnyInside(opened, self.field.rest, ELEMENT.present())
         conditions = []
         for kind, type in OF_KIND.items():
             try:
-                conditions.append((Made("kind", _kind_of, ELEMENT) == kind) & self.said.of(ELEMENT, type))
+                conditions.append((Made("kind", _kind_of, ELEMENT) == kind) & self.test.of(ELEMENT, type))
             except FilterError as error:
                 wrong = error
         if not conditions:

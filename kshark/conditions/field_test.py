@@ -16,7 +16,7 @@ from kshark.errors import FilterError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FieldTest:
     """An `operator` with its values, tested on some occurrence of a field.
 
     Operators on all occurrences are composed of these.
