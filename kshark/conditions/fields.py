@@ -125,7 +125,7 @@ COMMON: Final[dict[str, Common]] = {
 }
 
 
-class Place(NamedTuple):
+class ApiField(NamedTuple):
     """A field of an API's requests or responses."""
 
     api_key: int
@@ -145,7 +145,7 @@ class BodyField(NamedTuple):
         return self.end[0] if len(self.end) == 1 and self.end[0] in OWNER else None
 
 
-class Needs(NamedTuple):
+class RequiredDecoding(NamedTuple):
     """Data that must be decoded for some fields: the bodies of these APIs, records, the content of bytes."""
 
     bodies: frozenset[int]
@@ -197,7 +197,7 @@ class Fields:
         owner = field.owner or ""
         return read_owner if owner else read
 
-    def needs(self, names: Sequence[str]) -> Needs:
+    def needs(self, names: Sequence[str]) -> RequiredDecoding:
         """Return the data that must be decoded for these fields; `kafka.weird` needs everything.
 
         Unknown names need nothing.
@@ -206,8 +206,8 @@ class Fields:
         api_fields = [api_field for field in body_fields for api_field in self.places(field.end)]
         holds_structures = any(map(self._holds, api_fields))
         if "kafka.weird" in names:
-            return Needs(frozenset(self.registry.names()), records=True, embedded=True)
-        return Needs(
+            return RequiredDecoding(frozenset(self.registry.names()), records=True, embedded=True)
+        return RequiredDecoding(
             bodies=frozenset(api_field.api_key for api_field in api_fields),
             records=any(
                 field.type == "records"
@@ -217,7 +217,7 @@ class Fields:
             embedded=holds_structures or any(field.end[-1].endswith(DECODED) for field in body_fields),
         )
 
-    def _holds(self, api_field: Place) -> bool:
+    def _holds(self, api_field: ApiField) -> bool:
         """True if the bytes may contain structures: decoding them finds credentials in them."""
         names, field = api_field.path.names, api_field.path.field
         in_records = any(owner.type == "records" for owner in api_field.path.owners)
@@ -236,7 +236,7 @@ class Fields:
         names = self.registry.names()
         return {name.upper(): name for name in names.values()} | {str(key): name for key, name in names.items()}
 
-    def places(self, end: Names) -> list[Place]:
+    def places(self, end: Names) -> list[ApiField]:
         """Return every field of every API whose path has that end."""
         return [api_field for api_field in self._places.get(end[-1], ()) if api_field.path.names[-len(end) :] == end]
 
@@ -274,15 +274,15 @@ class Fields:
                 yield _decoded(path)
 
     @cached_property
-    def _places(self) -> dict[str, list[Place]]:
+    def _places(self) -> dict[str, list[ApiField]]:
         """All fields by the last part of their path."""
-        by_last_part: dict[str, list[Place]] = {}
+        by_last_part: dict[str, list[ApiField]] = {}
         for api in filter(None, map(self.registry.api, self.registry.names())):
             for kind in ("request", "response"):
                 layout = _layout(api, kind)
                 every = (path for path, _ in paths_of_versions(layout.root, layout.versions))
                 for path in self._within(api, kind, every):
-                    by_last_part.setdefault(path.names[-1], []).append(Place(api.key, kind, path))
+                    by_last_part.setdefault(path.names[-1], []).append(ApiField(api.key, kind, path))
         return by_last_part
 
     def names(self) -> set[str]:
