@@ -35,7 +35,7 @@ from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
-from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
+from kshark.tables.events import BEFORE, MESSAGES, PositionedEvent, Timeline
 from spark_analysis.large import Analysed, analysed
 from spark_analysis.plan import Plan, Sizes, are_shared_out, located
 from spark_analysis.rows import Batches, batch_of, collected, read_all, results
@@ -175,7 +175,9 @@ class _Share:
 class _Bucket:
     """Counts a bucket's share sessions (spark_analysis.buckets.Lister)."""
 
-    def __init__(self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]) -> None:
+    def __init__(
+        self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[PositionedEvent]
+    ) -> None:
         self._collector = Collector(names[plan.number], Registry())
         self._over = PackedSessions()
 

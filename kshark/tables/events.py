@@ -19,8 +19,8 @@ from kshark.tables.bodies import Bodies
 
 RowMap = Mapping[str, Any]
 #: The position of an event in time: packet, LATE to AFTER, first packet of its flow, position in the flow.
-Place = tuple[int, int, int, int]
-Placed = tuple[Place, Event]
+TimePosition = tuple[int, int, int, int]
+PositionedEvent = tuple[TimePosition, Event]
 
 #: Order of the events of one packet, on all connections: late events of earlier packets, events before the packet's
 #: messages, the messages, and the ends of connections.
@@ -43,7 +43,7 @@ class Course(NamedTuple):
     ending: tuple[int, int]
     late: list[tuple[int, int]]
 
-    def place(self, packet: int, phase: int, first: int, position: int) -> Place:
+    def place(self, packet: int, phase: int, first: int, position: int) -> TimePosition:
         """Return the position of an event with that packet: there, or later if it became known only later."""
         at = bisect_left(self.late, (position + 1, 0))
         if at and self.late[at - 1][1] > packet:
@@ -51,7 +51,7 @@ class Course(NamedTuple):
         return packet, phase, first, position
 
 
-def place_of(table: str, row: RowMap) -> Place:
+def position_of(table: str, row: RowMap) -> TimePosition:
     """Return the position of a row's first event. A Timeline needs rows in this order."""
     first = first_packet_of(row["flow_id"])
     match table:
@@ -81,7 +81,7 @@ def events_from_tables(
     rows = [("flows", row) for row in flows]
     rows += [("exchanges", row) for row in exchanges]
     rows += [("weirds", row) for row in weirds]
-    for table, row in sorted(rows, key=lambda named: place_of(*named)):
+    for table, row in sorted(rows, key=lambda named: position_of(*named)):
         yield from timeline.feed(table, row)
     yield from timeline.close()
 
@@ -98,7 +98,7 @@ class Timeline:
         self._flows: dict[int, Flow] = {}
         self._courses: dict[int, Course] = {}
         self._numbered = 0
-        self._to_come: list[tuple[Place, int, Event]] = []
+        self._to_come: list[tuple[TimePosition, int, Event]] = []
         self._count = 0
 
     def feed(self, table: str, row: RowMap) -> Iterator[Event]:
@@ -106,7 +106,7 @@ class Timeline:
 
         Skips rows of connections without a `flows` row, and weirds of messages, which the messages contain.
         """
-        place = place_of(table, row)
+        place = position_of(table, row)
         yield from self._until(place)
         first = place[2]
         if table == "weirds" and row["kind"] == "message" and row["exchange"] is not None:
@@ -125,14 +125,14 @@ class Timeline:
     def close(self) -> Iterator[Event]:
         yield from self._until((_LAST, AFTER, _LAST, _LAST))
 
-    def _until(self, place: Place) -> Iterator[Event]:
+    def _until(self, place: TimePosition) -> Iterator[Event]:
         while self._to_come and self._to_come[0][0] < place:
             event = heapq.heappop(self._to_come)[2]
             if isinstance(event, Closed):
                 del self._flows[event.flow.first_packet], self._courses[event.flow.first_packet]
             yield event
 
-    def _add(self, *events: Placed) -> None:
+    def _add(self, *events: PositionedEvent) -> None:
         for place, event in events:
             self._count += 1
             heapq.heappush(self._to_come, (place, self._count, event))
@@ -144,7 +144,7 @@ class Timeline:
         self._add(*of_flow(row, flow, course))
 
 
-def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
+def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[PositionedEvent]:
     """Return the beginning and the ends of a connection."""
     first = row["packet"]
     yield (first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"])
@@ -155,7 +155,7 @@ def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
     yield course.place(closed.packet, AFTER, first, _LAST), closed
 
 
-def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
+def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[PositionedEvent]:
     """Return signs of a connection's first and last request and first response.
 
     For callers that have only some exchanges.
@@ -179,7 +179,7 @@ def course_of(row: RowMap) -> Course:
 
 def of_exchange(
     row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, course: Course
-) -> Iterator[Placed]:
+) -> Iterator[PositionedEvent]:
     """Return the messages, and the exchange after them."""
     request, response = messages
     first, end = flow.first_packet, row["given_up_packet"]
@@ -193,9 +193,9 @@ def of_exchange(
     yield course.place(end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
 
 
-def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
+def of_weird(row: RowMap, flow: Flow, course: Course) -> PositionedEvent:
     """Return a gap, a message without a readable header, or another weird of a connection."""
-    packet, phase, first, position = place_of("weirds", row)
+    packet, phase, first, position = position_of("weirds", row)
     event: Event
     if row["kind"] == "message":
         phase, event = MESSAGES, frame_of(row, flow)
@@ -207,7 +207,7 @@ def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
     return course.place(packet, phase, first, position), event
 
 
-def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
+def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[PositionedEvent]:
     """Return a sign of the last request before a response without request.
 
     For callers that have only some exchanges.
