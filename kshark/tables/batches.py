@@ -10,7 +10,7 @@ from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
 from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
-from kshark.tables.connections import Connection
+from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
@@ -122,18 +122,23 @@ _batch_row: Final = RECORD_BATCHES.row_maker()
 _record_row: Final = RECORDS.row_maker()
 
 
-def add_produced(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
+def add_produced(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
     """Add the batches of a request to `record_batches`, and to `records` if requested."""
     _add(held, names, connection, request, exchange, IN_REQUESTS[request.api_key])
 
 
-def add_fetched(held: Held, names: Names, connection: Connection, response: Message, exchange: Exchange) -> None:
+def add_fetched(held: Held, names: Names, connection: OpenConnection, response: Message, exchange: Exchange) -> None:
     """Add the batches of a response in the same way."""
     _add(held, names, connection, response, exchange, IN_RESPONSES[response.api_key])
 
 
 def _add(
-    held: Held, names: Names, connection: Connection, message: Message, exchange: Exchange, field_names: _RecordFields
+    held: Held,
+    names: Names,
+    connection: OpenConnection,
+    message: Message,
+    exchange: Exchange,
+    field_names: _RecordFields,
 ) -> None:
     where, exchange_packet = connection.named(message), (exchange.request or message).packet
     here = (where, message.packet, message.time_ns, exchange_packet, message)

@@ -14,7 +14,7 @@ from kshark.tables.readers import its, made, optional
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class OpenConnection:
     """An open connection. `flow_id` does not depend on the numbering of flows."""
 
     flow: Flow
@@ -73,20 +73,20 @@ class Connection:
         return "client" if self.flow.ends[side] == self.flow.client else "broker"
 
 
-def _told(connection: Connection) -> bool:
+def _told(connection: OpenConnection) -> bool:
     return connection.flow.client_side is not None
 
 
-def _opened_by(connection: Connection) -> str | None:
+def _opened_by(connection: OpenConnection) -> str | None:
     return connection.direction(connection.flow.opened_by)
 
 
-def _half_closed_by(connection: Connection) -> str | None:
+def _half_closed_by(connection: OpenConnection) -> str | None:
     half = connection.half_closed
     return None if half is None else connection.direction(half.side)
 
 
-def _closed_by(connection: Connection, closed: Closed) -> str | None:
+def _closed_by(connection: OpenConnection, closed: Closed) -> str | None:
     return connection.direction(closed.side)
 
 
@@ -98,11 +98,11 @@ def _broker_bytes(flow: Flow) -> int:
     return flow.stream_bytes[1 if flow.ends[0] == flow.client else 0]
 
 
-def _late_positions(connection: Connection) -> list[int] | None:
+def _late_positions(connection: OpenConnection) -> list[int] | None:
     return connection.late_positions or None
 
 
-def _late_packets(connection: Connection) -> list[int] | None:
+def _late_packets(connection: OpenConnection) -> list[int] | None:
     return connection.late_packets or None
 
 
@@ -190,7 +190,7 @@ FLOWS: Final = table(
 _row: Final = FLOWS.row_maker()
 
 
-def flow_row(connection: Connection, closed: Closed, node: Node | None) -> Row:
+def flow_row(connection: OpenConnection, closed: Closed, node: Node | None) -> Row:
     """Return the connection's row of `flows`."""
     flow = connection.flow
     here = connection.now(), flow.first_packet, flow.first_time_ns, None

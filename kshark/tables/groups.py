@@ -19,7 +19,7 @@ from kshark.api_keys import (
 )
 from kshark.model import Exchange, Message
 from kshark.tables.columns import CORRELATION, GROUP, MEMBER, PARTITION, PARTITIONS, TOPIC_ID, Column, table
-from kshark.tables.connections import Connection
+from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import partitions, value
 from kshark.tables.held import Held
 from kshark.tables.names import Names
@@ -135,7 +135,7 @@ _heartbeat_row: Final = HEARTBEATS.row_maker()
 _share_state_row: Final = SHARE_STATE.row_maker()
 
 
-def add_heartbeat(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
+def add_heartbeat(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
     """Add an exchange to `heartbeats`."""
     response = exchange.response
     answer = None if response is None else response.body
@@ -147,7 +147,7 @@ def add_heartbeat(held: Held, names: Names, connection: Connection, request: Mes
     )  # fmt: skip
 
 
-def add_share_state(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
+def add_share_state(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
     """Add each partition of the request to `share_state`.
 
     A state that was read is in the response, every other state in the request.

@@ -15,7 +15,7 @@ from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.catalogue import TABLES
-from kshark.tables.connections import Connection, flow_row
+from kshark.tables.connections import OpenConnection, flow_row
 from kshark.tables.held import Held
 from kshark.tables.names import Names
 from kshark.tables.sessions import session_row, step_row
@@ -23,7 +23,7 @@ from kshark.tables.sessions import session_row, step_row
 #: The name of a table and one of its rows, in the order of its columns.
 Named = tuple[str, tuple[Any, ...]]
 #: A function that adds the rows of a complete exchange to tables other than `exchanges`.
-Adds = Callable[[Held, Names, Connection, Message, Exchange], None]
+Adds = Callable[[Held, Names, OpenConnection, Message, Exchange], None]
 
 #: The functions by the API key of the request, and of the response.
 _OF_REQUEST: Final[dict[Any, Adds]] = {
@@ -76,7 +76,7 @@ class Rows:
         """Start another capture."""
         self.capture = capture
         self.names = Names(asking=self._asking)
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, OpenConnection] = {}
         self._first_packets = array("q")
 
     def feed(self, event: Event | Told) -> Iterator[Named]:
@@ -131,13 +131,13 @@ class Rows:
         first = self._first_packets[number] if 0 <= number < len(self._first_packets) else -1
         return Where(self.capture, None if first < 0 else f"{self.capture}:{first}", broker, client)
 
-    def _connection(self, flow: Flow) -> Connection:
+    def _connection(self, flow: Flow) -> OpenConnection:
         connection = self._connections.get(flow.id)
         if connection is None:
             missing = flow.id + 1 - len(self._first_packets)
             self._first_packets.extend([-1] * missing)
             self._first_packets[flow.id] = flow.first_packet
-            connection = self._connections[flow.id] = Connection(
+            connection = self._connections[flow.id] = OpenConnection(
                 flow, self.capture, f"{self.capture}:{flow.first_packet}"
             )
         return connection
@@ -162,7 +162,7 @@ class Rows:
 
     # -- messages
 
-    def _other_message(self, connection: Connection, message: Message) -> None:
+    def _other_message(self, connection: OpenConnection, message: Message) -> None:
         """Note a connection's first response, or a frame without a readable header."""
         if message.kind == "request":
             connection.first_request = connection.first_request or message.packet
@@ -172,7 +172,7 @@ class Rows:
         if message.correlation_id is UNSET:
             self._held.rows["weirds"] += weirds.touched(self._named(connection, message), message, None)
 
-    def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int) -> None:
+    def _complete(self, connection: OpenConnection, exchange: Exchange, asked_at: int | None, position: int) -> None:
         request, response = exchange.request, exchange.response
         first = request or response
         if first is None or (self._wanted is not None and not self._wanted(exchange)):
@@ -196,7 +196,7 @@ class Rows:
             if add is not None:
                 add(held, names, connection, response, exchange)
 
-    def _named(self, connection: Connection, message: Message) -> Where:
+    def _named(self, connection: OpenConnection, message: Message) -> Where:
         where = connection.named(message)
         self._add_unnamed(connection, where)
         return where
@@ -214,7 +214,7 @@ class Rows:
         else:
             self._odd(connection, weird)
 
-    def _odd(self, connection: Connection, event: Gap | Weird) -> None:
+    def _odd(self, connection: OpenConnection, event: Gap | Weird) -> None:
         """Add a gap or weird of a connection, or hold it until a message names the ends.
 
         The flow may or may not know its client by now, depending on page boundaries; messages name it the same in every
@@ -228,7 +228,7 @@ class Rows:
                 weirds.odd_row(connection.flow, where or connection.presumed(), position, event)
             )
 
-    def _add_unnamed(self, connection: Connection, where: Where) -> None:
+    def _add_unnamed(self, connection: OpenConnection, where: Where) -> None:
         unnamed, connection.unnamed = connection.unnamed, []
         self._held.rows["weirds"] += (
             weirds.odd_row(connection.flow, where, position, event) for position, event in unnamed

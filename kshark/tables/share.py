@@ -13,7 +13,7 @@ from kshark.conditions import any_of, size
 from kshark.model import Exchange, Message
 from kshark.tables.blocks import Row
 from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, PARTITIONS, SESSION_KEY, TOPIC, Column, table
-from kshark.tables.connections import Connection
+from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import partitions, session_key
 from kshark.tables.held import Held
 from kshark.tables.names import Names
@@ -210,7 +210,7 @@ _acquired_row: Final = ACQUIRED.row_maker()
 _acknowledgement_row: Final = ACKNOWLEDGEMENTS.row_maker()
 
 
-def add(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
+def add(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
     """Add an exchange to `share_requests`, `acknowledgements` and `acquired`."""
     response, where, earlier = exchange.response, connection.where or connection.named(request), connection.earlier
     asked, answer = request.body, None if response is None else response.body
