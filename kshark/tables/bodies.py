@@ -15,7 +15,7 @@ from kshark.registry import Registry
 _Read = Callable[[str], Any]
 
 
-class Fields:
+class JsonFields:
     """A body without a known class: its fields as attributes, UNSET if absent; bytes stay base64."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
@@ -29,7 +29,7 @@ class Fields:
 
 def as_fields(text: str) -> Any:
     """Decode JSON objects as Fields, at any depth."""
-    return json.loads(text, object_hook=Fields)
+    return json.loads(text, object_hook=JsonFields)
 
 
 class Bodies:
