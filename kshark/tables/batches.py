@@ -12,8 +12,8 @@ from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
 from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import value
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.readers import field, its, made
 
 
@@ -122,18 +122,22 @@ _batch_row: Final = RECORD_BATCHES.row_maker()
 _record_row: Final = RECORDS.row_maker()
 
 
-def add_produced(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
+def add_produced(
+    held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange
+) -> None:
     """Add the batches of a request to `record_batches`, and to `records` if requested."""
     _add(held, names, connection, request, exchange, IN_REQUESTS[request.api_key])
 
 
-def add_fetched(held: Held, names: Names, connection: OpenConnection, response: Message, exchange: Exchange) -> None:
+def add_fetched(
+    held: PendingRows, names: Names, connection: OpenConnection, response: Message, exchange: Exchange
+) -> None:
     """Add the batches of a response in the same way."""
     _add(held, names, connection, response, exchange, IN_RESPONSES[response.api_key])
 
 
 def _add(
-    held: Held,
+    held: PendingRows,
     names: Names,
     connection: OpenConnection,
     message: Message,

@@ -21,8 +21,8 @@ from kshark.model import Exchange, Message
 from kshark.tables.columns import CORRELATION, GROUP, MEMBER, PARTITION, PARTITIONS, TOPIC_ID, Column, table
 from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import partitions, value
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.readers import answered, asked, field, its, made
 
 #: By API key: the type of the group; the operation on the share state.
@@ -135,7 +135,9 @@ _heartbeat_row: Final = HEARTBEATS.row_maker()
 _share_state_row: Final = SHARE_STATE.row_maker()
 
 
-def add_heartbeat(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
+def add_heartbeat(
+    held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange
+) -> None:
     """Add an exchange to `heartbeats`."""
     response = exchange.response
     answer = None if response is None else response.body
@@ -147,7 +149,9 @@ def add_heartbeat(held: Held, names: Names, connection: OpenConnection, request:
     )  # fmt: skip
 
 
-def add_share_state(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
+def add_share_state(
+    held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange
+) -> None:
     """Add each partition of the request to `share_state`.
 
     A state that was read is in the response, every other state in the request.

@@ -16,14 +16,14 @@ from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.catalogue import TABLES
 from kshark.tables.connections import OpenConnection, flow_row
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.sessions import session_row, step_row
 
 #: The name of a table and one of its rows, in the order of its columns.
 Named = tuple[str, tuple[Any, ...]]
 #: A function that adds the rows of a complete exchange to tables other than `exchanges`.
-Adds = Callable[[Held, Names, OpenConnection, Message, Exchange], None]
+Adds = Callable[[PendingRows, Names, OpenConnection, Message, Exchange], None]
 
 #: The functions by the API key of the request, and of the response.
 _OF_REQUEST: Final[dict[Any, Adds]] = {
@@ -57,7 +57,7 @@ class Rows:
         asking: bool = False,
     ) -> None:
         self._asking = asking
-        self._held = Held(TABLES, records=records)
+        self._held = PendingRows(TABLES, records=records)
         self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
             Opened: self._opened,

@@ -15,8 +15,8 @@ from kshark.tables.blocks import Row
 from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, PARTITIONS, SESSION_KEY, TOPIC, Column, table
 from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import partitions, session_key
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.readers import answered, asked, its, made, optional
 
 _Partition = tuple[str | None, int | None]
@@ -210,7 +210,7 @@ _acquired_row: Final = ACQUIRED.row_maker()
 _acknowledgement_row: Final = ACKNOWLEDGEMENTS.row_maker()
 
 
-def add(held: Held, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
+def add(held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
     """Add an exchange to `share_requests`, `acknowledgements` and `acquired`."""
     response, where, earlier = exchange.response, connection.where or connection.named(request), connection.earlier
     asked, answer = request.body, None if response is None else response.body

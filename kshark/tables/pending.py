@@ -19,7 +19,7 @@ BYTES: Final = 1 << 20
 RECORDS: Final = 4096
 
 
-class Held:
+class PendingRows:
     """Rows of each table, and complete exchanges, until they fill a block.
 
     Tables with long rows count bytes too.
