@@ -35,7 +35,7 @@ from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
-from kshark.tables.events import BEFORE, MESSAGES, PositionedEvent, Timeline
+from kshark.tables.events import BEFORE, MESSAGES, EventTimeline, PositionedEvent
 from spark_analysis.large import Analysed, analysed
 from spark_analysis.plan import Plan, Sizes, are_shared_out, located
 from spark_analysis.rows import Batches, batch_of, collected, read_all, results
@@ -233,7 +233,7 @@ class _Told:
     def __init__(self, name: str, files: Sequence[str], args: Namespace) -> None:
         self.name = name
         self._files = files
-        self._timeline = Timeline()
+        self._timeline = EventTimeline()
         self._reporting = Reporting(name, args)
 
     def page(self, rows: Iterable[dict[str, Any]]) -> None:

@@ -77,7 +77,7 @@ def events_from_tables(
 
     Flows are numbered in the order of their first packets, as in the engine.
     """
-    timeline = Timeline()
+    timeline = EventTimeline()
     rows = [("flows", row) for row in flows]
     rows += [("exchanges", row) for row in exchanges]
     rows += [("weirds", row) for row in weirds]
@@ -86,7 +86,7 @@ def events_from_tables(
     yield from timeline.close()
 
 
-class Timeline:
+class EventTimeline:
     """Convert rows in the order of `place_of` to events; only open exchanges and connections are held.
 
     Flows are numbered in the order of their rows.
