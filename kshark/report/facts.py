@@ -74,20 +74,20 @@ class Broker(msgspec.Struct):
     releases: list[str]
 
 
-class Place(msgspec.Struct):
+class FileFrames(msgspec.Struct):
     """Packets of the evidence in one file, by their numbers in it."""
 
     file: str
     frames: list[int]
 
 
-class Shown(msgspec.Struct):
+class ShownFinding(msgspec.Struct):
     """A complete finding, with the packets of its witnesses in the files."""
 
     capture: str
     finding: Finding
     topic: str | None
-    places: list[Place]
+    places: list[FileFrames]
 
 
 class FindingKind(msgspec.Struct):
@@ -98,7 +98,7 @@ class FindingKind(msgspec.Struct):
     cause: str | None
     count: int
     blame: dict[str, int]
-    shown: list[Shown]
+    shown: list[ShownFinding]
 
 
 class Verdicts(msgspec.Struct):
@@ -129,7 +129,7 @@ class Timed(msgspec.Struct):
     cells: list[Cell]
 
 
-class Step(msgspec.Struct):
+class MemberRequest(msgspec.Struct):
     """A share request of a member; `error_code` is null without a response."""
 
     time_ns: int
@@ -157,7 +157,7 @@ class MemberLine(msgspec.Struct):
     requests: int
     refused: dict[str, int]
     sessions: list[ShareSession]
-    steps: list[Step]
+    steps: list[MemberRequest]
     one_in: int
     one_in_refused: int
 

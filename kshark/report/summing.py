@@ -150,7 +150,7 @@ def _kinds(counts: Collected, origins: Mapping[str, Origin]) -> list[facts.Findi
     ]
 
 
-def _shown(captured: Found, origin: Origin) -> facts.Shown:
+def _shown(captured: Found, origin: Origin) -> facts.ShownFinding:
     finding = captured.finding
     packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {
         finding.packet
@@ -161,8 +161,8 @@ def _shown(captured: Found, origin: Origin) -> facts.Shown:
         if located is not None:
             frames.setdefault(located[0], []).append(located[1])
     topic = None if finding.topic_id is None else origin.topics.get(finding.topic_id)
-    return facts.Shown(
-        captured.capture, finding, topic, [facts.Place(file, numbers) for file, numbers in frames.items()]
+    return facts.ShownFinding(
+        captured.capture, finding, topic, [facts.FileFrames(file, numbers) for file, numbers in frames.items()]
     )
 
 
@@ -223,7 +223,7 @@ def _members(counts: Collected) -> list[facts.MemberLine]:
                 requests=errors[member].total(),
                 refused=_ordered(Counter({error: count for error, count in errors[member].items() if error})),
                 sessions=sorted(sessions.get(member, ()), key=lambda session: session.session),
-                steps=[facts.Step(*tick) for tick in steps],
+                steps=[facts.MemberRequest(*tick) for tick in steps],
                 one_in=1 << counts.accepted.thinned,
                 one_in_refused=1 << counts.refused.thinned,
             )

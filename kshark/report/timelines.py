@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from dissectors.enums import ErrorCode
 from kshark.output.units import clock
-from kshark.report.facts import MemberLine, Step
+from kshark.report.facts import MemberLine, MemberRequest
 
 _NAMES: Final = {member.value: member.name for member in ErrorCode}
 _ACKNOWLEDGE: Final = "ShareAcknowledge"
@@ -111,7 +111,7 @@ def _sessions(member: MemberLine, window: Window) -> Iterator[str]:
         yield f'<rect class="session {kind}" {attributes}><title>{escape(title)}</title></rect>'
 
 
-def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step, str | None]]:
+def _spaced(steps: Iterable[MemberRequest], window: Window) -> Iterator[tuple[float, MemberRequest, str | None]]:
     """Return the steps that fit, each with its position and the class of its label; None if the label does not fit."""
     drawn = labelled = coarse = -100.0
     for step in steps:
@@ -127,7 +127,7 @@ def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step
         yield x, step, label
 
 
-def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
+def _accepted(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if not step.error_code), window):
         kind = (
             "silent"
@@ -145,7 +145,7 @@ def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
             yield f'<text class="epoch{label}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
 
 
-def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
+def _refused(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if step.error_code), window):
         title = f"<title>{_title(step)}</title>"
         yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}">{title}</line>'
@@ -154,7 +154,7 @@ def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
             yield f'<text class="refused{label}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
 
 
-def _title(step: Step) -> str:
+def _title(step: MemberRequest) -> str:
     error = step.error_code
     answer = (
         "no answer"

@@ -43,7 +43,10 @@ class Text(HTMLParser):
 
 def broken(count: int = 1, **given: object) -> facts.Report:
     """A report of so many violations of one kind."""
-    shown = [facts.Shown(NAME, finding(**given), None, [facts.Place(NAME, [10, 12])]) for _ in range(min(count, 20))]
+    shown = [
+        facts.ShownFinding(NAME, finding(**given), None, [facts.FileFrames(NAME, [10, 12])])
+        for _ in range(min(count, 20))
+    ]
     one = shown[0].finding
     kind = facts.FindingKind("violation", one.code, one.cause, count, {one.blame: count}, shown)
     client = facts.Verdicts("billing-3", "java 4.3.1", "10.0.0.1", count, 0, 0)
@@ -165,7 +168,7 @@ def test_data_quality_says_what_is_missing() -> None:
 
 def test_a_request_without_an_answer_is_not_drawn_as_accepted() -> None:
     steps = [
-        facts.Step(at, at, "ShareFetch", epoch, error)
+        facts.MemberRequest(at, at, "ShareFetch", epoch, error)
         for at, epoch, error in ((1, 0, 0), (2, 1, 0), (3, 0, None), (4, -1, None))
     ]
     line = facts.MemberLine(NAME, "b:9092", "g", "m", "c", "", 0, 0, 0, 4, {}, [], steps, 1, 1)
