@@ -48,7 +48,7 @@ class Tick(NamedTuple):
     error: int | None
 
 
-class Found(NamedTuple):
+class CapturedFinding(NamedTuple):
     """A finding and its capture."""
 
     capture: str
@@ -62,7 +62,7 @@ class Sessions(list[tuple[str, ShareSession]]):
         self.extend(other)
 
 
-def order_of(captured: Found) -> Any:
+def order_of(captured: CapturedFinding) -> Any:
     """Return the sort key of findings in `kshark check`: by packet, findings with a cause first."""
     finding = captured.finding
     return (
@@ -80,7 +80,7 @@ def _rows() -> Any:
     return Counts(limits.STATISTICS_ROWS)
 
 
-def _first() -> Smallest[Found]:
+def _first() -> Smallest[CapturedFinding]:
     return Smallest(limits.REPORT_FINDINGS, order_of)
 
 
@@ -119,7 +119,7 @@ class Collected:
     sessions: Sessions = field(default_factory=Sessions)
     #: Findings by kind, and by the blamed party.
     kinds: Counter[tuple[Kind, str]] = field(default_factory=Counter)
-    shown: Keyed[Kind, Smallest[Found]] = field(default_factory=lambda: Keyed(_first))
+    shown: Keyed[Kind, Smallest[CapturedFinding]] = field(default_factory=lambda: Keyed(_first))
     #: Findings by member, and by caller, each with the verdict.
     of_members: Counts[tuple[Member, str]] = field(default_factory=_rows)
     of_clients: Counts[tuple[Caller, str]] = field(default_factory=_rows)

@@ -15,7 +15,7 @@ from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
-from kshark.report.collected import Caller, Collected, Found, Kind, Member, Tick
+from kshark.report.collected import Caller, CapturedFinding, Collected, Kind, Member, Tick
 
 _FETCHES: Final = frozenset({FETCH, SHARE_FETCH})
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
@@ -150,7 +150,7 @@ class Collector:
         kind = Kind(finding.verdict, finding.code, finding.cause or "")
         caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
         to.kinds[kind, finding.blame] += 1
-        to.shown[kind].add(Found(self._capture, finding))
+        to.shown[kind].add(CapturedFinding(self._capture, finding))
         to.of_clients.add((caller, finding.verdict))
         names = [("cause", finding.cause or finding.code), ("client", caller.client_id or caller.host)]
         if finding.group_id is not None:

@@ -12,7 +12,7 @@ from kshark.analysis import ShareSession
 from kshark.anomaly import CATALOGUE
 from kshark.registry import Registry
 from kshark.report import facts
-from kshark.report.collected import Collected, Found, Kind, Member
+from kshark.report.collected import CapturedFinding, Collected, Kind, Member
 from kshark.report.releases import releases_offering
 
 #: Verdicts in the order of the report.
@@ -150,7 +150,7 @@ def _kinds(counts: Collected, origins: Mapping[str, Origin]) -> list[facts.Findi
     ]
 
 
-def _shown(captured: Found, origin: Origin) -> facts.ShownFinding:
+def _shown(captured: CapturedFinding, origin: Origin) -> facts.ShownFinding:
     finding = captured.finding
     packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {
         finding.packet
