@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from kshark.metrics.counting import APIS, ShareCounting
-from kshark.metrics.counts import Counted, Span
+from kshark.metrics.counts import Counted, CountedSpan
 from kshark.metrics.listed import ListedGroup, ListedMember, ListedMetrics, ListedPartition, listed
 from kshark.metrics.metric import Metric
 from kshark.metrics.rows import METRICS

@@ -197,7 +197,7 @@ class GroupCounts(Summed):
     epochs: Epochs = field(default_factory=Epochs)
 
 
-class Span:
+class CountedSpan:
     """The time span of the messages that were counted."""
 
     def __init__(self) -> None:
@@ -208,7 +208,7 @@ class Span:
         self.first_ns = time_ns if self.first_ns is None else min(self.first_ns, time_ns)
         self.last_ns = time_ns if self.last_ns is None else max(self.last_ns, time_ns)
 
-    def update(self, other: Span, /) -> None:
+    def update(self, other: CountedSpan, /) -> None:
         if other.first_ns is not None and other.last_ns is not None:
             self.add(other.first_ns)
             self.add(other.last_ns)
@@ -231,7 +231,7 @@ class Counted:
     `clusters`: the ids of clusters by number.
     """
 
-    span: Span = field(default_factory=Span)
+    span: CountedSpan = field(default_factory=CountedSpan)
     clusters: dict[int, str] = field(default_factory=dict)
     groups: dict[GroupKey, GroupCounts] = field(default_factory=dict)
     members: dict[tuple[GroupKey, str | None], MemberCounts] = field(default_factory=dict)

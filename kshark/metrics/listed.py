@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kshark.metrics.counts import OUTCOMES, Counted, GroupKey, MemberCounts, PartitionCounts, PartitionId, Span
+from kshark.metrics.counts import OUTCOMES, Counted, CountedSpan, GroupKey, MemberCounts, PartitionCounts, PartitionId
 from kshark.metrics.metric import Metric, Number
 from kshark.metrics.rows import ALL, GROUP, MEMBER, PARTITION, AllTotals, GroupTotals
 from kshark.metrics.trouble import trouble_of
@@ -140,7 +140,7 @@ def _member(
     partitions: Mapping[PartitionId, PartitionCounts],
     others: Mapping[str | None, MemberCounts],
     names: Mapping[str, str],
-    span: Span,
+    span: CountedSpan,
 ) -> ListedMember:
     client_id, address = counts.client.value
     return ListedMember(
@@ -161,7 +161,7 @@ def _member(
 
 
 def _partition(
-    partition_id: PartitionId, counts: PartitionCounts, names: Mapping[str, str], span: Span
+    partition_id: PartitionId, counts: PartitionCounts, names: Mapping[str, str], span: CountedSpan
 ) -> ListedPartition:
     return ListedPartition(
         partition_id.topic_id,
@@ -179,5 +179,5 @@ def _by_error(counts: Counter[int]) -> dict[str, int]:
     return {str(error): count for error, count in counts.most_common()}
 
 
-def _metrics(rows: Sequence[Metric[C]], counts: C, span: Span) -> Metrics:
+def _metrics(rows: Sequence[Metric[C]], counts: C, span: CountedSpan) -> Metrics:
     return {metric.name: metric.of(counts, span) for metric in rows if metric.value is not None}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from kshark.metrics.counts import Latest, Span
+from kshark.metrics.counts import CountedSpan, Latest
 
 C = TypeVar("C")
 
@@ -37,7 +37,7 @@ class Metric(Generic[C]):
     value: Callable[[C], Number | Latest | None] | None = None
     same_as: str = ""
 
-    def of(self, counts: C, span: Span) -> Number | None:
+    def of(self, counts: C, span: CountedSpan) -> Number | None:
         """Return its value for that time span; None if nothing was measured. Needs a `value`."""
         assert self.value is not None
         result = self.value(counts)

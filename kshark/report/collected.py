@@ -10,7 +10,7 @@ from kshark import limits
 from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import Percentiles
 from kshark.model import Finding
-from kshark.report.mergeable import Bins, Counts, Keyed, Sample, Smallest, Span
+from kshark.report.mergeable import Bins, CaptureSpan, Counts, Keyed, Sample, Smallest
 
 
 class Member(NamedTuple):
@@ -92,7 +92,7 @@ class Collected:
     """
 
     #: Time span of each capture's connections.
-    spans: Keyed[str, Span] = field(default_factory=lambda: Keyed(Span))
+    spans: Keyed[str, CaptureSpan] = field(default_factory=lambda: Keyed(CaptureSpan))
     outcomes: Counter[str] = field(default_factory=Counter)
     #: By service and quantity: connections, bytes, gaps, older (began before the capture).
     connections: Counter[tuple[str, str]] = field(default_factory=Counter)
