@@ -156,7 +156,7 @@ def _next_step(finding: Finding) -> str:
     return step
 
 
-class Tally:
+class FindingCounts:
     """Counts of the findings that are shown; findings excluded by --select do not count for the verdict."""
 
     def __init__(self) -> None:
