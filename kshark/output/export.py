@@ -34,7 +34,7 @@ from kshark.output.manifest import (
     Capture,
     Content,
     Manifest,
-    Stored,
+    StoredFile,
     need_columns,
     read_manifest,
 )
@@ -150,7 +150,7 @@ class Export:
         before, rows = self._manifest, _rows(files)
         tables = {}
         for name, table in TABLES.items():
-            added = [Stored(paths[file.path], file.rows, file.size_bytes) for file in files if file.table == name]
+            added = [StoredFile(paths[file.path], file.rows, file.size_bytes) for file in files if file.table == name]
             content = before.tables.get(name)
             if added or content:
                 stored = [*(content.files if content else ()), *added]

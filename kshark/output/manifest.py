@@ -42,7 +42,7 @@ class Capture(msgspec.Struct, frozen=True):
         return None not in hashes and hashes == others and self.options == other.options
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredFile(msgspec.Struct, frozen=True):
     """A Parquet file, by its path in the folder."""
 
     path: str
@@ -55,7 +55,7 @@ class Content(msgspec.Struct, frozen=True):
 
     version: int
     rows: int
-    files: list[Stored]
+    files: list[StoredFile]
 
 
 class Manifest(msgspec.Struct, frozen=True):
