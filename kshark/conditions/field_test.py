@@ -8,7 +8,7 @@ from typing import Any
 from kshark.conditions.comparisons import Compare
 from kshark.conditions.condition import Condition, either
 from kshark.conditions.expressions import searching
-from kshark.conditions.literals import ADDRESS, BYTES, STRUCTURE, TEXT, Literal, Type
+from kshark.conditions.literals import ADDRESS, BYTES, STRUCTURE, TEXT, Literal, ValueType
 from kshark.conditions.message import Made, lies_in
 from kshark.conditions.syntax import Comparison, Range
 from kshark.conditions.terms import Term, term
@@ -25,7 +25,7 @@ class FieldTest:
     asked: Comparison
     operator: str
 
-    def of(self, value: Term, type: Type) -> Condition:
+    def of(self, value: Term, type: ValueType) -> Condition:
         """Return the condition on one value. Raises FilterError if values of that type do not fit."""
         if self.operator == "present":
             return value.present()
@@ -55,7 +55,7 @@ class FieldTest:
         )
         return f"{self.asked.field} {self.operator}" + (f" {values}" if values and self.operator != "present" else "")
 
-    def _check(self, type: Type) -> None:
+    def _check(self, type: ValueType) -> None:
         field, operator, at = self.asked.field, self.asked.operator, self.asked.operator_at
         if type is STRUCTURE:
             raise FilterError(
@@ -66,14 +66,14 @@ class FieldTest:
                 f"{operator} does not fit {field}, which has {type.name}", at, f"it allows {' '.join(type.operators)}"
             )
 
-    def _compared(self, operator: str, value: Term, type: Type, literal: Literal) -> Condition:
+    def _compared(self, operator: str, value: Term, type: ValueType, literal: Literal) -> Condition:
         constant = type.constant(literal, self.asked.field)
         if type is ADDRESS:
             lies = Made(f"{literal.text} has address", lies_in(*constant), value).is_true()
             return ~lies if operator == "!=" else lies
         return Compare(operator, value, term(constant))
 
-    def _within(self, value: Term, type: Type, entry: Literal | Range) -> Condition:
+    def _within(self, value: Term, type: ValueType, entry: Literal | Range) -> Condition:
         if isinstance(entry, Literal):
             return self._compared("==", value, type, entry)
         low, high = (type.constant(end, self.asked.field) for end in entry)
@@ -81,7 +81,7 @@ class FieldTest:
             return Made(f"{low[0]} to {high[1]} has address", lies_in(low[0], high[1]), value).is_true()
         return Compare(">=", value, term(low)) & Compare("<=", value, term(high))
 
-    def _pattern(self, type: Type) -> Any:
+    def _pattern(self, type: ValueType) -> Any:
         literal = self._literal
         pattern = literal.text.encode("utf-8", "backslashreplace") if type is BYTES else literal.text
         try:

@@ -19,7 +19,7 @@ from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.codec import DECODED
 from kshark.codec.paths import Names, Path, paths, paths_of_versions, values
 from kshark.conditions.condition import ALWAYS, Condition
-from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, Type, named
+from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, ValueType, named
 from kshark.conditions.message import Made, Whether
 from kshark.conditions.terms import F, Term
 from kshark.endpoints import host_of, port_of
@@ -50,17 +50,17 @@ class Common(NamedTuple):
 
     about: str
     read: Values
-    type: Type
+    type: ValueType
     terms: tuple[tuple[Condition, Term], ...] = ()
     array: F | None = None
 
 
-def _attribute(about: str, field: str, type: Type) -> Common:
+def _attribute(about: str, field: str, type: ValueType) -> Common:
     name = ATTRIBUTES[field]
     return Common(about, Attribute(name), type, ((ALWAYS, F(name)),))
 
 
-def _of_ends(about: str, part: Callable[[str], Any], type: Type, *ends: str) -> Common:
+def _of_ends(about: str, part: Callable[[str], Any], type: ValueType, *ends: str) -> Common:
     """Return a field of one or both ends of the connection. `ends`: sender, receiver or both, in that order."""
     make: Callable[[Term], Term] = (lambda end: Made("port", port_of, end)) if type is NUMBER else (lambda end: end)
     client, broker = make(F("client")), make(F("broker"))
@@ -227,7 +227,7 @@ class Fields:
         """Return the paths of body fields that may contain structures."""
         return {place.way for place in self.registry.places(api_key, kind)}
 
-    def type_of(self, common: Common) -> Type:
+    def type_of(self, common: Common) -> ValueType:
         """Return the type of a common field, with the names of the APIs in the registry."""
         return common.type._replace(names=self._api_names) if common.type is _API else common.type
 

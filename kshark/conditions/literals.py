@@ -33,7 +33,7 @@ class Literal(NamedTuple):
     quoted: bool = False
 
 
-class Type(NamedTuple):
+class ValueType(NamedTuple):
     """The type of a field's values, and the operators that it allows; `names`: values by name, in upper case."""
 
     name: str
@@ -108,29 +108,29 @@ def _never(literal: Literal) -> Any:
     raise ValueError
 
 
-NUMBER: Final = Type("whole numbers", ORDERED, _whole)
-FRACTION: Final = Type("numbers", ORDERED, _fraction)
-TEXT: Final = Type("text", TEXTUAL, lambda literal: literal.text)
-BYTES: Final = Type("bytes: text, or de:ad:be:ef", (*EQUAL, "contains", "matches"), _bytes)
-TRUTH: Final = Type("true or false", ("==", "!="), _never, {"TRUE": True, "1": True, "FALSE": False, "0": False})
-TIME: Final = Type(
+NUMBER: Final = ValueType("whole numbers", ORDERED, _whole)
+FRACTION: Final = ValueType("numbers", ORDERED, _fraction)
+TEXT: Final = ValueType("text", TEXTUAL, lambda literal: literal.text)
+BYTES: Final = ValueType("bytes: text, or de:ad:be:ef", (*EQUAL, "contains", "matches"), _bytes)
+TRUTH: Final = ValueType("true or false", ("==", "!="), _never, {"TRUE": True, "1": True, "FALSE": False, "0": False})
+TIME: Final = ValueType(
     "seconds since 1970, or a time as 2026-11-21T14:03:07.5Z", ORDERED, lambda literal: moment_of(literal.text)
 )
-MILLISECONDS: Final = Type("milliseconds, or a time as 1.5s", ORDERED, _milliseconds)
-ADDRESS: Final = Type("addresses as 10.0.0.1, 10.0.0.0/8 or fe80::1", EQUAL, _address)
+MILLISECONDS: Final = ValueType("milliseconds, or a time as 1.5s", ORDERED, _milliseconds)
+ADDRESS: Final = ValueType("addresses as 10.0.0.1, 10.0.0.0/8 or fe80::1", EQUAL, _address)
 #: An array of structs, a struct, records: can only be present or absent.
-STRUCTURE: Final = Type("no single value", (), _never)
+STRUCTURE: Final = ValueType("no single value", (), _never)
 
 #: The type for each kind of term (see Value.kind).
 OF_KIND: Final = {"number": NUMBER, "fraction": FRACTION, "text": TEXT, "bytes": BYTES, "truth": TRUTH}
 
 
-def named(names: Mapping[str, Constant], listed: str) -> Type:
+def named(names: Mapping[str, Constant], listed: str) -> ValueType:
     """Return a type whose values are these names."""
-    return Type("a name", (*EQUAL, "contains", "matches"), _never, names, listed)
+    return ValueType("a name", (*EQUAL, "contains", "matches"), _never, names, listed)
 
 
-def type_of(field: Field) -> Type:
+def type_of(field: Field) -> ValueType:
     """Return the type of a field's values, or of an array's elements."""
     value = field.element or field
     kind = OF_KIND.get(KINDS.get(value.type, ""), STRUCTURE)
@@ -138,7 +138,7 @@ def type_of(field: Field) -> Type:
 
 
 @cache
-def _enumerated(enum: EnumClass) -> Type:
+def _enumerated(enum: EnumClass) -> ValueType:
     return NUMBER._replace(
         names={member.name.upper(): int(member) for member in enum}, listed=f"kshark explain {enum.__name__}"
     )
