@@ -19,12 +19,12 @@ __all__ = [
     "APIS",
     "METRICS",
     "Counted",
+    "CountedSpan",
     "ListedGroup",
     "ListedMember",
     "ListedMetrics",
     "ListedPartition",
     "Metric",
     "ShareCounting",
-    "Span",
     "listed",
 ]

@@ -87,7 +87,7 @@ def events_from_tables(
 
 
 class EventTimeline:
-    """Convert rows in the order of `place_of` to events; only open exchanges and connections are held.
+    """Convert rows in the order of `position_of` to events; only open exchanges and connections are held.
 
     Flows are numbered in the order of their rows.
     """
