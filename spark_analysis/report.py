@@ -51,7 +51,7 @@ DEFAULT: Final = Sizes()
 PARTS: Final = "capture string, part binary"
 #: The tables that tell what happened.
 _TOLD_BY: Final = ("exchanges", "flows", "weirds")
-#: The order of events, as kshark.tables.events.place_of has it.
+#: The order of events, as kshark.tables.events.position_of has it.
 _TIME: Final = ("packet", "phase", "flow_packet", "place")
 #: What workers have to know of a command line.
 _ASKED: Final = (

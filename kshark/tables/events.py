@@ -43,7 +43,7 @@ class Course(NamedTuple):
     ending: tuple[int, int]
     late: list[tuple[int, int]]
 
-    def place(self, packet: int, phase: int, first: int, position: int) -> TimePosition:
+    def position_of(self, packet: int, phase: int, first: int, position: int) -> TimePosition:
         """Return the position of an event with that packet: there, or later if it became known only later."""
         at = bisect_left(self.late, (position + 1, 0))
         if at and self.late[at - 1][1] > packet:
@@ -106,9 +106,9 @@ class EventTimeline:
 
         Skips rows of connections without a `flows` row, and weirds of messages, which the messages contain.
         """
-        place = position_of(table, row)
-        yield from self._until(place)
-        first = place[2]
+        position = position_of(table, row)
+        yield from self._until(position)
+        first = position[2]
         if table == "weirds" and row["kind"] == "message" and row["exchange"] is not None:
             return
         if table == "flows":
@@ -120,22 +120,22 @@ class EventTimeline:
             else:
                 self._add(of_weird(row, flow, self._courses[first]))
         elif first < 0 and table == "weirds":
-            self._add((place, weird_of(row, None)))
+            self._add((position, weird_of(row, None)))
 
     def close(self) -> Iterator[Event]:
         yield from self._until((_LAST, AFTER, _LAST, _LAST))
 
-    def _until(self, place: TimePosition) -> Iterator[Event]:
-        while self._to_come and self._to_come[0][0] < place:
+    def _until(self, position: TimePosition) -> Iterator[Event]:
+        while self._to_come and self._to_come[0][0] < position:
             event = heapq.heappop(self._to_come)[2]
             if isinstance(event, Closed):
                 del self._flows[event.flow.first_packet], self._courses[event.flow.first_packet]
             yield event
 
     def _add(self, *events: PositionedEvent) -> None:
-        for place, event in events:
+        for position, event in events:
             self._count += 1
-            heapq.heappush(self._to_come, (place, self._count, event))
+            heapq.heappush(self._to_come, (position, self._count, event))
 
     def _open(self, row: RowMap) -> None:
         flow = self._flows[row["packet"]] = flow_of(self._numbered, row)
@@ -150,9 +150,9 @@ def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[PositionedEvent
     yield (first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"])
     if row["half_closed_packet"] is not None:
         half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
-        yield course.place(half.packet, AFTER, first, row["half_closed_position"]), half
+        yield course.position_of(half.packet, AFTER, first, row["half_closed_position"]), half
     closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
-    yield course.place(closed.packet, AFTER, first, _LAST), closed
+    yield course.position_of(closed.packet, AFTER, first, _LAST), closed
 
 
 def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[PositionedEvent]:
@@ -184,13 +184,13 @@ def of_exchange(
     request, response = messages
     first, end = flow.first_packet, row["given_up_packet"]
     if request is not None:
-        yield course.place(request.packet, MESSAGES, first, row["request_position"]), request
+        yield course.position_of(request.packet, MESSAGES, first, row["request_position"]), request
         end = request.packet if end is None else end
     if response is not None:
-        yield course.place(response.packet, MESSAGES, first, row["response_position"]), response
+        yield course.position_of(response.packet, MESSAGES, first, row["response_position"]), response
         end = response.packet
     phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > course.ending else MESSAGES
-    yield course.place(end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
+    yield course.position_of(end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
 
 
 def of_weird(row: RowMap, flow: Flow, course: Course) -> PositionedEvent:
@@ -204,7 +204,7 @@ def of_weird(row: RowMap, flow: Flow, course: Course) -> PositionedEvent:
     else:
         event = weird_of(row, flow)
         phase = AFTER if (packet, position) > course.ending else MESSAGES if row["stage"] == "exchange" else BEFORE
-    return course.place(packet, phase, first, position), event
+    return course.position_of(packet, phase, first, position), event
 
 
 def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[PositionedEvent]:
@@ -213,8 +213,8 @@ def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[Posi
     For callers that have only some exchanges.
     """
     if row["after_request_packet"] is not None:
-        place = course.place(row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
-        yield place, sign_of(flow, "request", row["after_request_packet"])
+        position = course.position_of(row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
+        yield position, sign_of(flow, "request", row["after_request_packet"])
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
@@ -320,7 +320,7 @@ def gap_of(row: RowMap, flow: Flow) -> Gap:
 
 def weird_of(row: RowMap, flow: Flow | None) -> Weird:
     number, side = None if flow is None else flow.id, _sender(row, flow)
-    place = (
+    common_values = (
         row["packet"],
         row["ts_ns"],
         row["detail"],
@@ -330,7 +330,7 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
         row["size_bytes"],
         row["times"] or 1,
     )
-    return Weird(row["code"], row["stage"], *place, row["correlation_id"])
+    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"])
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:
