@@ -127,7 +127,7 @@ def _part(
     """A part of a capture; who is told what is `common` knows all connections."""
     part = PartWriter(attempt, asking=True)
     part.begin(capture)
-    part.names.told(facts)
+    part.names.add_facts(facts)
     part.page([event for _, event in common if isinstance(event, Opened)])
     return part
 

@@ -45,7 +45,7 @@ class Names:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "silent": {type(None)}}  # rebuilt after unpickling
 
-    def told(self, facts: Iterable[Fact]) -> None:
+    def add_facts(self, facts: Iterable[Fact]) -> None:
         """Add facts from connections that were decoded elsewhere."""
         new_facts = [*facts]
         self._topics.told(fact for fact in new_facts if fact.kind == "topic")
