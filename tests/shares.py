@@ -140,7 +140,7 @@ def reduced(
         Counter[Any](),
         list[Event](),
     )
-    rows.names.told(known)
+    rows.names.add_facts(known)
     observer = Observer(Registry())
 
     def pages() -> Iterator[list[Event]]:

@@ -19,7 +19,7 @@ from kshark.cli.telling import Early, Shown, tell
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
-from kshark.output.findings import Sort, Tally
+from kshark.output.findings import FindingCounts, Sort
 from kshark.output.sink import Sink
 from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
@@ -143,7 +143,7 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     return came_to(tally, checking.observed, args)
 
 
-def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
+def verdict(tally: FindingCounts, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
     """The last lines: how often rules were put to the test, if asked; what was found, in what, and what nothing was
     found about."""
     chosen = _chosen(args)
@@ -163,7 +163,7 @@ def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name:
         sink.lines(tally.lines(observed, rules, sink.width))
 
 
-def came_to(tally: Tally, observed: Observed, args: Namespace) -> set[str]:
+def came_to(tally: FindingCounts, observed: Observed, args: Namespace) -> set[str]:
     """What of FAIL_ON is true of a capture."""
     idle = asks_for_coverage(args) and not any(map(_was_checked, coverage_of(observed, args)))
     came = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}

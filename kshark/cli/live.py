@@ -29,7 +29,7 @@ from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
-from kshark.output.findings import Tally
+from kshark.output.findings import FindingCounts
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.troubles import Troubles
@@ -141,7 +141,7 @@ class _Talk:
             keeps=False,
             coverage=asks_for_coverage(args),
         )
-        self._tally = Tally()
+        self._tally = FindingCounts()
         self._troubles = Troubles()
 
     def page(self, page: list[Event]) -> None:

@@ -12,7 +12,7 @@ from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
 from kshark.model import Event, Finding
-from kshark.output.findings import Tally
+from kshark.output.findings import FindingCounts
 from kshark.output.parquet_findings import FindingRows
 from kshark.pipeline import Options
 from kshark.report.collected import Collected
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
     origin: Origin
     collected: Collected
-    tally: Tally
+    tally: FindingCounts
     observed: Observed
     findings: list[RecordBatch]
 
@@ -77,7 +77,7 @@ def part_of(
     origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed
 ) -> Part:
     """A capture's part, when all that happened is counted and its findings are known, in the order of packets."""
-    tally = Tally()
+    tally = FindingCounts()
 
     def counted() -> Iterator[Finding]:
         for finding in findings:

@@ -14,7 +14,7 @@ from kshark.pipeline import Options
 
 if TYPE_CHECKING:
     from kshark.cli.parser import Parser
-    from kshark.conditions.fields import Fields, Needs
+    from kshark.conditions.fields import Fields, RequiredDecoding
     from kshark.conditions.filter import Filter
     from kshark.registry import Registry
 
@@ -63,7 +63,7 @@ def filtered(options: Options, args: Namespace) -> Options:
     )
 
 
-def with_needs(options: Options, needs: Needs) -> Options:
+def with_needs(options: Options, needs: RequiredDecoding) -> Options:
     """The options, with what has to be read for fields."""
     bodies = None if options.bodies is None else options.bodies | needs.bodies
     return replace(

@@ -13,7 +13,7 @@ from typing import Final
 from kshark.analysis import PackedFindings
 from kshark.cli.source import Source
 from kshark.model import Finding
-from kshark.output.findings import Sort, Tally, alike, finding_lines, sort_of
+from kshark.output.findings import FindingCounts, Sort, alike, finding_lines, sort_of
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM
 from kshark.output.troubles import Troubles
@@ -72,13 +72,13 @@ def tell(
     topics: Mapping[str, str],
     rest: Iterable[Finding] | None = None,
     told: Container[Sort] = (),
-) -> Tally:
+) -> FindingCounts:
     """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding.
     Gives their tally.
 
     `findings` may be gone through twice. `rest`: those that were not told before, of `told` sorts one was.
     """
-    tally, troubles = Tally(), Troubles()
+    tally, troubles = FindingCounts(), Troubles()
     counted = _adding(tally.add, findings)
     if args.format == "json" and not args.quiet and rest is None:
         show(counted, args, sink)

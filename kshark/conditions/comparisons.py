@@ -1,5 +1,7 @@
-"""What can be said of values: compared, present, one of several, containing, matching. In Python, in SQL and in words,
-side by side."""
+"""Comparisons of values: compare, present, one of, contains, matches.
+
+Each class gives its Python, SQL and text form side by side.
+"""
 
 from __future__ import annotations
 
@@ -18,45 +20,49 @@ _SQL_OPERATORS: Final = {"==": "=", "!=": "<>"}
 
 
 def _is_decimal(sql: str) -> bool:
-    """Whether it is a number that no bigint holds: Spark's optimizer takes comparisons of absent integers with such a
-    one for true."""
+    """True if the literal is a number that does not fit into a bigint.
+
+    Spark's optimizer replaces a comparison of a null integer with such a literal by true.
+    """
     return sql.removeprefix("-").isdecimal() and not -(1 << 63) <= int(sql) < 1 << 63
 
 
 class Value(ABC):
-    """Something that a row has, or has not."""
+    """A value that a row has, or that is absent."""
 
     __slots__ = ()
 
     @abstractmethod
     def value(self, row: Row) -> tuple[list[str], str]:
-        """Python tests that all hold where the value is present, and the expression that has it then."""
+        """Return Python tests that are all true if the value is present, and the expression for the value."""
 
     @abstractmethod
     def in_sql(self, sql: Sql) -> str:
-        """An expression for the value in Spark SQL; null where it is absent."""
+        """Return a Spark SQL expression for the value; null if it is absent."""
 
     @abstractmethod
     def words(self, it: str) -> str:
-        """What it is called; `it` is an element's name."""
+        """Return the value's name for people; `it` is the name of an array's element."""
 
     @abstractmethod
     def kind(self, struct: Field) -> str:
-        """`number`, `fraction`, `text`, `bytes` or `truth`, in rows of that schema. Raises SchemaError for what it does
-        not have."""
+        """Return `number`, `fraction`, `text`, `bytes` or `truth`, for rows of that schema.
+
+        Raises SchemaError if the schema does not have the value.
+        """
 
     def exists(self, struct: Field) -> None:
-        """Raises SchemaError where rows of that schema cannot have it; arrays and structs are something to have too."""
+        """Raise SchemaError if rows of that schema cannot have it; arrays and structs are allowed too."""
         self.kind(struct)
 
 
 def kind_of(constant: Constant) -> str:
-    """The kind of a constant."""
+    """Return the kind of a constant (see Value.kind)."""
     return {bool: "truth", str: "text", bytes: "bytes", float: "fraction"}.get(type(constant), "number")
 
 
 def spoken(value: Constant) -> str:
-    """A constant for people: enumerations by name, text in quotes."""
+    """Return a constant as text for people: enumerations by name, strings in quotes."""
     if isinstance(value, IntEnum):
         return value.name
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else repr(value)
@@ -68,7 +74,7 @@ def _all(*tests: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compare(Condition):
-    """Two values side by side; false where one is absent."""
+    """A comparison of two values; false if one is absent."""
 
     operator: str
     left: Value
@@ -78,13 +84,13 @@ class Compare(Condition):
         left, right = self.left.value(row), self.right.value(row)
         tests = [*left[0], *right[0]]
         if self.operator == "==" and not right[0] and left[1].isidentifier():
-            tests = []  # a variable that has nothing equals no constant
+            tests = []  # None and UNSET equal no constant: no further test is needed
         return _all(*tests, f"{left[1]} {self.operator} {right[1]}")
 
     def in_sql(self, sql: Sql) -> str:
         left, right = self.left.in_sql(sql), self.right.in_sql(sql)
         if self._orders and self._has_bytes:
-            left, right = f"unbase64({left})", f"unbase64({right})"  # base64 has another order than its bytes
+            left, right = f"unbase64({left})", f"unbase64({right})"  # base64 text sorts in another order than its bytes
         there = "".join(
             f"{one} IS NOT NULL AND " for one, other in ((left, right), (right, left)) if _is_decimal(other)
         )
@@ -100,24 +106,24 @@ class Compare(Condition):
 
     @property
     def _has_bytes(self) -> bool:
-        """Whether one of the two is a constant of bytes."""
+        """True if one of the two values is a constant of bytes."""
         return any(isinstance(getattr(value, "constant", None), bytes) for value in (self.left, self.right))
 
     def check(self, struct: Field) -> None:
         kinds = {self.left.kind(struct), self.right.kind(struct)}
         _same_kind(self, kinds)
         if self._orders and kinds == {"bytes"} and not self._has_bytes:
-            raise SchemaError(f"{self.told}: bytes of two fields are the same, or not; they have no order")
+            raise SchemaError(f"{self.description}: the bytes of two fields can only be compared with == and !=")
 
 
 def _same_kind(condition: Condition, kinds: set[str]) -> None:
     if len(kinds) > 1 and kinds != {"number", "fraction"}:
-        raise SchemaError(f"{condition.told}: {' beside '.join(sorted(kinds))}")
+        raise SchemaError(f"{condition.description}: cannot compare {' with '.join(sorted(kinds))}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Present(Condition):
-    """There is a value; of arrays and structs: they are not null."""
+    """The value exists; an array or struct is not null."""
 
     term: Value
 
@@ -137,7 +143,7 @@ class Present(Condition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneOf(Condition):
-    """The value is one of several."""
+    """The value is one of several constants."""
 
     term: Value
     values: tuple[Constant, ...]
@@ -159,7 +165,7 @@ class OneOf(Condition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contains(Condition):
-    """A text that occurs in the text, bytes in the bytes."""
+    """A text contains a text, or bytes contain bytes."""
 
     term: Value
     part: str | bytes
@@ -183,7 +189,7 @@ class Contains(Condition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches(Condition):
-    """A regular expression that is found in the text, or in the bytes."""
+    """A regular expression matches somewhere in the text, or in the bytes."""
 
     term: Value
     pattern: str | bytes

@@ -1,4 +1,4 @@
-"""What is true or false of a message, and how conditions are joined: and, or, not."""
+"""Conditions: true or false for each message. Joined with and, or, not."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ Test = Callable[[Any], bool]
 
 
 class Condition(ABC):
-    """A condition over a row: a body, an element of an array, or a whole message. Immutable; equal when it is written
-    the same."""
+    """A condition over a row: a body, an element of an array, or a whole message.
+
+    Immutable. Two conditions are equal if they are written the same way.
+    """
 
     __slots__ = ()
 
-    #: Its words have several parts, of which one or another holds.
+    #: True if its text lists alternatives, so that it needs brackets inside an And.
     is_list: ClassVar[bool] = False
 
     def __and__(self, other: Condition) -> Condition:
@@ -33,7 +35,7 @@ class Condition(ABC):
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a condition is true or false of a body only: join conditions by & | ~, not by and, or, not, or a < b < c"
+            "a condition has no truth value without a body: join conditions with & | ~, not with and, or, not, a<b<c"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -43,64 +45,70 @@ class Condition(ABC):
         return hash(repr(self))
 
     def compiled(self, version: int | None = None) -> Test:
-        """A function that says whether it holds of a decoded body; `version` is the API's, for what depends on it."""
+        """Compile a function that tests a decoded body.
+
+        `version`: the API's version, for a condition that depends on it.
+        """
         row = Row()
         test: Test = row.function(self._at(version).python(row))
         return test
 
     def sql(self, column: str, version: str | None = None) -> str:
-        """A Spark SQL expression, never null, over a column of struct type that has the fields; `version`: the column
-        of API versions."""
+        """Return a Spark SQL expression over a column of struct type that has the fields; it is never null.
+
+        `version`: the column with the API's version.
+        """
         return self.in_sql(Sql(column, version))
 
     @property
-    def told(self) -> str:
-        """The condition in words, for people."""
+    def description(self) -> str:
+        """The condition as text, for people."""
         return self.words("it")
 
     def at(self, version: int) -> Condition:
-        """What it means in that version of the API."""
+        """Return the condition for that version of the API."""
         return self.mapped(lambda part: part.at(version))
 
     def _at(self, version: int | None) -> Condition:
         return self if version is None else self.at(version)
 
     def mapped(self, change: Callable[[Condition], Condition]) -> Condition:
-        """The same of changed parts; itself where it has none."""
+        """Return the same condition with changed parts; itself if it has no parts."""
         return self
 
     def fields(self) -> frozenset[str]:
-        """The fields of the row that it asks for; of a path the first part."""
+        """Return the fields of the row that it reads; only the first part of a path."""
         row = Row()
         self.python(row)
         return row.fields
 
     @abstractmethod
     def python(self, row: Row) -> str:
-        """An expression that is True or False."""
+        """Return a Python expression that is True or False."""
 
     @abstractmethod
     def in_sql(self, sql: Sql) -> str:
-        """The same in Spark SQL, never null."""
+        """Return the condition in Spark SQL; never null."""
 
     @abstractmethod
     def words(self, it: str) -> str:
-        """The same in words; `it` is what an array's element is called."""
+        """Return the condition as text; `it` is the name of an array's element."""
 
     @abstractmethod
     def check(self, struct: Field) -> None:
-        """Raises SchemaError for what rows of that schema can have in no version, and for values of two kinds beside
-        each other."""
+        """Check the condition against a schema.
+
+        Raises SchemaError for a field that no version has, and for a comparison of values of two kinds.
+        """
 
     def or_as_one(self, other: Condition) -> Condition | None:
-        """`self | other` as one condition that goes through the same elements only once; None where there are no
-        such."""
+        """Return `self | other` as one condition that loops over the same elements only once; None if none are."""
         return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth(Condition):
-    """True or false of everything."""
+    """A condition that is always true, or always false."""
 
     holds: bool
 
@@ -123,7 +131,7 @@ NEVER: Final = Truth(False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class And(Condition):
-    """All of them."""
+    """True if all items are true."""
 
     items: tuple[Condition, ...]
 
@@ -134,8 +142,8 @@ class And(Condition):
         return "(" + " AND ".join([item.in_sql(sql) for item in self.items]) + ")"
 
     def words(self, it: str) -> str:
-        told = [f"({item.words(it)})" if item.is_list else item.words(it) for item in self.items if item != ALWAYS]
-        return " and ".join(told) or ALWAYS.words(it)
+        texts = [f"({item.words(it)})" if item.is_list else item.words(it) for item in self.items if item != ALWAYS]
+        return " and ".join(texts) or ALWAYS.words(it)
 
     def mapped(self, change: Callable[[Condition], Condition]) -> Condition:
         return And(tuple(map(change, self.items)))
@@ -147,7 +155,7 @@ class And(Condition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Or(Condition):
-    """At least one of them."""
+    """True if at least one item is true."""
 
     is_list: ClassVar[bool] = True
     items: tuple[Condition, ...]
@@ -171,7 +179,7 @@ class Or(Condition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Not(Condition):
-    """It does not hold."""
+    """True if the item is false."""
 
     item: Condition
 
@@ -192,15 +200,17 @@ class Not(Condition):
 
 
 def compiled_together(conditions: Sequence[Condition], version: int | None = None) -> Callable[[Any], tuple[int, ...]]:
-    """A function that gives the numbers, from 0, of the conditions that hold of a body. Arrays are gone through once
-    where none does."""
+    """Compile a function that returns the indexes, from 0, of the conditions that are true for a body.
+
+    If none is true, the function loops over each array only once.
+    """
     row = Row()
-    known = [condition._at(version) for condition in conditions]
+    settled = [condition._at(version) for condition in conditions]
     numbers = "".join(
-        [f"*(({number},) if {condition.python(row)} else ()), " for number, condition in enumerate(known)]
+        [f"*(({number},) if {condition.python(row)} else ()), " for number, condition in enumerate(settled)]
     )
-    found: Callable[[Any], tuple[int, ...]] = row.function(f"({numbers}) if {either(known).python(row)} else ()")
-    return found
+    indexes: Callable[[Any], tuple[int, ...]] = row.function(f"({numbers}) if {either(settled).python(row)} else ()")
+    return indexes
 
 
 def _items(kind: type[And] | type[Or], condition: Condition) -> tuple[Condition, ...]:
@@ -208,19 +218,19 @@ def _items(kind: type[And] | type[Or], condition: Condition) -> tuple[Condition,
 
 
 def either(conditions: Iterable[Condition]) -> Condition:
-    """`a | b | ...`, as few conditions as say it."""
-    found = _together([item for condition in conditions for item in _items(Or, condition)])
-    return found[0] if len(found) == 1 else Or(tuple(found))
+    """Return `a | b | ...` with as few conditions as possible."""
+    joined = _together([item for condition in conditions for item in _items(Or, condition)])
+    return joined[0] if len(joined) == 1 else Or(tuple(joined))
 
 
 def _together(items: Iterable[Condition]) -> list[Condition]:
-    found: list[Condition] = []
+    joined: list[Condition] = []
     for item in items:
-        for at, other in enumerate(found):
-            one = other.or_as_one(item)
-            if one is not None:
-                found[at] = one
+        for index, other in enumerate(joined):
+            both = other.or_as_one(item)
+            if both is not None:
+                joined[index] = both
                 break
         else:
-            found.append(item)
-    return found
+            joined.append(item)
+    return joined

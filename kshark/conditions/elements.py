@@ -1,4 +1,4 @@
-"""Conditions on some element of an array."""
+"""Conditions on the elements of an array."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kshark.schema import Field
 
 
 def any_of(path: str | F, condition: Condition) -> Condition:
-    """Some element down that path holds to it: `any_of("topics.partitions", F("partition_index") < 0)`, arrays all of
-    them.
+    """Return a condition that is true if at least one element fulfils the inner condition.
 
-    `any_of(F("assignment.topic_partitions"), ...)` is one array at the end of structs.
+    `any_of("topics.partitions", F("partition_index") < 0)`: each name of the path is an array.
+    `any_of(F("assignment.topic_partitions"), ...)`: the path is one array inside structs.
     """
     arrays = [path] if isinstance(path, F) else [F(name) for name in path.split(".")]
     for array in reversed(arrays):
@@ -25,7 +25,7 @@ def any_of(path: str | F, condition: Condition) -> Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnyOf(Condition):
-    """Some element of one array; none where the array is absent or null."""
+    """At least one element of one array fulfils a condition; false if the array is absent or null."""
 
     array: F
     condition: Condition
@@ -47,9 +47,9 @@ class AnyOf(Condition):
         return f"coalesce(exists({self.array.in_sql(sql)}, {inside.row} -> {self.condition.in_sql(inside)}), false)"
 
     def words(self, it: str) -> str:
-        if isinstance(self.condition, AnyOf):  # the innermost says enough
+        if isinstance(self.condition, AnyOf):  # the innermost array is enough
             return self.condition.words(it)
-        noun = one_of(self.array.name.rpartition(".")[2])
+        noun = singular(self.array.name.rpartition(".")[2])
         inside = self.condition.words(noun)
         return f"some {inside}" if inside.startswith(noun) else f"some {noun} with {inside}"
 
@@ -65,10 +65,10 @@ class AnyOf(Condition):
         return None
 
 
-def one_of(name: str) -> str:
-    """What an array's elements are called, one of them: `acknowledgement_batches` gives `acknowledgement batch`."""
+def singular(name: str) -> str:
+    """Return the singular of an array's name: `acknowledgement_batches` gives `acknowledgement batch`."""
     words = name.replace("_", " ")
-    for many, one in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("ses", "se"), ("s", "")):
-        if words.endswith(many) and not words.endswith(("data", "ss")):
-            return words.removesuffix(many) + one
+    for plural, ending in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("ses", "se"), ("s", "")):
+        if words.endswith(plural) and not words.endswith(("data", "ss")):
+            return words.removesuffix(plural) + ending
     return words

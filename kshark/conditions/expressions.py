@@ -1,8 +1,8 @@
-"""Regular expressions as users type them, in RE2's syntax: its time is linear in the text, so none can hang on what
-comes from the wire.
+"""Regular expressions typed by users, in RE2's syntax.
 
-Upper and lower case are alike, of bytes those of ASCII. What needs backtracking is refused: look-around and
-back-references."""
+RE2 takes time linear in the text, so no expression can hang on captured data. Upper and lower case are equal; in bytes
+only ASCII letters. RE2 rejects what needs backtracking: look-around and back-references.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from kshark.errors import UsageError
 
-#: Tokens that Java reads otherwise, or that hide what looks like one: quoted text, escapes, named groups, sets, `$`.
+#: Tokens with another meaning in Java, and tokens that may contain such ones: quoted text, escapes, named groups, sets,
+#: `$`.
 _TOKEN: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\(\?P<|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\$", re.DOTALL)
 _IN_SET: Final = re.compile(r"\\.|\[:\^?\w+:\]|\[|&&", re.DOTALL)
-#: In Java `$` lets a line feed follow, letters of every script are words to `\b`, `\w` knows no long s and no sign of
-#: Kelvin, which are s and k in capitals, and sets lie in sets.
+#: Differences of Java: `$` also matches before a final line feed; `\b` treats letters of every script as word letters;
+#: `\w` does not match the long s and the Kelvin sign, which equal s and k without case; sets may contain sets.
 _IN_JAVA: Final = {
     "(?P<": "(?<",
     "$": r"\z",
@@ -29,8 +30,11 @@ _SETS_IN_JAVA: Final = {"[": r"\[", "&&": r"&\&"}
 
 
 def searching(pattern: str | bytes) -> Callable[[Any], bool]:
-    """Whether the expression is found in a text, or in bytes. Raises UsageError for what is none."""
-    import re2  # takes 12 ms, and few need it
+    """Compile a test that is true if the expression matches in a text, or in bytes.
+
+    Raises UsageError for an invalid expression.
+    """
+    import re2  # the import takes 12 ms and is rarely needed
 
     options = re2.Options()
     options.case_sensitive = options.log_errors = False
@@ -40,7 +44,7 @@ def searching(pattern: str | bytes) -> Callable[[Any], bool]:
     try:
         search = re2.compile(_encoded(pattern), options).search
     except re2.error as error:
-        raise UsageError(f"no regular expression: {error.args[0].decode(errors='backslashreplace')}") from None
+        raise UsageError(f"invalid regular expression: {error.args[0].decode(errors='backslashreplace')}") from None
     if isinstance(pattern, bytes):
         return lambda data: search(data) is not None
     return lambda text: search(_encoded(text)) is not None
@@ -51,13 +55,15 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def in_java(pattern: str | bytes) -> str:
-    """The same expression for Java, which Spark uses; of bytes for their text in Latin-1. Raises UsageError for what is
-    none."""
+    """Return the same expression in Java's syntax, for Spark.
+
+    An expression for bytes is meant for their text in Latin-1. Raises UsageError for an invalid expression.
+    """
     searching(pattern)
     text, flags = (pattern.decode("latin-1"), "di") if isinstance(pattern, bytes) else (pattern, "diu")
-    many_lines = re.search(r"\(\?\w*m", text) is not None  # then `$` is the end of a line to both
+    many_lines = re.search(r"\(\?\w*m", text) is not None  # `$` then means the end of a line in both
     return f"(?{flags})" + _TOKEN.sub(
-        lambda found: found[0] if many_lines and found[0] == "$" else _java(found[0]), text
+        lambda match: match[0] if many_lines and match[0] == "$" else _java(match[0]), text
     )
 
 
@@ -67,8 +73,8 @@ def _java(token: str) -> str:
     return _IN_JAVA.get(token, token)
 
 
-def _in_set(found: re.Match[str]) -> str:
-    token = found[0]
+def _in_set(match: re.Match[str]) -> str:
+    token = match[0]
     if token.startswith("[:"):
-        raise UsageError(f"Spark reads {token} otherwise: write out which characters are meant")
+        raise UsageError(f"Spark gives {token} another meaning: list the characters instead")
     return _SETS_IN_JAVA.get(token, token)

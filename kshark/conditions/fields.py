@@ -1,8 +1,9 @@
-"""Parts of a message by name, for `-e` and `-Y` alike.
+"""Parts of a message by name, for `-e` and `-Y`.
 
-The common ones are a table; any other name is `kafka.` and the path of a body's field, or the end of one:
-`kafka.error_code` is every error code at any depth, `kafka.topics.partitions.partition_index` one field only. Behind
-`_decoded`, which is what bytes hold, any path may follow: `kafka.protocols.metadata_decoded.data.topics`."""
+The common fields are a table. Any other name is `kafka.` and the path of a body's field, or the end of such a path:
+`kafka.error_code` names every error code at any depth, `kafka.topics.partitions.partition_index` only one field. After
+`_decoded`, the decoded content of bytes, any path may follow: `kafka.protocols.metadata_decoded.data.topics`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.codec import DECODED
 from kshark.codec.paths import Names, Path, paths, paths_of_versions, values
 from kshark.conditions.condition import ALWAYS, Condition
-from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, Type, named
+from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, ValueType, named
 from kshark.conditions.message import Made, Whether
 from kshark.conditions.terms import F, Term
 from kshark.endpoints import host_of, port_of
@@ -29,34 +30,38 @@ from kshark.registry import Registry
 from kshark.schema import Api, Layout, struct
 
 PREFIX: Final = "kafka."
-#: The one full path that means every depth.
+#: A full path that still names the field at every depth.
 _ANY_DEPTH: Final = ("error_code",)
 
-#: Where names are to be found.
-LISTED: Final = "kshark explain fields lists the common ones, kshark explain ShareFetch a body's"
+#: Advice for an unknown name.
+LISTED: Final = "kshark explain fields lists the common fields, kshark explain ShareFetch the fields of an API"
 
 _ANSWERS: Final = F("kind") == "response"
 _ASKS: Final = F("kind") == "request"
 
 
 class Common(NamedTuple):
-    """A field that every message may have: what it is, how `-e` reads it, and for `-Y` the type and the terms that have
-    its occurrences, each where its condition holds; `array` where they are elements of one."""
+    """A field that every message may have.
+
+    `about`: its description. `read`: reads its values for `-e`. `type`, `terms`: its type for `-Y`, and the terms that
+    hold its occurrences, each valid if its condition is true. `array`: the array whose elements are the occurrences, if
+    there is one.
+    """
 
     about: str
     read: Values
-    type: Type
+    type: ValueType
     terms: tuple[tuple[Condition, Term], ...] = ()
     array: F | None = None
 
 
-def _attribute(about: str, field: str, type: Type) -> Common:
+def _attribute(about: str, field: str, type: ValueType) -> Common:
     name = ATTRIBUTES[field]
     return Common(about, Attribute(name), type, ((ALWAYS, F(name)),))
 
 
-def _of_ends(about: str, part: Callable[[str], Any], type: Type, *ends: str) -> Common:
-    """`ends`: sender, receiver or both, in that order."""
+def _of_ends(about: str, part: Callable[[str], Any], type: ValueType, *ends: str) -> Common:
+    """Return a field of one or both ends of the connection. `ends`: sender, receiver or both, in that order."""
     make: Callable[[Term], Term] = (lambda end: Made("port", port_of, end)) if type is NUMBER else (lambda end: end)
     client, broker = make(F("client")), make(F("broker"))
     of_end = {
@@ -66,8 +71,8 @@ def _of_ends(about: str, part: Callable[[str], Any], type: Type, *ends: str) -> 
     terms = of_end[ends[0]] if len(ends) == 1 else ((ALWAYS, client), (ALWAYS, broker))
 
     def read(message: Message) -> list[Any]:
-        told = (message.broker, message.client) if message.kind == "response" else (message.client, message.broker)
-        return [part(end) for name, end in zip(("sender", "receiver"), told, strict=True) if name in ends]
+        addresses = (message.broker, message.client) if message.kind == "response" else (message.client, message.broker)
+        return [part(end) for name, end in zip(("sender", "receiver"), addresses, strict=True) if name in ends]
 
     return Common(about, read, type, terms)
 
@@ -77,11 +82,11 @@ def _address(end: str) -> str:
 
 
 _CODE: Final = named({code: code for code in CATALOGUE}, "kshark explain")
-#: The API's names depend on who is asked: `Fields` puts them in.
+#: The API names depend on the registry: `Fields` fills them in.
 _API: Final = named({}, "kshark explain ApiKey")
 
 COMMON: Final[dict[str, Common]] = {
-    "frame.number": _attribute("number of the packet with which the message was complete", "frame.number", NUMBER),
+    "frame.number": _attribute("number of the packet that completed the message", "frame.number", NUMBER),
     "frame.time_epoch": Common(
         "time of that packet, seconds since 1970",
         lambda m: [f"{m.time_ns // 1_000_000_000}.{m.time_ns % 1_000_000_000:09}"],
@@ -112,7 +117,7 @@ COMMON: Final[dict[str, Common]] = {
         ((ALWAYS, F("latency_ns")),),
     ),
     "kafka.weird": Common(
-        "codes of what is odd about the message",
+        "codes of the weirds of the message",
         lambda m: m.weird if isinstance(m.weird, list) else [],
         _CODE,
         array=F("weird"),
@@ -120,7 +125,7 @@ COMMON: Final[dict[str, Common]] = {
 }
 
 
-class Place(NamedTuple):
+class ApiField(NamedTuple):
     """A field of an API's requests or responses."""
 
     api_key: int
@@ -129,19 +134,19 @@ class Place(NamedTuple):
 
 
 class BodyField(NamedTuple):
-    """A body's field by the end of its path, and what follows behind `_decoded`."""
+    """A field of a body by the end of its path, and the path after `_decoded`."""
 
     end: Names
     rest: Names
 
     @property
     def owner(self) -> str | None:
-        """The message's attribute that answers have instead, from their request."""
+        """The attribute that a response has instead of the field: copied from its request."""
         return self.end[0] if len(self.end) == 1 and self.end[0] in OWNER else None
 
 
-class Needs(NamedTuple):
-    """What has to be read for fields: the bodies of these APIs, records, what bytes hold."""
+class RequiredDecoding(NamedTuple):
+    """Data that must be decoded for some fields: the bodies of these APIs, records, the content of bytes."""
 
     bodies: frozenset[int]
     records: bool
@@ -149,22 +154,24 @@ class Needs(NamedTuple):
 
 
 class Fields:
-    """Finds fields by name in the common ones and in every known API's schema."""
+    """Find fields by name: the common fields and the fields of every known API."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._paths: dict[tuple[Names, int, int, str], list[Path]] = {}
 
     def find(self, name: str) -> Common | BodyField | None:
-        """The field of that name; None for a name that no message can have."""
+        """Return the field of that name; None for a name that no message can have."""
         if name in COMMON:
             return COMMON[name]
         end, rest = _until_decoded(tuple(name.removeprefix(PREFIX).split(".")))
         return BodyField(end, rest) if name.startswith(PREFIX) and self.places(end) else None
 
     def reader(self, name: str) -> Values:
-        """How a field is read for `-e`. Raises UsageError, with what comes close, for a name that no message can
-        have."""
+        """Return a function that reads a field for `-e`.
+
+        Raises UsageError, with a similar name, for a name that no message can have.
+        """
         field = self.find(name)
         if field is None:
             raise UsageError(f"{self.unknown(name)} ({LISTED})")
@@ -184,40 +191,44 @@ class Fields:
             return [value for path in ways for value in values(body, (*path.names, *field.rest))]
 
         def read_owner(message: Message) -> list[Any]:
-            told = getattr(message, owner)
-            return read(message) if told is UNSET else [*filter(None, read(message)), told]
+            owned = getattr(message, owner)
+            return read(message) if owned is UNSET else [*filter(None, read(message)), owned]
 
         owner = field.owner or ""
         return read_owner if owner else read
 
-    def needs(self, names: Sequence[str]) -> Needs:
-        """What has to be read for fields of these names; what is odd shows where everything is. Unknown names need
-        nothing."""
-        found = [field for field in map(self.find, names) if isinstance(field, BodyField)]
-        places = [place for field in found for place in self.places(field.end)]
-        holding = any(map(self._holds, places))
+    def needs(self, names: Sequence[str]) -> RequiredDecoding:
+        """Return the data that must be decoded for these fields; `kafka.weird` needs everything.
+
+        Unknown names need nothing.
+        """
+        body_fields = [field for field in map(self.find, names) if isinstance(field, BodyField)]
+        api_fields = [api_field for field in body_fields for api_field in self.places(field.end)]
+        holds_structures = any(map(self._holds, api_fields))
         if "kafka.weird" in names:
-            return Needs(frozenset(self.registry.names()), records=True, embedded=True)
-        return Needs(
-            bodies=frozenset(place.api_key for place in places),
+            return RequiredDecoding(frozenset(self.registry.names()), records=True, embedded=True)
+        return RequiredDecoding(
+            bodies=frozenset(api_field.api_key for api_field in api_fields),
             records=any(
-                field.type == "records" for place in places for field in (*place.path.owners, place.path.field)
+                field.type == "records"
+                for api_field in api_fields
+                for field in (*api_field.path.owners, api_field.path.field)
             ),
-            embedded=holding or any(field.end[-1].endswith(DECODED) for field in found),
+            embedded=holds_structures or any(field.end[-1].endswith(DECODED) for field in body_fields),
         )
 
-    def _holds(self, place: Place) -> bool:
-        """Whether structures may lie in those bytes: who opens them finds the credentials in them."""
-        names, field = place.path.names, place.path.field
-        in_records = any(owner.type == "records" for owner in place.path.owners)
-        return field.type == "bytes" and (in_records or names in self._ways(place.api_key, place.kind))
+    def _holds(self, api_field: ApiField) -> bool:
+        """True if the bytes may contain structures: decoding them finds credentials in them."""
+        names, field = api_field.path.names, api_field.path.field
+        in_records = any(owner.type == "records" for owner in api_field.path.owners)
+        return field.type == "bytes" and (in_records or names in self._ways(api_field.api_key, api_field.kind))
 
     def _ways(self, api_key: int, kind: str) -> set[Names]:
-        """To the fields of bodies in which structures may lie."""
+        """Return the paths of body fields that may contain structures."""
         return {place.way for place in self.registry.places(api_key, kind)}
 
-    def type_of(self, common: Common) -> Type:
-        """The type of a common field, with the names of the APIs that are known here."""
+    def type_of(self, common: Common) -> ValueType:
+        """Return the type of a common field, with the names of the APIs in the registry."""
         return common.type._replace(names=self._api_names) if common.type is _API else common.type
 
     @cached_property
@@ -225,18 +236,20 @@ class Fields:
         names = self.registry.names()
         return {name.upper(): name for name in names.values()} | {str(key): name for key, name in names.items()}
 
-    def places(self, end: Names) -> list[Place]:
-        """Every field of every API whose path ends so."""
-        return [place for place in self._places.get(end[-1], ()) if place.path.names[-len(end) :] == end]
+    def places(self, end: Names) -> list[ApiField]:
+        """Return every field of every API whose path has that end."""
+        return [api_field for api_field in self._places.get(end[-1], ()) if api_field.path.names[-len(end) :] == end]
 
     def paths(self, end: Names, api_key: int, version: int, kind: str) -> list[Path]:
-        """Where bodies of that API, version and direction have the field: one that is called so in full, or all whose
-        paths end so."""
+        """Return the paths of the field in bodies of that API, version and direction.
+
+        A field whose full path has that name excludes all fields whose path only ends with it.
+        """
         key = (end, api_key, version, kind)
-        found = self._paths.get(key)
-        if found is None:
-            found = self._paths[key] = self._look_up(*key)
-        return found
+        matching = self._paths.get(key)
+        if matching is None:
+            matching = self._paths[key] = self._look_up(*key)
+        return matching
 
     def _look_up(self, end: Names, api_key: int, version: int, kind: str) -> list[Path]:
         api = self.registry.api(api_key)
@@ -248,7 +261,7 @@ class Fields:
         return in_full or [path for path in every if path.names[-len(end) :] == end]
 
     def _within(self, api: Api, kind: str, every: Iterable[Path]) -> Iterator[Path]:
-        """Fields with those that lie in them where no schema says so: records, and what bytes hold."""
+        """Return the fields and the fields inside them that no schema describes: in records and in decoded bytes."""
         opened = self._ways(api.key, kind)
         for path in every:
             yield path
@@ -261,49 +274,52 @@ class Fields:
                 yield _decoded(path)
 
     @cached_property
-    def _places(self) -> dict[str, list[Place]]:
-        """By the last part of the path."""
-        found: dict[str, list[Place]] = {}
+    def _places(self) -> dict[str, list[ApiField]]:
+        """All fields by the last part of their path."""
+        by_last_part: dict[str, list[ApiField]] = {}
         for api in filter(None, map(self.registry.api, self.registry.names())):
             for kind in ("request", "response"):
                 layout = _layout(api, kind)
                 every = (path for path, _ in paths_of_versions(layout.root, layout.versions))
                 for path in self._within(api, kind, every):
-                    found.setdefault(path.names[-1], []).append(Place(api.key, kind, path))
-        return found
+                    by_last_part.setdefault(path.names[-1], []).append(ApiField(api.key, kind, path))
+        return by_last_part
 
     def names(self) -> set[str]:
-        """Every name of a body's field: its path, and every end of it, without `kafka.`."""
-        every = {place.path.names for places in self._places.values() for place in places}
-        return {".".join(names[at:]) for names in every for at in range(len(names))}
+        """Return every name of a body's field: its path and every end of it, without `kafka.`."""
+        every = {api_field.path.names for api_fields in self._places.values() for api_field in api_fields}
+        return {".".join(names[index:]) for names in every for index in range(len(names))}
 
     def unknown(self, name: str) -> str:
-        """What is said of a name that no message can have: with what comes close, if anything does."""
-        close = closest(name, [*COMMON, *(PREFIX + known for known in self.names())])
-        return f'no field "{name}"' + (f'; did you mean "{close}"?' if close else "")
+        """Return the message for a name that no message can have, with a similar name if there is one."""
+        close = closest(name, [*COMMON, *(PREFIX + field for field in self.names())])
+        return f'unknown field "{name}"' + (f'; did you mean "{close}"?' if close else "")
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The shortest name that ends like the wanted one, else the shortest with all its words, else the one most
-    alike."""
-    candidates = sorted(candidates, key=lambda known: (len(known), known))
+    """Return the candidate that is most similar to a name.
+
+    Prefers the shortest name with the same last part, then the shortest that has all its words, then the closest
+    spelling.
+    """
+    candidates = sorted(candidates, key=lambda candidate: (len(candidate), candidate))
     last = name.rpartition(".")[2]
     words = set(last.split("_"))
-    ends = [known for known in candidates if known.endswith("." + last)]
-    worded = [known for known in candidates if words <= set(known.rpartition(".")[2].split("_"))]
-    spelled = {known.removeprefix(PREFIX): known for known in reversed(candidates)}
+    ends = [candidate for candidate in candidates if candidate.endswith("." + last)]
+    worded = [candidate for candidate in candidates if words <= set(candidate.rpartition(".")[2].split("_"))]
+    spelled = {candidate.removeprefix(PREFIX): candidate for candidate in reversed(candidates)}
     alike = get_close_matches(name.removeprefix(PREFIX), spelled, 1)
-    return next(iter(ends or worded or [spelled[known] for known in alike]), None)
+    return next(iter(ends or worded or [spelled[candidate] for candidate in alike]), None)
 
 
 def _until_decoded(names: Names) -> tuple[Names, Names]:
-    """A path up to the first part that is decoded, and the rest."""
+    """Split a path after the first part that is decoded."""
     cut = next((at + 1 for at, name in enumerate(names) if name.endswith(DECODED)), len(names))
     return names[:cut], names[cut:]
 
 
 def _decoded(path: Path) -> Path:
-    """What the bytes there hold: it stands beside them."""
+    """Return the path of the decoded content: a field next to the bytes."""
     name = path.names[-1] + DECODED
     return Path((*path.names[:-1], name), struct(name=name), path.owners)
 

@@ -1,9 +1,10 @@
-"""Display filters: `-Y 'kafka.api == ShareFetch && kafka.error_code > 0'`, as conditions over whole messages.
+"""Display filters as conditions over whole messages: `-Y 'kafka.api == ShareFetch && kafka.error_code > 0'`.
 
-What a name means is kshark.conditions.fields' matter, the grammar kshark.conditions.syntax's. A field that occurs
-several times passes when any occurrence does; as in Wireshark since 4.0 `!=` and `not in` when none is equal, `~=` when
-one differs, `===` when all are equal. No test passes where the field is absent or null. A bare field is there;
-kafka.request and kafka.response alone say what the message is."""
+kshark.conditions.fields resolves the names, kshark.conditions.syntax parses the grammar. A field with several
+occurrences passes if any occurrence does. As in Wireshark since 4.0, `!=` and `not in` pass if no occurrence is equal,
+`~=` if one differs, `===` if all are equal. No test passes if the field is absent or null. A field alone tests that it
+is present; kafka.request and kafka.response alone test the kind of the message.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +14,28 @@ from typing import Any, Final
 
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, Test, either
 from kshark.conditions.elements import AnyOf
+from kshark.conditions.field_test import FieldTest
 from kshark.conditions.fields import LISTED, BodyField, Common, Fields
 from kshark.conditions.inside import InBody
 from kshark.conditions.literals import TRUTH
 from kshark.conditions.partial import leaves, settled
-from kshark.conditions.said import Said
 from kshark.conditions.source import Row
 from kshark.conditions.syntax import Comparison, parse
 from kshark.conditions.terms import ELEMENT
 from kshark.errors import FilterError
 from kshark.model import Exchange, Message
 
-#: Layers that every message has: a filter may name them alone.
+#: Layers that every message has: a filter may name them without an operator.
 _LAYERS: Final = ("frame", "ip", "tcp", "kafka")
 #: Kinds of messages (API, version, direction) whose compiled test is kept.
 _KEPT: Final = 4096
 
 
 class Filter:
-    """A display filter; `fields` are those it may name. Raises FilterError, with the place, for what cannot be read.
+    """A display filter; `fields` are the fields that it may name.
 
-    `apis`: those of which a message may pass; `needs`: what has to be read to tell.
+    `apis`: the APIs whose messages may pass. `needs`: the data that must be decoded for the test. Raises FilterError,
+    with the position, for a filter that cannot be parsed.
     """
 
     def __init__(self, text: str, fields: Fields) -> None:
@@ -44,22 +46,22 @@ class Filter:
         self.apis, bodies = self._asked()
         self.needs = fields.needs(self._names)._replace(bodies=bodies)
         self._tests = _Tests(self._compiled)
-        #: Where no body decides, one test is enough for all.
+        #: One test for all messages, if the filter reads no body.
         self._choose: Callable[[Iterable[Message]], list[Message]] | None = None
         if not any(isinstance(leaf, InBody) for leaf in leaves(self.condition)):
             row = _message()
             self._choose = row.chooser(self.condition.python(row))
 
     def passes(self, message: Message) -> bool:
-        """Whether the message passes."""
+        """True if the message passes."""
         return self._tests[message.api_key, message.version, message.kind](message)
 
     def takes(self, exchange: Exchange) -> bool:
-        """Whether the request passes, or the answer."""
+        """True if the request or the response passes."""
         return any(message is not None and self.passes(message) for message in (exchange.request, exchange.response))
 
     def passing(self, messages: Iterable[Message]) -> list[Message]:
-        """Those that pass."""
+        """Return the messages that pass."""
         if self._choose is not None:
             return self._choose(messages)
         tests = self._tests
@@ -74,40 +76,43 @@ class Filter:
         field = self._fields.find(asked.field)
         if field is None:
             raise FilterError(self._fields.unknown(asked.field), asked.at, LISTED)
-        some = self._some_of(field)
+        any_occurrence = self._some_of(field)
         match asked.operator:
             case "!=":
-                return ~some(Said(asked, "==")) & some(Said(asked, "present"))
+                return ~any_occurrence(FieldTest(asked, "==")) & any_occurrence(FieldTest(asked, "present"))
             case "not in":
-                return ~some(Said(asked, "in")) & some(Said(asked, "present"))
+                return ~any_occurrence(FieldTest(asked, "in")) & any_occurrence(FieldTest(asked, "present"))
             case "~=":
-                return some(Said(asked, "!="))
+                return any_occurrence(FieldTest(asked, "!="))
             case "===":
-                return ~some(Said(asked, "!=")) & some(Said(asked, "present"))
+                return ~any_occurrence(FieldTest(asked, "!=")) & any_occurrence(FieldTest(asked, "present"))
             case "present" if isinstance(field, Common) and field.type is TRUTH:
                 return either([term.is_true() for _, term in field.terms])
-        return some(Said(asked, asked.operator))
+        return any_occurrence(FieldTest(asked, asked.operator))
 
-    def _some_of(self, field: Common | BodyField) -> Callable[[Said], Condition]:
-        """What is said of some occurrence, as a condition on messages."""
+    def _some_of(self, field: Common | BodyField) -> Callable[[FieldTest], Condition]:
+        """Return a function: a test of one occurrence becomes a condition on messages."""
         if isinstance(field, BodyField):
-            return lambda said: self._in_body(field, said)
+            return lambda test: self._in_body(field, test)
         type = self._fields.type_of(field)
         if field.array is not None:
             array = field.array
-            return lambda said: AnyOf(array, said.of(ELEMENT, type))
-        return lambda said: either(
-            [said.of(term, type) if guard is ALWAYS else guard & said.of(term, type) for guard, term in field.terms]
+            return lambda test: AnyOf(array, test.of(ELEMENT, type))
+        return lambda test: either(
+            [test.of(term, type) if guard is ALWAYS else guard & test.of(term, type) for guard, term in field.terms]
         )
 
-    def _in_body(self, field: BodyField, said: Said) -> Condition:
-        """Of the APIs that have the field with values that fit; where none has, the reason is told."""
+    def _in_body(self, field: BodyField, test: FieldTest) -> Condition:
+        """Return a condition for the APIs that have the field with fitting values.
+
+        Raises the FilterError of the first misfit if no API fits.
+        """
         wrong, fits = None, set()
-        condition = InBody(field, said, frozenset())
-        for place in self._fields.places(field.end):
+        condition = InBody(field, test, frozenset())
+        for api_field in self._fields.places(field.end):
             try:
-                condition.at_path(place.path)
-                fits.add(place.api_key)
+                condition.at_path(api_field.path)
+                fits.add(api_field.api_key)
             except FilterError as error:
                 wrong = wrong or error
         if wrong is not None and not fits:
@@ -117,30 +122,30 @@ class Filter:
     # -- messages
 
     def _asked(self) -> tuple[frozenset[int], frozenset[int]]:
-        """APIs of which messages may pass, and those whose bodies decide."""
+        """Return the APIs whose messages may pass, and the APIs whose bodies decide."""
         apis, bodies = set(), set()
         for key, name in self._fields.registry.names().items():
-            left = settled(self.condition, {"api_key": key, "api": name})
-            if left is not NEVER:
+            rest = settled(self.condition, {"api_key": key, "api": name})
+            if rest is not NEVER:
                 apis.add(key)
-            if any(key in leaf.apis if isinstance(leaf, InBody) else "weird" in leaf.fields() for leaf in leaves(left)):
+            if any(key in leaf.apis if isinstance(leaf, InBody) else "weird" in leaf.fields() for leaf in leaves(rest)):
                 bodies.add(key)
         return frozenset(apis), frozenset(bodies)
 
     def _compiled(self, api_key: Any, version: Any, kind: str) -> Test:
-        """The test of messages of that kind."""
+        """Compile the test of messages of that API, version and kind."""
         api = self._fields.registry.name(api_key) if isinstance(api_key, int) else None
-        left = settled(self.condition, {"api_key": api_key, "version": version, "kind": kind, "api": api})
+        rest = settled(self.condition, {"api_key": api_key, "version": version, "kind": kind, "api": api})
         row = _message()
-        test: Test = row.function(self._placed(left, api_key, version, kind).python(row))
+        test: Test = row.function(self._placed(rest, api_key, version, kind).python(row))
         return test
 
     def _placed(self, condition: Condition, api_key: Any, version: Any, kind: str) -> Condition:
-        """The condition with the body's fields where they are in messages of that kind."""
+        """Return the condition with the paths that the body's fields have in messages of that kind."""
         if not isinstance(condition, InBody):
             return condition.mapped(lambda part: self._placed(part, api_key, version, kind))
-        known = isinstance(api_key, int) and isinstance(version, int)
-        return condition.where(self._fields.paths(condition.field.end, api_key, version, kind) if known else ())
+        is_decoded = isinstance(api_key, int) and isinstance(version, int)
+        return condition.where(self._fields.paths(condition.field.end, api_key, version, kind) if is_decoded else ())
 
 
 def _message() -> Row:
@@ -148,7 +153,7 @@ def _message() -> Row:
 
 
 class _Tests(dict[tuple[Any, ...], Test]):
-    """Compiled tests, each made when its first message comes."""
+    """Compiled tests; each is compiled when its first message comes."""
 
     def __init__(self, make: Callable[..., Test]) -> None:
         self._make = make

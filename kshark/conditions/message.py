@@ -1,5 +1,4 @@
-"""Terms of a whole message: the truth of a condition, and what a function makes of a value, such as the port of an
-end."""
+"""Terms of a whole message: the truth of a condition, and values computed by a function, such as a port."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class Whether(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made(Term):
-    """What a Python function makes of a value; `name` says in words what that is. It has no SQL."""
+    """A value computed by a Python function; `name` describes it for people. It has no SQL."""
 
     name: str
     function: Callable[[Any], Any]
@@ -48,21 +47,21 @@ class Made(Term):
         return tests, f"{row.keep(self.function)}({value})"
 
     def in_sql(self, sql: Sql) -> str:
-        raise UsageError(f"{self.words('it')} cannot be asked for in SQL")
+        raise UsageError(f"{self.words('it')} has no SQL form")
 
     def words(self, it: str) -> str:
         return f"{self.name} of {self.of.words(it)}"
 
     def kind(self, struct: Field) -> str:
-        raise UsageError(f"{self.words('it')} is of no schema")
+        raise UsageError(f"{self.words('it')} belongs to no schema")
 
 
 def lies_in(low: Address, high: Address) -> Callable[[str], bool]:
-    """Whether the address of `address:port` is one of those."""
+    """Return a test that is true if the address of `address:port` is in the range."""
 
     @lru_cache(KEPT)
     def lies(end: str) -> bool:
-        found: Any = address_of(end)
-        return found is not None and found.version == low.version and low <= found <= high
+        address: Any = address_of(end)
+        return address is not None and address.version == low.version and low <= address <= high
 
     return lies

@@ -1,4 +1,4 @@
-"""What a condition is written into: Python source, or Spark SQL. Each knows the row that fields are taken from."""
+"""Targets that a condition is compiled to: Python source and Spark SQL. Each knows how to read the fields of a row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from msgspec import UNSET
 
 from kshark.errors import UsageError
 
-#: What a term may be compared with.
+#: Values that a term may be compared with.
 Constant = bool | int | float | str | bytes
 
-#: Spark SQL's string literals know backslashes (spark.sql.parser.escapedStringLiterals is off unless somebody says
-#: otherwise).
+#: Spark SQL's string literals use backslash escapes (spark.sql.parser.escapedStringLiterals is off by default).
 _ESCAPES: Final = {
     ord("\\"): "\\\\",
     ord("'"): "\\'",
@@ -31,103 +30,103 @@ _ESCAPES: Final = {
 
 
 class Row:
-    """A row in Python source: each field that is asked for is read once, into a variable. `has`: what every row has as
-    an attribute.
+    """A row in Python source; each field is read once, into a variable.
 
-    `known` are names that the source uses.
+    `has`: the attributes that every row has. `names`: names that the source uses, with their values.
     """
 
     def __init__(
         self,
         name: str = "row",
-        known: dict[str, Any] | None = None,
+        names: dict[str, Any] | None = None,
         numbers: count[int] | None = None,
         has: Collection[str] = (),
     ) -> None:
         self.name = name
         self._has = has
-        self.known: dict[str, Any] = {"UNSET": UNSET} if known is None else known
+        self.names: dict[str, Any] = {"UNSET": UNSET} if names is None else names
         self._numbers = count() if numbers is None else numbers
         self._fields: dict[str, str] = {}
         self._reads: list[tuple[str, str]] = []
 
     def field(self, name: str) -> str:
-        """The variable that has a field, None or UNSET where it is absent; dots lead into structs."""
-        known = self._fields.get(name)
-        if known is None:
+        """Return the variable that holds a field; None or UNSET if it is absent. Dots separate structs."""
+        variable = self._fields.get(name)
+        if variable is None:
             owner, _, last = name.rpartition(".")
-            known = self._fields[name] = f"v{next(self._numbers)}"
+            variable = self._fields[name] = f"v{next(self._numbers)}"
             of = self.field(owner) if owner else self.name
-            self._reads.append((known, f"{of}.{last}" if name in self._has else f"getattr({of}, {last!r}, None)"))
-        return known
+            self._reads.append((variable, f"{of}.{last}" if name in self._has else f"getattr({of}, {last!r}, None)"))
+        return variable
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields that were asked for; of a path the first part."""
+        """The fields that were read; only the first part of a path."""
         return frozenset(name for name in self._fields if "." not in name)
 
     def inside(self) -> Row:
-        """A row of its own, for an array's elements."""
-        return Row(f"x{next(self._numbers)}", self.known, self._numbers)
+        """Return a new row for an array's elements."""
+        return Row(f"x{next(self._numbers)}", self.names, self._numbers)
 
     def keep(self, value: Any) -> str:
-        """The name of a value that has no literal."""
+        """Return a name for a value that cannot be written as a literal."""
         name = f"k{next(self._numbers)}"
-        self.known[name] = value
+        self.names[name] = value
         return name
 
     def loops(self) -> str:
-        """The reads inside a comprehension, where Python makes plain assignments of them."""
+        """Return the reads as `for` clauses of a comprehension; Python compiles them to plain assignments."""
         return "".join(f" for {variable} in ({value},)" for variable, value in self._reads)
 
     def function(self, result: str) -> Any:
-        """A function of the row that returns what the expression says."""
+        """Compile a function of the row that returns the expression's value."""
         reads = "".join(f"    {variable} = {value}\n" for variable, value in self._reads)
         return self._made(f"def made({self.name}):\n{reads}    return {result}\n")
 
     def chooser(self, test: str) -> Any:
-        """A function of many rows that returns a list of those for which the expression is true: a call for each would
-        cost as much."""
+        """Compile a function of many rows that returns the rows for which the expression is true.
+
+        A call for each row would cost as much as the test.
+        """
         return self._made(
             f"def made(rows):\n    return [{self.name} for {self.name} in rows{self.loops()} if {test}]\n"
         )
 
     def _made(self, source: str) -> Any:
-        names = {"__builtins__": {"getattr": getattr, "len": len}, **self.known}
+        names = {"__builtins__": {"getattr": getattr, "len": len}, **self.names}
         exec(_compiled(source), names)
         return names["made"]
 
 
 @lru_cache(1 << 10)
 def _compiled(source: str) -> CodeType:
-    """Each of many analyses, of captures or of buckets, asks for the same."""
+    """Compile source; cached, since each capture or bucket compiles the same conditions."""
     return compile(source, "<condition>", "exec")
 
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An expression over `row`, a column or a lambda's variable; `version` is the column of the API's version, where
-    there is one."""
+    """An SQL expression over `row`, a column or a lambda's variable; `version`: the column with the API's version."""
 
     row: str
     version: str | None = None
     depth: int = 0
 
     def inside(self) -> Sql:
-        """Where fields are those of an array's element."""
+        """Return the target for fields of an array's element."""
         return replace(self, row=f"x{self.depth}", depth=self.depth + 1)
 
-    def known_version(self) -> str:
+    def required_version(self) -> str:
         if self.version is None:
             raise UsageError(
-                "this condition depends on the API's version; name the column that has it: condition.sql(column, "
+                "this condition depends on the API's version; name the column with the version: condition.sql(column, "
                 "version)"
             )
         return self.version
 
 
 def sql_literal(value: Constant) -> str:
-    """A constant in Spark SQL. Bytes are base64 text, as in the JSON of a body."""
+    """Return a constant in Spark SQL. Bytes are base64 text, as in the JSON of a body."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

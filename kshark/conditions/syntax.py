@@ -1,10 +1,11 @@
-"""The words of a display filter, and how they are joined. Source of the grammar: wireshark-filter(4), of which this is
-a part.
+"""The grammar of display filters, a part of wireshark-filter(4).
 
-filter      or of and of not of a test, as in C (`||` `&&` `!` `(` `)`) or in English (`or` `and` `not`) test
-FIELD, alone: it is there;  FIELD OPERATOR VALUE;  FIELD in {VALUE LOW..HIGH ...}, FIELD not in {...} OPERATOR    == !=
-< <= > >= contains matches, or eq ne lt le gt ge and ~; ~= or any_ne: some occurrence differs; === or all_eq VALUE
-a word, or text in quotes with \\" \\\\ \\n \\r \\t \\0 \\xHH; a regular expression stands in quotes as it is"""
+filter      tests joined with or, and, not: as in C (`||` `&&` `!` `(` `)`) or in English (`or` `and` `not`)
+test        FIELD alone: it is present;  FIELD OPERATOR VALUE;  FIELD in {VALUE LOW..HIGH ...};  FIELD not in {...}
+OPERATOR    == != < <= > >= contains matches, or eq ne lt le gt ge and ~;
+            ~= or any_ne: some occurrence differs;  === or all_eq: all are equal
+VALUE       a word, or text in quotes with \\" \\\\ \\n \\r \\t \\0 \\xHH; a regular expression in quotes has no escapes
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from kshark.conditions.condition import And, Condition, Not, Or
 from kshark.conditions.literals import Literal
 from kshark.errors import FilterError
 
-#: Brackets and negations inside each other.
+#: Deepest nesting of brackets and negations.
 NESTING: Final = 64
 
 _TOKEN: Final = re.compile(
@@ -40,8 +41,7 @@ Range = tuple[Literal, Literal]
 
 
 class Comparison(NamedTuple):
-    """A field and what is said of it: `operator` is "present", "in", "not in" or a sign; only sets have several
-    values."""
+    """A test of a field: `operator` is "present", "in", "not in" or a sign; only sets have several values."""
 
     field: str
     at: int
@@ -59,13 +59,15 @@ class Token(NamedTuple):
 
 
 def parse(text: str, condition_of: Callable[[Comparison], Condition]) -> Condition:
-    """The condition that a filter says; each test is made by `condition_of`. Raises FilterError with the place of what
-    is wrong."""
+    """Parse a filter; `condition_of` makes the condition of each test.
+
+    Raises FilterError with the position of the mistake.
+    """
     return _Parser(text, condition_of).whole()
 
 
 class _Parser:
-    """Goes through the tokens once."""
+    """Parse the tokens, from left to right."""
 
     def __init__(self, text: str, condition_of: Callable[[Comparison], Condition]) -> None:
         self._tokens = list(_tokens(text))
@@ -78,7 +80,7 @@ class _Parser:
         return self._tokens[self._next]
 
     def _take(self, *texts: str) -> Token | None:
-        """The next token if it is one of these words or signs."""
+        """Return and skip the next token if it is one of these words or signs."""
         token = self._token
         if token.kind == "quoted" or token.text not in texts:
             return None
@@ -86,10 +88,10 @@ class _Parser:
         return token
 
     def whole(self) -> Condition:
-        found = self._or()
+        condition = self._or()
         if self._token.kind:
             raise self._unexpected()
-        return found
+        return condition
 
     def _or(self) -> Condition:
         items = [self._and()]
@@ -110,20 +112,20 @@ class _Parser:
         self._depth += 1
         if self._depth > NESTING:
             raise FilterError(
-                f"more than {NESTING} brackets and negations inside each other",
+                f"more than {NESTING} nested brackets and negations",
                 token.at,
-                "write it without some of them",
+                "write it with fewer brackets",
             )
         if token.text in _NEGATED:
-            found: Condition = Not(self._not())
+            condition: Condition = Not(self._not())
         else:
-            found = self._or()
+            condition = self._or()
             if self._take(")") is None:
                 if self._token.kind:
                     raise self._unexpected()
                 raise FilterError('"(" is not closed', token.at, 'write ")" where it ends')
         self._depth -= 1
-        return found
+        return condition
 
     def _test(self) -> Condition:
         field = self._token
@@ -152,15 +154,15 @@ class _Parser:
         opened = self._token
         if self._take("{") is None:
             raise self._unexpected('"{"', "as in kafka.api_key in {78 79} or tcp.port in {9092 19092..19099}")
-        found: list[Literal | Range] = []
+        values: list[Literal | Range] = []
         while self._take("}") is None:
             if not self._token.kind:
-                raise FilterError('"{" is not closed', opened.at, 'write "}" behind the last value')
-            found.append(self._value_or_range())
+                raise FilterError('"{" is not closed', opened.at, 'write "}" after the last value')
+            values.append(self._value_or_range())
             self._take(",")
-        if not found:
-            raise FilterError("a set without a value", opened.at, "as in kafka.api_key in {78 79}")
-        return tuple(found)
+        if not values:
+            raise FilterError("the set is empty", opened.at, "as in kafka.api_key in {78 79}")
+        return tuple(values)
 
     def _value_or_range(self) -> Literal | Range:
         low = self._value()
@@ -189,13 +191,13 @@ class _Parser:
     def _unexpected(self, wanted: str = "", step: str = _AS_IN) -> FilterError:
         token = self._token
         if not token.kind:
-            return FilterError(f"the filter ends where {wanted or 'something'} was to follow", token.at, step)
+            return FilterError(f"the filter ends, but {wanted or 'something'} must follow", token.at, step)
         if wanted:
-            return FilterError(f"{_shown(token)} stands where {wanted} was to follow", token.at, step)
+            return FilterError(f"{_shown(token)} stands where {wanted} must stand", token.at, step)
         if token.text == ")":
-            return FilterError('")" closes nothing', token.at, step)
+            return FilterError('")" has no matching "("', token.at, step)
         return FilterError(
-            f"{_shown(token)} stands where the filter or a bracket was to end, or && or || to follow", token.at, step
+            f"{_shown(token)} stands where the filter or a bracket must end, or && or || must follow", token.at, step
         )
 
 
@@ -206,21 +208,21 @@ def _shown(token: Token) -> str:
 def _tokens(text: str) -> Iterator[Token]:
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise _no_token(text, at)
-        if found.lastgroup and found.lastgroup != "space":
-            yield Token(found.lastgroup, found[0], at)
-        at = found.end()
+        if match.lastgroup and match.lastgroup != "space":
+            yield Token(match.lastgroup, match[0], at)
+        at = match.end()
     yield Token("", "", len(text))
 
 
 def _no_token(text: str, at: int) -> FilterError:
     sign = text[at]
     if sign in "\"'":
-        return FilterError("a text whose quotation mark is not closed", at, f"write {sign} where it ends")
+        return FilterError("the quotation mark is not closed", at, f"write {sign} where it ends")
     meant = {"=": "==", "&": "&&", "|": "||"}[sign]
-    return FilterError(f'"{sign}" is no operator; did you mean "{meant}"?', at, _AS_IN)
+    return FilterError(f'"{sign}" is not an operator; did you mean "{meant}"?', at, _AS_IN)
 
 
 def _unquoted(token: Token, *, raw: bool) -> Literal:

@@ -1,4 +1,4 @@
-"""What has a value in a message, or is absent: fields, elements, constants, sizes, sums."""
+"""Terms: values in a message that may be absent: fields, elements, constants, sizes, sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kshark.conditions.source import Constant, Row, Sql, sql_literal
 from kshark.errors import SchemaError
 from kshark.schema import FIXED, VARYING, Field
 
-#: What values of a schema's type are; arrays and structs are none.
+#: The kind of values of each schema type; arrays and structs have none.
 KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys((*FIXED, *VARYING), "number"),
     **dict.fromkeys(("string", "uuid"), "text"),
@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 
 class Term(Value):
-    """A value of a row, or nothing. Comparing terms gives conditions."""
+    """A value of a row, or absent. Comparing terms gives conditions."""
 
     __slots__ = ()
 
@@ -54,29 +54,31 @@ class Term(Value):
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a term has a value in a message only; write a.is_true() or a.present(), and a.one_of(...) for `in`"
+            "a term has no value without a message; write a.is_true() or a.present(), and a.one_of(...) for `in`"
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def present(self) -> Condition:
-        """It is there, and not null."""
+        """True if it exists and is not null."""
         return Present(self)
 
     def is_true(self) -> Condition:
-        """It is there and true."""
+        """True if it exists and is true."""
         return Compare("==", self, Const(True))
 
     def one_of(self, *values: Constant) -> Condition:
-        """It is one of these values."""
+        """True if it is one of these values."""
         return OneOf(self, values)
 
     def contains(self, part: str | bytes) -> Condition:
-        """That text, or these bytes, occur in it."""
+        """True if it contains that text, or these bytes."""
         return Contains(self, part)
 
     def matches(self, pattern: str | bytes) -> Condition:
-        """The regular expression (kshark.conditions.expressions) matches somewhere in the text, or in the bytes."""
+        """True if the regular expression (kshark.conditions.expressions) matches somewhere in the text, or in the
+        bytes.
+        """
         return Matches(self, pattern)
 
 
@@ -87,10 +89,10 @@ def _kind(field: Field, name: str) -> str:
 
 
 def element(array: F, struct: Field) -> Field:
-    """What an array of that schema holds. Raises SchemaError for what is no array."""
+    """Return the field of an array's elements. Raises SchemaError if it is not an array."""
     field = array.field(struct)
     if field.element is None:
-        raise SchemaError(f"{array.name} is no array but {field.type}")
+        raise SchemaError(f"{array.name} is not an array but {field.type}")
     return field.element
 
 
@@ -100,7 +102,7 @@ def _if_there(variable: str) -> tuple[list[str], str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class F(Term):
-    """A field by its name in snake_case; dots lead into structs: `F("current_leader.leader_id")`."""
+    """A field by its name in snake_case; dots separate structs: `F("current_leader.leader_id")`."""
 
     name: str
 
@@ -114,14 +116,14 @@ class F(Term):
         return self.name
 
     def field(self, struct: Field) -> Field:
-        """The field in a schema. Raises SchemaError where no version has it."""
+        """Return the field in a schema. Raises SchemaError if no version has it."""
         for part in self.name.split("."):
-            found = next((field for field in struct.fields if field.name == part), None)
-            if found is None:
+            inner = next((field for field in struct.fields if field.name == part), None)
+            if inner is None:
                 raise SchemaError(
-                    f"no field {self.name}: {part} is none of {', '.join(field.name for field in struct.fields)}"
+                    f"no field {self.name}: {part} is not one of {', '.join(field.name for field in struct.fields)}"
                 )
-            struct = found
+            struct = inner
         return struct
 
     def kind(self, struct: Field) -> str:
@@ -133,7 +135,7 @@ class F(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Element(Term):
-    """An element of an array of plain values."""
+    """An element of an array of scalar values."""
 
     def value(self, row: Row) -> tuple[list[str], str]:
         return _if_there(row.name)
@@ -153,7 +155,7 @@ ELEMENT: Final = _Element()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Const(Term):
-    """The same value in every message."""
+    """A constant: the same value in every message."""
 
     constant: Constant
 
@@ -171,13 +173,13 @@ class Const(Term):
 
 
 def size(array: str | F) -> Term:
-    """How many elements an array has; 0 where it is absent or null."""
+    """Return a term for the number of an array's elements; 0 if it is absent or null."""
     return Size(F(array) if isinstance(array, str) else array)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size(Term):
-    """Number of an array's elements, never absent."""
+    """The number of an array's elements; never absent."""
 
     array: F
 
@@ -198,7 +200,7 @@ class Size(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum(Term):
-    """A sum or difference of whole numbers, however large. SQL's decimals hold what 64 bits do not."""
+    """A sum or difference of whole numbers of any size. SQL uses decimals for numbers beyond 64 bits."""
 
     operator: str
     left: Term
@@ -217,15 +219,17 @@ class Sum(Term):
 
     def kind(self, struct: Field) -> str:
         if {self.left.kind(struct), self.right.kind(struct)} != {"number"}:
-            raise SchemaError(f"{self.words('it')} is no sum of whole numbers")
+            raise SchemaError(f"{self.words('it')} is not a sum of whole numbers")
         return "number"
 
 
 def term(value: Term | Constant) -> Term:
-    """A constant as a term. Raises TypeError for what is no constant, None above all: absence is asked for by
-    `present`."""
+    """Return a constant as a term.
+
+    Raises TypeError for any other value, also for None: use `present` to test for absence.
+    """
     if isinstance(value, Term):
         return value
     if not isinstance(value, bool | int | float | str | bytes):
-        raise TypeError(f"{value!r} is nothing a field may be compared with (absent or null: ~F(...).present())")
+        raise TypeError(f"{value!r} cannot be compared with a field (absent or null: ~F(...).present())")
     return Const(value)

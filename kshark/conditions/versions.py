@@ -1,4 +1,4 @@
-"""Conditions whose meaning depends on the version of the API."""
+"""Conditions that differ between versions of the API."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from kshark.schema import OPEN, Field, Versions, versions_of
 
 
 def by_version(cases: Mapping[str, Condition]) -> Condition:
-    """The condition of the range that the API's version is in: `by_version({"0-1": ..., "2+": ...})`; false in a
-    version of none."""
+    """Return a condition with a case for each range of versions: `by_version({"0-1": ..., "2+": ...})`.
+
+    False in a version of no range.
+    """
     return ByVersion(tuple((versions_of(versions), condition) for versions, condition in cases.items()))
 
 
@@ -29,10 +31,10 @@ class ByVersion(Condition):
         return next((condition.at(version) for versions, condition in self.cases if version in versions), NEVER)
 
     def python(self, row: Row) -> str:
-        raise UsageError("this condition depends on the API's version: say which one, as in condition.compiled(1)")
+        raise UsageError("this condition depends on the API's version: give the version, as in condition.compiled(1)")
 
     def in_sql(self, sql: Sql) -> str:
-        version = sql.known_version()
+        version = sql.required_version()
         cases = [
             f"WHEN {_within(versions, version)} THEN {condition.in_sql(sql)}" for versions, condition in self.cases
         ]

@@ -1,7 +1,9 @@
-"""Since when there were records to be had: a fetch that waits for them is not slow.
+"""Times since when records were available: a fetch that waits for records is not slow.
 
-Records come to be there when a producer's batch is appended, or when a member gives them back or its lock runs out.
-What the capture does not tell was there all along, so that nothing is taken for waiting that may be work."""
+Records become available when a producer's batch is appended, when a member releases them, or when their lock expires.
+Records whose arrival is not in the capture count as available from the beginning, so that waiting is never
+overestimated.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +17,36 @@ from kshark import limits
 from kshark.metrics.counts import PartitionId
 from kshark.model import Message
 
-#: Appends to one partition that are remembered: a fetch is answered with the first that it waited for.
+#: Appends to one partition that are remembered: a fetch waits only for the first of them.
 _APPENDS: Final = 64
 
 _Topic = tuple[str, int]
 
 
 class Arrivals:
-    """`produced` and `given_back` say what came to be there; `since` is asked of records that an answer hands out.
+    """Times at which records became available.
 
-    Topics go by their names where producers use those; `names` are those of topic ids, as far as they are known by
-    then."""
+    `produced` and `given_back` record them; `since` returns them for records that a response delivers. Topics are keyed
+    by name if producers use names; `names` maps the topic ids known so far to names.
+    """
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
-        #: Of each partition the time of appends, with the first offset of each.
+        #: By partition: times of appends, with the first offset of each.
         self._appends: OrderedDict[_Topic, deque[tuple[int, int]]] = OrderedDict()
         self._back: OrderedDict[tuple[str | None, PartitionId], int] = OrderedDict()
 
     def produced(self, request: Message, response: Message) -> None:
-        """The records of a Produce that were appended: not before the request was there."""
+        """Record the appended records of a Produce: available from the time of the request, at the earliest."""
         for topic in getattr(response.body, "responses", ()) or ():
             topic_id: Any = getattr(topic, "topic_id", UNSET)
             name: Any = getattr(topic, "name", UNSET) if topic_id is UNSET else self._names.get(topic_id, topic_id)
-            for one in topic.partition_responses or ():
-                if one.error_code == 0 and one.base_offset >= 0:
-                    self._append((name, one.index), request.time_ns, one.base_offset)
+            for partition in topic.partition_responses or ():
+                if partition.error_code == 0 and partition.base_offset >= 0:
+                    self._append((name, partition.index), request.time_ns, partition.base_offset)
 
     def given_back(self, group_id: str | None, partition: PartitionId, time_ns: int) -> None:
-        """Records that can be acquired again."""
+        """Record that records of a partition can be acquired again."""
         key = group_id, partition
         self._back[key] = time_ns
         self._back.move_to_end(key)
@@ -51,7 +54,7 @@ class Arrivals:
             self._back.popitem(last=False)
 
     def since(self, group_id: str | None, partition: PartitionId, acquired: Any, asked_ns: int) -> int:
-        """The time from which these records were there, not before they were asked for."""
+        """Return the time from which these records were available, not before the time of the fetch."""
         if acquired.delivery_count > 1:
             return max(asked_ns, self._back.get((group_id, partition), asked_ns))
         topic = self._names.get(partition.topic_id, partition.topic_id), partition.partition

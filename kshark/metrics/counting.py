@@ -1,5 +1,4 @@
-"""Events in, counts out: share requests, heartbeats and what share coordinators are asked, beside what the analysis
-makes of them."""
+"""Count events: share requests, heartbeats and requests to share coordinators, with results of the analysis."""
 
 from __future__ import annotations
 
@@ -39,15 +38,15 @@ from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark_dissectors.topics import NAMING_APIS
 
-#: APIs whose bodies are looked at.
+#: APIs whose bodies must be decoded.
 APIS: Final = ANALYSED | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
 
 _LEAVE: Final = -1
 _JOIN: Final = 0
-#: Refused heartbeats after which the member is in the group no more: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+#: Errors of heartbeats after which the member is no longer in the group: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
 _OUT: Final = frozenset({25, 110})
 
-#: Events with which records can be acquired again; with some it is not their member who gives them back.
+#: Events after which records can be acquired again; _LOST: without an action of their member.
 _LOST: Final = frozenset({"lock_timeout", "session_released"})
 _GIVEN_BACK: Final = _LOST | {"released"}
 
@@ -55,10 +54,10 @@ _Answer = dict[PartitionId, Any]
 
 
 class ShareCounting:
-    """`page` takes events in the order of the time line; then `close` gives what was counted. `names` learns the names
-    of topics.
+    """Count a capture's events.
 
-    `counts` says whether an event, or a time, is one that is counted: the others tell what sessions and records are in.
+    `page` takes events in the order of the time line; `close` returns the counts. `names` learns the names of topics.
+    `counts` selects the events and times that are counted: other events only update the state of sessions and records.
     """
 
     def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
@@ -69,7 +68,7 @@ class ShareCounting:
         self._clusters = Clusters()
         self._to = Counted()
         self._last_ns = 0
-        #: Fetches without an answer, and until when they wait at the longest.
+        #: Fetches without a response, with the latest time until which the broker may wait.
         self._open: list[tuple[MemberCounts, int]] = []
         self._handlers: Final[dict[int, Callable[[Exchange, Message, Message | None], None]]] = {
             PRODUCE: self._produce,
@@ -96,7 +95,7 @@ class ShareCounting:
         self._sessions(self._analyzer.listed())
 
     def close(self) -> Counted:
-        """The end of the capture: what is still open is open."""
+        """End the capture and return the counts; what is still open counts as open."""
         for state in self._analyzer.in_flight(self._last_ns):
             for counts in self._partitions(state.group_id, PartitionId(state.topic_id, state.partition)):
                 counts.start.put(self._last_ns, state.start_offset)
@@ -112,17 +111,17 @@ class ShareCounting:
         return self._to
 
     def _group(self, group_id: str | None, broker: str) -> GroupKey:
-        """The group in the cluster of that broker."""
+        """Return the key of a group in the cluster of that broker."""
         return GroupKey(group_id, self._clusters.number(broker))
 
     def _partitions(self, group_id: str | None, partition: PartitionId) -> Iterator[PartitionCounts]:
-        """Of a topic, whose id is of one cluster."""
-        found = (
+        """Return the counts of a partition; a topic id exists in only one cluster."""
+        of_clusters = (
             self._to.partitions.get((GroupKey(group_id, number), partition)) for number in self._clusters.ids or (0,)
         )
-        return (counts for counts in found if counts is not None)
+        return (counts for counts in of_clusters if counts is not None)
 
-    # -- what the analysis tells
+    # -- results of the analysis
 
     def _changed(self, change: Change) -> None:
         if change.event not in _GIVEN_BACK:
@@ -137,14 +136,14 @@ class ShareCounting:
                 self._to.member(group, change.member_id).lost[change.event] += records
 
     def _sessions(self, listed: Iterable[Listed]) -> None:
-        for one in listed:
-            if not isinstance(one, ListedSession) or not self._counts(one.time_ns):
+        for ended in listed:
+            if not isinstance(ended, ListedSession) or not self._counts(ended.time_ns):
                 continue
-            session = one.session
+            session = ended.session
             member = self._to.member(self._group(session.group_id, session.broker), session.member_id)
             if session.closed is not None:
                 member.sessions[session.closed.how] += 1
-            member.session_partitions += one.partitions or 0
+            member.session_partitions += ended.partitions or 0
 
     # -- share requests
 
@@ -162,66 +161,70 @@ class ShareCounting:
         if len(member.asked_for) < limits.SESSION_PARTITIONS:
             member.asked_for.update(listed)
         if response is None or not is_whole(response):
-            came = UNANSWERED if exchange.outcome == "unanswered" else UNREAD
-            member.fetches[came] += 1
-            member.drought.outcomes[came, 0] += 1
+            outcome = UNANSWERED if exchange.outcome == "unanswered" else UNREAD
+            member.fetches[outcome] += 1
+            member.drought.outcomes[outcome, 0] += 1
             self._acknowledged(member, request, listed, None, {})
-            if came == UNANSWERED:
+            if outcome == UNANSWERED:
                 self._open.append((member, request.time_ns + asked.max_wait_ms * 1_000_000))
             return
-        told = response.body
-        answered = _by_partition(told.responses)
+        body = response.body
+        answered = _by_partition(body.responses)
         self._acknowledged(
-            member, request, listed, told.error_code, {key: one.acknowledge_error_code for key, one in answered.items()}
+            member,
+            request,
+            listed,
+            body.error_code,
+            {key: result.acknowledge_error_code for key, result in answered.items()},
         )
         self._outcome(member, request, response, answered)
 
     def _outcome(self, member: MemberCounts, request: Message, response: Message, answered: _Answer) -> None:
-        """What came of a fetch, and how long it took."""
-        asked, told = request.body, response.body
+        """Count the outcome of a fetch, and its time."""
+        asked, body = request.body, response.body
         latency_ns = response.latency_ns if isinstance(response.latency_ns, int) else 0
-        failed = {key: one.error_code for key, one in answered.items() if one.error_code}
+        failed = {key: result.error_code for key, result in answered.items() if result.error_code}
         for key, code in failed.items():
             self._to.partition(self._group(asked.group_id, request.broker), key).failed[code] += 1
         since = [
             self._acquired(member, request, key, held)
-            for key, one in answered.items()
-            for held in one.acquired_records or ()
+            for key, result in answered.items()
+            for held in result.acquired_records or ()
         ]
-        came = (
+        outcome = (
             RECORDS
             if since
             else FAILED
-            if told.error_code or failed
+            if body.error_code or failed
             else IDLE
             if waited_in_full(asked, latency_ns)
             else EMPTY
         )
-        member.fetches[came] += 1
+        member.fetches[outcome] += 1
         member.latency.add(latency_ns)
-        member.throttled.add(max(0, told.throttle_time_ms))
-        if came == RECORDS:
+        member.throttled.add(max(0, body.throttle_time_ms))
+        if outcome == RECORDS:
             waited_ns = min(latency_ns, min(since) - request.time_ns)
             member.work.add(latency_ns - waited_ns)
             member.idle.add(waited_ns)
-            member.bytes.add(sum(one.records.size for one in answered.values() if one.records))
+            member.bytes.add(sum(result.records.size for result in answered.values() if result.records))
             member.records.add(
                 sum(
                     max(0, held.last_offset - held.first_offset + 1)
-                    for one in answered.values()
-                    for held in one.acquired_records or ()
+                    for result in answered.values()
+                    for held in result.acquired_records or ()
                 )
             )
             member.drought.rain(response.time_ns)
         else:
-            (member.work if came == FAILED else member.idle).add(latency_ns)
-            code = told.error_code or next(iter(failed.values()), 0)
-            member.drought.outcomes[came, code] += 1
+            (member.work if outcome == FAILED else member.idle).add(latency_ns)
+            code = body.error_code or next(iter(failed.values()), 0)
+            member.drought.outcomes[outcome, code] += 1
             if code:
                 member.failed[code] += 1
 
     def _acquired(self, member: MemberCounts, request: Message, key: PartitionId, held: Any) -> int:
-        """Counts a range of records that was handed out; gives the time since when they were there."""
+        """Count a delivered range of records; return the time since when the records were available."""
         group_id = request.body.group_id
         records = max(0, held.last_offset - held.first_offset + 1)
         partition = self._to.partition(self._group(group_id, request.broker), key)
@@ -239,7 +242,7 @@ class ShareCounting:
         if response is None or not is_whole(response):
             self._acknowledged(member, request, listed, None, {})
             return
-        errors = {key: one.error_code for key, one in _by_partition(response.body.responses).items()}
+        errors = {key: result.error_code for key, result in _by_partition(response.body.responses).items()}
         self._acknowledged(member, request, listed, response.body.error_code, errors)
 
     def _acknowledged(
@@ -250,12 +253,14 @@ class ShareCounting:
         error: int | None,
         errors: Mapping[PartitionId, int],
     ) -> None:
-        """What a request acknowledges; `error` is the answer's own code, None where there is no answer, `errors` those
-        of partitions."""
+        """Count the acknowledgements of a request.
+
+        `error` is the response's own code, None without a response; `errors` are the codes of partitions.
+        """
         acknowledges = failed = False
-        for key, one in listed.items():
+        for key, partition_data in listed.items():
             records = Counter[int]()
-            for batch in one.acknowledgement_batches or ():
+            for batch in partition_data.acknowledgement_batches or ():
                 records.update(acknowledged_types(batch))
             code = error or errors.get(key) if error is not None else None
             partition = self._to.partition(self._group(request.body.group_id, request.broker), key) if records else None
@@ -275,31 +280,31 @@ class ShareCounting:
             return
         asked, member = request.body, self._member(exchange, request)
         member.last_heartbeat.put(request.time_ns)
-        told = None if response is None or not is_whole(response) else response.body
-        if response is None or told is None:
+        answer = None if response is None or not is_whole(response) else response.body
+        if response is None or answer is None:
             return
         if isinstance(response.latency_ns, int):
             member.heartbeats.add(response.latency_ns)
-        if told.error_code:
-            member.refused[told.error_code] += 1
-            if told.error_code in _OUT:
+        if answer.error_code:
+            member.refused[answer.error_code] += 1
+            if answer.error_code in _OUT:
                 member.present.put(response.time_ns, False)
             return
         member.present.put(response.time_ns, asked.member_epoch != _LEAVE)
-        if told.member_epoch > 0:
-            lowest = told.member_epoch - 1 if asked.member_epoch == _JOIN else told.member_epoch
-            self._to.group(self._group(asked.group_id, request.broker)).epochs.add(lowest, told.member_epoch)
-        if told.assignment is not None:
+        if answer.member_epoch > 0:
+            lowest = answer.member_epoch - 1 if asked.member_epoch == _JOIN else answer.member_epoch
+            self._to.group(self._group(asked.group_id, request.broker)).epochs.add(lowest, answer.member_epoch)
+        if answer.assignment is not None:
             assigned = {
-                PartitionId(topic.topic_id, one)
-                for topic in told.assignment.topic_partitions or ()
-                for one in topic.partitions or ()
+                PartitionId(topic.topic_id, partition)
+                for topic in answer.assignment.topic_partitions or ()
+                for partition in topic.partitions or ()
             }
             member.rebalances += assigned != (member.assigned.value or set())
             member.assigned.put(response.time_ns, assigned)
 
     def _state(self, exchange: Exchange, request: Message, response: Message | None) -> None:
-        """A leader reads the state of a partition that it begins to lead, or writes it."""
+        """Count a leader's read of a partition's state when its leadership begins, or its write."""
         if response is not None and isinstance(response.latency_ns, int) and self._counts(exchange):
             group = self._to.group(self._group(request.body.group_id, request.broker))
             (group.writes if request.api_key == WRITE_SHARE_GROUP_STATE else group.loads).add(response.latency_ns)
@@ -315,9 +320,9 @@ class ShareCounting:
 
 
 def _by_partition(topics: Any) -> dict[PartitionId, Any]:
-    """The structures of partitions; of entries that repeat each other brokers take the last."""
+    """Return the structures by partition; of duplicates brokers use the last."""
     return {
-        PartitionId(topic.topic_id, one.partition_index): one
+        PartitionId(topic.topic_id, partition.partition_index): partition
         for topic in topics or ()
-        for one in topic.partitions or ()
+        for partition in topic.partitions or ()
     }

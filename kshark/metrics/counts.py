@@ -1,6 +1,6 @@
-"""What is counted of share groups: of each member, partition and group. Two counts of the same kind add up by `update`.
+"""Counts of share groups: for each member, partition and group. `update` adds two counts of the same kind.
 
-Times are integer nanoseconds, offsets and records are counted in records.
+Times are integer nanoseconds; offsets and records are numbers of records.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kshark_dissectors.enums import AcknowledgeType
 K = TypeVar("K")
 C = TypeVar("C")
 
-#: What came of a fetch. RECORDS: it brought some; FAILED: refused, or a partition could not be fetched from; IDLE: it
-#: waited as long as it allowed the broker to, and nothing came; EMPTY: nothing came, sooner; UNANSWERED; UNREAD: the
-#: capture does not hold the whole answer.
+#: The outcome of a fetch. RECORDS: it returned records; FAILED: an error of the request or of a partition; IDLE: no
+#: records within max_wait_ms; EMPTY: no records, and the response came earlier; UNANSWERED: no response; UNREAD: the
+#: response is not complete in the capture.
 RECORDS: Final = "records"
 FAILED: Final = "failed"
 IDLE: Final = "idle"
@@ -31,19 +31,19 @@ OUTCOMES: Final = (RECORDS, FAILED, IDLE, EMPTY, UNANSWERED, UNREAD)
 
 
 class Summed:
-    """Adds another one's fields to its own: numbers, and whatever has an `update`."""
+    """Adds another object's fields to its own: numbers, and values with an `update`."""
 
     def update(self, other: Self, /) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if hasattr(mine, "update"):
-                mine.update(theirs)
+        for field_ in fields(self):  # type: ignore[arg-type]
+            own, theirs = getattr(self, field_.name), getattr(other, field_.name)
+            if hasattr(own, "update"):
+                own.update(theirs)
             else:
-                setattr(self, each.name, mine + theirs)
+                setattr(self, field_.name, own + theirs)
 
 
 class Latest:
-    """What was said last, and when; None while nothing was."""
+    """The value with the latest time; None until there is one."""
 
     def __init__(self) -> None:
         self.time_ns: int | None = None
@@ -59,14 +59,14 @@ class Latest:
 
 
 class Drought:
-    """What came of a member's fetches since the one that brought its last records: by outcome and error code."""
+    """The outcomes of a member's fetches since its last records, by outcome and error code."""
 
     def __init__(self) -> None:
         self.since_ns: int | None = None
         self.outcomes: Counter[tuple[str, int]] = Counter()
 
     def rain(self, time_ns: int) -> None:
-        """Records came."""
+        """Record a fetch with records: start again."""
         if self.since_ns is None or time_ns >= self.since_ns:
             self.since_ns = time_ns
             self.outcomes.clear()
@@ -92,25 +92,26 @@ class GroupKey(NamedTuple):
     cluster: int = 0
 
 
-#: Records by type of acknowledgement and what became of it: the error code of the answer, None where none was seen.
+#: Records by type of acknowledgement and the error code of the response; None without a response.
 Acknowledged = Counter[tuple[int, int | None]]
 
 
-def taken(acknowledged: Acknowledged, kind: int | None = None) -> int:
-    """Records whose acknowledgement the broker took; of one type, or all that tell it something of a record."""
+def accepted_records(acknowledged: Acknowledged, kind: int | None = None) -> int:
+    """Return the records whose acknowledgement the broker accepted: of one type, or of all types but gaps."""
     return sum(
         count
-        for (one, error), count in acknowledged.items()
-        if error == 0 and (one == kind if kind is not None else one != AcknowledgeType.GAP)
+        for (type_, error), count in acknowledged.items()
+        if error == 0 and (type_ == kind if kind is not None else type_ != AcknowledgeType.GAP)
     )
 
 
 @dataclass(slots=True)
 class MemberCounts(Summed):
-    """What a member did; of several members it is what they did together.
+    """Counts of a member, or the sum of several members.
 
-    `latency` is from a fetch's last byte to its answer's first, by outcome; `work` the part of it in which there were
-    records to be had, of those that brought records or failed; `idle` the rest, in which there was nothing."""
+    `latency` is the time from a fetch's last byte to its response's first. `work` is the part of it during which
+    records were available, for fetches that returned records or failed; `idle` is the rest, when there were no records.
+    """
 
     fetches: Counter[str] = field(default_factory=Counter)
     latency: Percentiles = field(default_factory=Percentiles)
@@ -118,9 +119,9 @@ class MemberCounts(Summed):
     idle: Percentiles = field(default_factory=Percentiles)
     #: Fetches that failed, by error code.
     failed: Counter[int] = field(default_factory=Counter)
-    #: Fetches that the broker may still be waiting with at the end of the capture.
+    #: Fetches that the broker may still hold at the end of the capture.
     waiting: int = 0
-    #: Of answers that brought records: how many, and the bytes of their records fields; of all answers: the throttle
+    #: Responses with records: the number of records and the bytes of their records fields. All responses: the throttle
     #: time in ms.
     records: Percentiles = field(default_factory=Percentiles)
     bytes: Percentiles = field(default_factory=Percentiles)
@@ -128,19 +129,19 @@ class MemberCounts(Summed):
     #: Records acquired by delivery count.
     acquired: Counter[int] = field(default_factory=Counter)
     acknowledged: Acknowledged = field(default_factory=Counter)
-    #: Requests that acknowledge something, and those whose acknowledgements were refused.
+    #: Requests with acknowledgements, and those whose acknowledgements were rejected.
     acknowledging: int = 0
     acknowledging_failed: int = 0
-    #: What happened to records that it had acquired, and that were not acknowledged: lock_timeout, session_released.
+    #: Acquired records that were not acknowledged, by event: lock_timeout, session_released.
     lost: Counter[str] = field(default_factory=Counter)
-    #: Share sessions by how they ended, and partitions of those that are open.
+    #: Share sessions by their end, and the partitions of open sessions.
     sessions: Counter[str] = field(default_factory=Counter)
     session_partitions: int = 0
     heartbeats: Percentiles = field(default_factory=Percentiles)
-    #: Refused heartbeats by error code.
+    #: Heartbeats with an error, by error code.
     refused: Counter[int] = field(default_factory=Counter)
     rebalances: int = 0
-    #: Partitions that it was assigned: as a set; and whether it is in the group.
+    #: The set of assigned partitions; True if the member is in the group.
     assigned: Latest = field(default_factory=Latest)
     present: Latest = field(default_factory=Latest)
     last_heartbeat: Latest = field(default_factory=Latest)
@@ -148,18 +149,18 @@ class MemberCounts(Summed):
     drought: Drought = field(default_factory=Drought)
     #: Client id and address.
     client: Latest = field(default_factory=Latest)
-    #: Partitions that it asked for records of.
+    #: Partitions that it listed in its fetches.
     asked_for: set[PartitionId] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class PartitionCounts(Summed):
-    """What happened to records of a share partition.
+    """Counts of the records of a share partition.
 
-    `ranges` are the sizes of ranges that were delivered for the first time; `failed` counts fetches that could not
-    fetch from it, by error.
-    `start` and `end` are the offsets between which records are in flight at the end of the capture, `held` how many
-    records which member has acquired then."""
+    `ranges`: sizes of ranges that were delivered for the first time. `failed`: fetches that could not read it, by
+    error. `start`, `end`: offsets of the records in flight at the end of the capture. `held`: records that each member
+    has acquired at that time.
+    """
 
     acquired: Counter[int] = field(default_factory=Counter)
     acknowledged: Acknowledged = field(default_factory=Counter)
@@ -172,7 +173,7 @@ class PartitionCounts(Summed):
 
 
 class Epochs:
-    """Member epochs that a group gave: the lowest that it had, and the highest; None while none was seen."""
+    """The lowest and the highest member epoch in a group; None before the first."""
 
     def __init__(self) -> None:
         self.lowest: int | None = None
@@ -189,15 +190,15 @@ class Epochs:
 
 @dataclass(slots=True)
 class GroupCounts(Summed):
-    """What coordinators did for a group: writes and reads of its state by leaders of its partitions, and epochs."""
+    """Counts of a group's coordinators: writes and reads of its state by partition leaders, and epochs."""
 
     writes: Percentiles = field(default_factory=Percentiles)
     loads: Percentiles = field(default_factory=Percentiles)
     epochs: Epochs = field(default_factory=Epochs)
 
 
-class Span:
-    """The time of the messages that were counted."""
+class CountedSpan:
+    """The time span of the messages that were counted."""
 
     def __init__(self) -> None:
         self.first_ns: int | None = None
@@ -207,14 +208,14 @@ class Span:
         self.first_ns = time_ns if self.first_ns is None else min(self.first_ns, time_ns)
         self.last_ns = time_ns if self.last_ns is None else max(self.last_ns, time_ns)
 
-    def update(self, other: Span, /) -> None:
+    def update(self, other: CountedSpan, /) -> None:
         if other.first_ns is not None and other.last_ns is not None:
             self.add(other.first_ns)
             self.add(other.last_ns)
 
     @property
     def seconds(self) -> float:
-        """0 where there is no time between any two."""
+        """The length of the span; 0 with fewer than two times."""
         return 0.0 if self.first_ns is None or self.last_ns is None else (self.last_ns - self.first_ns) / 1e9
 
 
@@ -225,12 +226,12 @@ _OTHER_GROUPS: Final = GroupKey(OTHERS)
 
 @dataclass(slots=True)
 class Counted:
-    """Of any share of a capture's members and share partitions; `update` adds what was counted of another share.
+    """Counts of any part of a capture's members and share partitions; `update` adds another part.
 
-    `clusters`: the ids of clusters by their numbers.
+    `clusters`: the ids of clusters by number.
     """
 
-    span: Span = field(default_factory=Span)
+    span: CountedSpan = field(default_factory=CountedSpan)
     clusters: dict[int, str] = field(default_factory=dict)
     groups: dict[GroupKey, GroupCounts] = field(default_factory=dict)
     members: dict[tuple[GroupKey, str | None], MemberCounts] = field(default_factory=dict)
@@ -257,9 +258,9 @@ class Counted:
 
 
 def _cell(cells: dict[K, C], key: K, others: K, made: Callable[[], C]) -> C:
-    """What is counted of one of them; beyond the limit, of all others together."""
-    if (found := cells.get(key)) is None:
+    """Return the counts for a key; the counts for `others` if there are too many keys."""
+    if (cell := cells.get(key)) is None:
         if len(cells) >= limits.STATISTICS_ROWS:
             key = others
-        found = cells.setdefault(key, made())
-    return found
+        cell = cells.setdefault(key, made())
+    return cell

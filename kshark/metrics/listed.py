@@ -1,5 +1,4 @@
-"""What is told of share groups: these structs, with their fields in this order, are the JSON of `kshark stats --share
--T json`."""
+"""Metrics of share groups as structs: their fields, in this order, are the JSON of `kshark stats --share -T json`."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kshark.metrics.counts import OUTCOMES, Counted, GroupKey, MemberCounts, PartitionCounts, PartitionId, Span
+from kshark.metrics.counts import OUTCOMES, Counted, CountedSpan, GroupKey, MemberCounts, PartitionCounts, PartitionId
 from kshark.metrics.metric import Metric, Number
 from kshark.metrics.rows import ALL, GROUP, MEMBER, PARTITION, AllTotals, GroupTotals
 from kshark.metrics.trouble import trouble_of
@@ -19,13 +18,13 @@ Metrics = dict[str, Number | None]
 
 
 class ListedMember(msgspec.Struct):
-    """A member; `trouble` says why it gets no records, null where it does, or need not.
+    """A member.
 
-    `fetches` counts its fetches by what came of them (records, failed, idle, empty, unanswered, unread); of `work_ms`
-    and `idle_ms`, each with p50, p95, p99 and max, the first is what they took where there were records or an error,
-    the second what they waited for records.
-    `errors` counts those that failed by error, `heartbeat_errors` its refused heartbeats, `sessions` its share sessions
-    by how they ended."""
+    `trouble`: why it gets no records; null if it gets them, or needs none. `fetches`: its fetches by outcome (records,
+    failed, idle, empty, unanswered, unread). `work_ms`, `idle_ms`: their time with records or an error, and their time
+    waiting for records; each with p50, p95, p99 and max. `errors`: failed fetches by error. `heartbeat_errors`: failed
+    heartbeats by error. `sessions`: its share sessions by their end.
+    """
 
     member_id: str | None
     client_id: str | None
@@ -43,9 +42,11 @@ class ListedMember(msgspec.Struct):
 
 
 class ListedPartition(msgspec.Struct):
-    """A share partition; `start_offset` and `end_offset` (exclusive) are those of records in flight at the end, null
-    where the capture does not tell them; `held` says how many records which member has acquired then. `errors` counts
-    fetches that could not read it."""
+    """A share partition.
+
+    `start_offset`, `end_offset` (exclusive): the records in flight at the end; null if unknown. `held`: records that
+    each member has acquired at that time. `errors`: fetches that could not read it.
+    """
 
     topic_id: str
     topic: str | None
@@ -58,8 +59,10 @@ class ListedPartition(msgspec.Struct):
 
 
 class ListedGroup(msgspec.Struct):
-    """A share group; `members_metrics` are the members' metrics of all of them together, `cluster_id` where Metadata
-    told it."""
+    """A share group.
+
+    `members_metrics`: the members' metrics for all members together. `cluster_id`: null without a Metadata response.
+    """
 
     group_id: str | None
     metrics: Metrics
@@ -70,7 +73,7 @@ class ListedGroup(msgspec.Struct):
 
 
 class ListedMetrics(msgspec.Struct):
-    """All share groups of a capture, and the time that rates are of."""
+    """All share groups of a capture, and the time span of the rates."""
 
     first_time_ns: int | None
     last_time_ns: int | None
@@ -79,17 +82,20 @@ class ListedMetrics(msgspec.Struct):
 
 
 def listed(counted: Counted, names: Mapping[str, str]) -> ListedMetrics:
-    """Groups by id, members in the order in which they were first seen, partitions by topic; `names`: of topic ids."""
+    """Return the metrics: groups by id, members in the order of appearance, partitions by topic.
+
+    `names`: topic names by id.
+    """
     members: dict[GroupKey, dict[str | None, MemberCounts]] = {group: {} for group in counted.groups}
     for (group, member_id), member in counted.members.items():
-        if member.client.time_ns is not None:  # else only its sessions are known, and they are not asked for
+        if member.client.time_ns is not None:  # otherwise only its sessions are known, which are not listed
             members.setdefault(group, {})[member_id] = member
     partitions: dict[GroupKey, dict[PartitionId, PartitionCounts]] = {group: {} for group in counted.groups}
-    for (group, one), partition in counted.partitions.items():
-        partitions.setdefault(group, {})[one] = partition
+    for (group, partition_id), partition in counted.partitions.items():
+        partitions.setdefault(group, {})[partition_id] = partition
     groups = [
         _group(group, counted, members[group], partitions[group], names)
-        for group in sorted(counted.groups, key=lambda one: (one.group_id or "", one.cluster))
+        for group in sorted(counted.groups, key=lambda group_key: (group_key.group_id or "", group_key.cluster))
     ]
     stable = sum(any(member.present for member in group.members) for group in groups)
     return ListedMetrics(
@@ -119,8 +125,8 @@ def _group(
         _metrics(MEMBER, together, span),
         [_member(member_id, member, partitions, members, names, span) for member_id, member in members.items()],
         [
-            _partition(one, partition, names, span)
-            for one, partition in sorted(
+            _partition(partition_id, partition, names, span)
+            for partition_id, partition in sorted(
                 partitions.items(), key=lambda item: (names.get(item[0].topic_id, item[0].topic_id), item[0].partition)
             )
         ],
@@ -134,7 +140,7 @@ def _member(
     partitions: Mapping[PartitionId, PartitionCounts],
     others: Mapping[str | None, MemberCounts],
     names: Mapping[str, str],
-    span: Span,
+    span: CountedSpan,
 ) -> ListedMember:
     client_id, address = counts.client.value
     return ListedMember(
@@ -154,11 +160,13 @@ def _member(
     )
 
 
-def _partition(one: PartitionId, counts: PartitionCounts, names: Mapping[str, str], span: Span) -> ListedPartition:
+def _partition(
+    partition_id: PartitionId, counts: PartitionCounts, names: Mapping[str, str], span: CountedSpan
+) -> ListedPartition:
     return ListedPartition(
-        one.topic_id,
-        names.get(one.topic_id),
-        one.partition,
+        partition_id.topic_id,
+        names.get(partition_id.topic_id),
+        partition_id.partition,
         counts.start.value,
         counts.end.value,
         {member_id or "": records for member_id, records in counts.held.items()},
@@ -171,5 +179,5 @@ def _by_error(counts: Counter[int]) -> dict[str, int]:
     return {str(error): count for error, count in counts.most_common()}
 
 
-def _metrics(rows: Sequence[Metric[C]], counts: C, span: Span) -> Metrics:
+def _metrics(rows: Sequence[Metric[C]], counts: C, span: CountedSpan) -> Metrics:
     return {metric.name: metric.of(counts, span) for metric in rows if metric.value is not None}

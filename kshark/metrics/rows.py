@@ -1,8 +1,8 @@
-"""Every metric of KIP-932 and KIP-1103, a row each: what the wire tells of it. `kshark stats --share` computes no other
-ones.
+"""A row for every metric of KIP-932 and KIP-1103: its source on the wire. `kshark stats --share` has no others.
 
 Sources: KIP-932 "Metrics", KIP-1103; Kafka: ShareFetchMetricsManager, ShareRebalanceMetricsManager,
-KafkaShareConsumerMetrics, ShareGroupMetrics, SharePartitionMetrics, ShareSessionCache, ShareCoordinatorMetrics."""
+KafkaShareConsumerMetrics, ShareGroupMetrics, SharePartitionMetrics, ShareSessionCache, ShareCoordinatorMetrics.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kshark.metrics.counts import (
     GroupCounts,
     MemberCounts,
     PartitionCounts,
-    taken,
+    accepted_records,
 )
 from kshark.metrics.metric import KIP_932, KIP_1103, OURS, Metric, again, counted, rate_alone
 from kshark_dissectors.enums import AcknowledgeType
@@ -39,33 +39,33 @@ class GroupTotals(NamedTuple):
 
 
 class AllTotals(NamedTuple):
-    """All groups: how many have members, and how many have none."""
+    """All groups: the number of groups with members, and without members."""
 
     stable: int
     empty: int
 
 
 class Acknowledging(Protocol):
-    """Whoever has acknowledgements: a member, a partition, a group."""
+    """Counts with acknowledgements: of a member, a partition or a group."""
 
     @property
     def acknowledged(self) -> Acknowledged: ...
 
 
-def _ms(of: Percentiles) -> float | None:
-    return None if of.average is None else of.average / 1e6
+def _ms(times: Percentiles) -> float | None:
+    return None if times.average is None else times.average / 1e6
 
 
-def _most_ms(of: Percentiles) -> float | None:
-    return of.greatest / 1e6 if of.count else None
+def _most_ms(times: Percentiles) -> float | None:
+    return times.greatest / 1e6 if times.count else None
 
 
-def _most(of: Percentiles) -> int | None:
-    return of.greatest if of.count else None
+def _most(values: Percentiles) -> int | None:
+    return values.greatest if values.count else None
 
 
-def _percentile_ms(of: Percentiles, percent: float) -> float | None:
-    return of.at(percent)[0] / 1e6 if of.count else None
+def _percentile_ms(times: Percentiles, percent: float) -> float | None:
+    return times.at(percent)[0] / 1e6 if times.count else None
 
 
 def _refused(counts: Acknowledging) -> int:
@@ -76,8 +76,8 @@ def _redelivered(counts: MemberCounts | PartitionCounts) -> int:
     return sum(records for count, records in counts.acquired.items() if count > 1)
 
 
-def _taken(kind: int | None, counts: Acknowledging) -> int:
-    return taken(counts.acknowledged, kind)
+def _accepted(kind: int | None, counts: Acknowledging) -> int:
+    return accepted_records(counts.acknowledged, kind)
 
 
 def _deliveries(counts: MemberCounts | PartitionCounts) -> int | None:
@@ -88,7 +88,7 @@ def _lost(event: str, counts: MemberCounts | PartitionCounts) -> int:
     return counts.lost[event]
 
 
-def _came(outcome: str, counts: MemberCounts) -> int:
+def _outcome(outcome: str, counts: MemberCounts) -> int:
     return counts.fetches[outcome]
 
 
@@ -105,32 +105,27 @@ def _rebalances(group: GroupTotals) -> int | None:
 _FETCHES = "consumer-share-fetch-manager-metrics"
 _COORDINATOR = "consumer-share-coordinator-metrics"
 _POLLS = "consumer-share-metrics"
-_POLL = (
-    "poll() is a call inside the client, no message; clients that push their metrics say it themselves "
-    "(PushTelemetry, KIP-714)"
-)
-_LATENCY = "ShareFetch: from the request's last byte to the answer's first, with what it waited for records"
+_POLL = "poll() is a call inside the client, no message shows it; clients may push this metric (PushTelemetry, KIP-714)"
+_LATENCY = "ShareFetch: from the request's last byte to the response's first, including the wait for records"
 _WORK = (
-    "ShareFetch whose answer has records or an error: the part of its latency in which the records were there, which "
-    "Produce, releases and "
-    "lock timeouts tell; else all of it"
+    "ShareFetch with records or an error in the response: the part of its latency during which records were available "
+    "(from Produce, releases and lock timeouts); all of it if unknown"
 )
-_BATCHES = "ShareFetch answers with records: bytes of the records fields as they travel, compressed"
-_ACQUIRED = (
-    "ShareFetch answers: offsets of acquired_records, with those that hold no record (clients acknowledge them as gaps)"
-)
-_AGAIN = "ShareFetch answers: offsets of acquired_records with a delivery_count above 1"
+_BATCHES = "ShareFetch responses with records: bytes of the records fields on the wire, compressed"
+_ACQUIRED = "ShareFetch responses: offsets of acquired_records, also offsets without a record (acknowledged as gaps)"
+_AGAIN = "ShareFetch responses: offsets of acquired_records with a delivery_count above 1"
 _SENT = "ShareFetch and ShareAcknowledge: offsets of acknowledgement_batches"
-_REFUSED = f"{_SENT}, where the answer has an error for the request or the partition"
-_TOOK = f"{_SENT}, where the answer has no error"
+_REFUSED = f"{_SENT}, if the response has an error for the request or the partition"
+_ACCEPTED = f"{_SENT}, if the response has no error"
 _LOCKS = "ShareFetch, ShareAcknowledge: records not acknowledged within acquisition_lock_timeout_ms"
 _ENDS = (
-    "ShareFetch, ShareAcknowledge, ends of connections: records that were certainly held when their share session ended"
+    "ShareFetch, ShareAcknowledge, ends of connections: records that were certainly acquired when their session ended"
 )
 _BEATS = "ShareGroupHeartbeat"
 
 _GROUPS = "group-coordinator-metrics"
-#: By type: what the broker took, of a member, a partition or a group. Gaps are no records, and brokers count none.
+#: Accepted acknowledgements by type, for a member, a partition or a group. Gaps are not records; brokers do not count
+#: them.
 _TYPES: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 ACKNOWLEDGED: Final[tuple[Metric[Any], ...]] = tuple(
     Metric(
@@ -138,39 +133,49 @@ ACKNOWLEDGED: Final[tuple[Metric[Any], ...]] = tuple(
         KIP_932,
         _GROUPS,
         "",
-        _TOOK,
-        partial(_taken, kind),
+        _ACCEPTED,
+        partial(_accepted, kind),
     )
     for kind in _TYPES
 )
 
 MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
-    *counted("fetch-total", "fetch-rate", KIP_932, _FETCHES, "ShareFetch answers", lambda m: m.latency.count),
+    *counted("fetch-total", "fetch-rate", KIP_932, _FETCHES, "ShareFetch responses", lambda m: m.latency.count),
     Metric("fetch-latency-avg", KIP_932, _FETCHES, "ms", _LATENCY, lambda m: _ms(m.latency)),
     Metric("fetch-latency-max", KIP_932, _FETCHES, "ms", _LATENCY, lambda m: _most_ms(m.latency)),
     Metric(
-        "fetches-with-records", OURS, "", "", "ShareFetch: the answer has acquired_records", partial(_came, RECORDS)
+        "fetches-with-records",
+        OURS,
+        "",
+        "",
+        "ShareFetch: the response has acquired_records",
+        partial(_outcome, RECORDS),
     ),
     Metric(
-        "fetches-failed", OURS, "", "", "ShareFetch: the answer has an error and no records", partial(_came, FAILED)
+        "fetches-failed",
+        OURS,
+        "",
+        "",
+        "ShareFetch: the response has an error and no records",
+        partial(_outcome, FAILED),
     ),
     Metric(
         "fetches-idle",
         OURS,
         "",
         "",
-        "ShareFetch: nothing came in all of max_wait_ms, the long poll ran out",
-        partial(_came, IDLE),
+        "ShareFetch: no records within max_wait_ms, the long poll timed out",
+        partial(_outcome, IDLE),
     ),
     Metric(
         "fetches-empty",
         OURS,
         "",
         "",
-        "ShareFetch: nothing came, and the answer did not wait for it",
-        partial(_came, EMPTY),
+        "ShareFetch: no records, and the response did not wait for max_wait_ms",
+        partial(_outcome, EMPTY),
     ),
-    Metric("fetches-unanswered", OURS, "", "", "ShareFetch without an answer", partial(_came, UNANSWERED)),
+    Metric("fetches-unanswered", OURS, "", "", "ShareFetch without a response", partial(_outcome, UNANSWERED)),
     Metric("fetch-work-avg", OURS, "", "ms", _WORK, lambda m: _ms(m.work)),
     Metric("fetch-work-p99", OURS, "", "ms", _WORK, lambda m: _percentile_ms(m.work, 99)),
     Metric("fetch-work-max", OURS, "", "ms", _WORK, lambda m: _most_ms(m.work)),
@@ -179,7 +184,7 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
         OURS,
         "",
         "ms",
-        "ShareFetch: the rest of all latencies, nothing being there",
+        "ShareFetch: the rest of all latencies, when no records were available",
         lambda m: m.idle.total / 1e6,
     ),
     Metric(
@@ -187,7 +192,7 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
         KIP_932,
         _FETCHES,
         "ms",
-        "ShareFetch answers: throttle_time_ms",
+        "ShareFetch responses: throttle_time_ms",
         lambda m: m.throttled.average,
     ),
     Metric(
@@ -195,23 +200,30 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
         KIP_932,
         _FETCHES,
         "ms",
-        "ShareFetch answers: throttle_time_ms",
+        "ShareFetch responses: throttle_time_ms",
         lambda m: _most(m.throttled),
     ),
     *counted(
         "records-fetched-total", "records-fetched-rate", KIP_932, _FETCHES, _ACQUIRED, lambda m: m.acquired.total()
     ),
     Metric("records-redelivered", OURS, "", "", _AGAIN, _redelivered),
-    Metric("delivery-count-max", OURS, "", "", "ShareFetch answers: delivery_count", _deliveries),
+    Metric("delivery-count-max", OURS, "", "", "ShareFetch responses: delivery_count", _deliveries),
     Metric(
         "records-per-request-avg",
         KIP_932,
         _FETCHES,
         "",
-        f"{_ACQUIRED}, by answer that has some",
+        f"{_ACQUIRED}; average over responses with records",
         lambda m: m.records.average,
     ),
-    Metric("records-per-request-max", KIP_932, _FETCHES, "", f"{_ACQUIRED}, by answer", lambda m: _most(m.records)),
+    Metric(
+        "records-per-request-max",
+        KIP_932,
+        _FETCHES,
+        "",
+        f"{_ACQUIRED}; maximum of a response",
+        lambda m: _most(m.records),
+    ),
     *counted(
         "bytes-consumed-total", "bytes-consumed-rate", KIP_932, _FETCHES, _BATCHES, lambda m: m.bytes.total, "bytes"
     ),
@@ -237,7 +249,7 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
     Metric("lock-timeouts", OURS, "", "", _LOCKS, partial(_lost, "lock_timeout")),
     Metric("session-releases", OURS, "", "", _ENDS, partial(_lost, "session_released")),
     *counted(
-        "heartbeat-total", "heartbeat-rate", KIP_932, _COORDINATOR, f"{_BEATS} answers", lambda m: m.heartbeats.count
+        "heartbeat-total", "heartbeat-rate", KIP_932, _COORDINATOR, f"{_BEATS} responses", lambda m: m.heartbeats.count
     ),
     Metric("heartbeat-response-time-max", KIP_932, _COORDINATOR, "ms", _BEATS, lambda m: _most_ms(m.heartbeats)),
     Metric(
@@ -253,7 +265,7 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
         "rebalance-rate-per-hour",
         KIP_932,
         _COORDINATOR,
-        f"{_BEATS} answers with another assignment than before",
+        f"{_BEATS} responses with a changed assignment",
         lambda m: m.rebalances,
         per="/h",
     ),
@@ -264,27 +276,34 @@ MEMBER: Final[tuple[Metric[MemberCounts], ...]] = (
 )
 
 _PARTITIONS = "SharePartitionMetrics"
-_LOCK = "how long a broker locks a share partition to fetch from it is its own affair: no message shows it"
-_RANGES = "ShareFetch answers: ranges of acquired_records with a delivery_count of 1"
+_LOCK = "the time for which a broker locks a share partition to fetch from it is internal: no message shows it"
+_RANGES = "ShareFetch responses: ranges of acquired_records with a delivery_count of 1"
 _BETWEEN = (
     "ShareFetch, ShareAcknowledge, and the state that leaders store: from the start to the end offset, at the "
-    "capture's end"
+    "end of the capture"
 )
 PARTITION: Final[tuple[Metric[PartitionCounts], ...]] = (
     Metric("records-acquired", OURS, "", "", _ACQUIRED, lambda p: p.acquired.total()),
     Metric("records-redelivered", OURS, "", "", _AGAIN, _redelivered),
-    Metric("delivery-count-max", OURS, "", "", "ShareFetch answers: delivery_count", _deliveries),
+    Metric("delivery-count-max", OURS, "", "", "ShareFetch responses: delivery_count", _deliveries),
     *ACKNOWLEDGED,
     Metric("acknowledgements-refused", OURS, "", "", _REFUSED, _refused),
     Metric(
-        "fetches-failed", OURS, "", "", "ShareFetch answers: an error_code of the partition", lambda p: p.failed.total()
+        "fetches-failed",
+        OURS,
+        "",
+        "",
+        "ShareFetch responses: an error_code of the partition",
+        lambda p: p.failed.total(),
     ),
     *rate_alone(
         "lock-timeouts", "AcquisitionLockTimeoutPerSec", KIP_1103, _PARTITIONS, _LOCKS, partial(_lost, "lock_timeout")
     ),
     Metric("session-releases", OURS, "", "", _ENDS, partial(_lost, "session_released")),
     Metric("InFlightMessageCount", KIP_1103, _PARTITIONS, "", _BETWEEN, _in_flight),
-    Metric("records-held", OURS, "", "", f"{_BETWEEN}: those that members have acquired", lambda p: p.held.total()),
+    Metric(
+        "records-held", OURS, "", "", f"{_BETWEEN}: only records that members have acquired", lambda p: p.held.total()
+    ),
     Metric("InFlightBatchMessageCount.Mean", KIP_1103, _PARTITIONS, "", _RANGES, lambda p: p.ranges.average),
     Metric("InFlightBatchMessageCount.Max", KIP_1103, _PARTITIONS, "", _RANGES, lambda p: _most(p.ranges)),
     Metric(
@@ -292,7 +311,7 @@ PARTITION: Final[tuple[Metric[PartitionCounts], ...]] = (
         KIP_1103,
         _PARTITIONS,
         "",
-        "which records a broker keeps together is its own affair: no message shows it",
+        "the batches in a broker's memory are internal: no message shows them",
     ),
     Metric("FetchLockTimeMs", KIP_1103, _PARTITIONS, "ms", _LOCK),
     Metric("FetchLockRatio", KIP_1103, _PARTITIONS, "", _LOCK),
@@ -303,13 +322,13 @@ _TOPICS = "BrokerTopicMetrics"
 _SHARES = "ShareGroupMetrics"
 _CACHE = "ShareSessionCache"
 _PURGATORY = "DelayedOperationPurgatory"
-_WRITES = "WriteShareGroupState, where the capture has what brokers ask share coordinators"
-_LOADS = "ReadShareGroupState, where the capture has what brokers ask share coordinators"
-_EPOCHS = f"{_BEATS} answers: how far the member epoch rose (that the last member left, no answer tells)"
-_ACKS = "ShareFetch and ShareAcknowledge that acknowledge something"
-_OWN_LOG = "a share coordinator reads its own log from its own disk: no message shows that"
-_THREAD = "what a share coordinator's thread does, no message shows"
-_OPEN = "share sessions that were opened and have not ended, as kshark sessions tells them"
+_WRITES = "WriteShareGroupState, if the capture has requests of brokers to share coordinators"
+_LOADS = "ReadShareGroupState, if the capture has requests of brokers to share coordinators"
+_EPOCHS = f"{_BEATS} responses: increase of the member epoch (no response shows that the last member left)"
+_ACKS = "ShareFetch and ShareAcknowledge with acknowledgements"
+_OWN_LOG = "a share coordinator reads its log from its own disk: no message shows it"
+_THREAD = "internal to a share coordinator's thread: no message shows it"
+_OPEN = "share sessions that were opened and have not ended, as in kshark sessions"
 GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
     *counted("rebalance-count", "rebalance-rate", KIP_932, _GROUPS, _EPOCHS, _rebalances),
     Metric(
@@ -325,8 +344,8 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         "share-acknowledgement-rate",
         KIP_932,
         _GROUPS,
-        f"{_TOOK}; no gaps",
-        partial(_taken, None),
+        f"{_ACCEPTED}; no gaps",
+        partial(_accepted, None),
     ),
     *ACKNOWLEDGED,
     *(
@@ -336,7 +355,7 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
             _GROUPS,
             "/s",
             of.name,
-            partial(_taken, kind),
+            partial(_accepted, kind),
         )
         for kind, of in zip(_TYPES, ACKNOWLEDGED, strict=True)
     ),
@@ -347,7 +366,7 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
             _SHARES,
             "/s",
             of.name,
-            partial(_taken, kind),
+            partial(_accepted, kind),
         )
         for kind, of in zip(_TYPES, ACKNOWLEDGED, strict=True)
     ),
@@ -365,9 +384,21 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         lambda g: _most_ms(g.counts.loads),
     ),
     *counted("write-total", "write-rate", KIP_932, _STORE, _WRITES, lambda g: g.counts.writes.count),
-    Metric("write-latency-avg", KIP_932, _STORE, "ms", f"{_WRITES}: there and back", lambda g: _ms(g.counts.writes)),
     Metric(
-        "write-latency-max", KIP_932, _STORE, "ms", f"{_WRITES}: there and back", lambda g: _most_ms(g.counts.writes)
+        "write-latency-avg",
+        KIP_932,
+        _STORE,
+        "ms",
+        f"{_WRITES}: from request to response",
+        lambda g: _ms(g.counts.writes),
+    ),
+    Metric(
+        "write-latency-max",
+        KIP_932,
+        _STORE,
+        "ms",
+        f"{_WRITES}: from request to response",
+        lambda g: _most_ms(g.counts.writes),
     ),
     *rate_alone(
         "fetch-requests",
@@ -393,7 +424,7 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         "FailedShareAcknowledgementRequestsPerSec",
         KIP_1103,
         _TOPICS,
-        f"{_ACKS}, where the answer has an error for it",
+        f"{_ACKS}, if the response has an error for them",
         lambda g: g.members.acknowledging_failed,
     ),
     again(
@@ -404,7 +435,7 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         KIP_1103,
         _PURGATORY,
         "",
-        "ShareFetch that the broker may still be waiting with at the capture's end",
+        "ShareFetch that the broker may still hold at the end of the capture",
         lambda g: g.members.waiting,
     ),
     Metric("ShareSessionsCount", KIP_1103, _CACHE, "", _OPEN, lambda g: g.members.sessions["open"]),
@@ -413,7 +444,7 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         KIP_1103,
         _CACHE,
         "",
-        f"{_OPEN}: their partitions",
+        f"{_OPEN}: number of their partitions",
         lambda g: g.members.session_partitions,
     ),
     *rate_alone(
@@ -421,7 +452,7 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         "ShareSessionEvictionsPerSec",
         KIP_1103,
         _CACHE,
-        "share sessions that were given up for others, as kshark sessions tells them",
+        "share sessions that were evicted for others, as in kshark sessions",
         lambda g: g.members.sessions["evicted"],
     ),
     Metric(
@@ -429,23 +460,23 @@ GROUP: Final[tuple[Metric[GroupTotals], ...]] = (
         KIP_1103,
         _PURGATORY,
         "",
-        "counts a fetch once for each thing that it waits for, and some that are over: no message shows that",
+        "counts a fetch once for each key that it waits for, also completed ones: no message shows it",
     ),
     Metric(
         "RequestTopicPartitionsFetchRatio",
         KIP_1103,
         _SHARES,
         "",
-        f"{_LOCK}, nor for how many of a request's it gets the lock",
+        f"{_LOCK}, nor the number of partitions of a request that it can lock",
     ),
-    Metric("TopicPartitionsAcquireTimeMs", KIP_1103, _SHARES, "ms", f"{_LOCK}, nor how long it waits for the lock"),
+    Metric("TopicPartitionsAcquireTimeMs", KIP_1103, _SHARES, "ms", f"{_LOCK}, nor the wait for the lock"),
     Metric("thread-idle-ratio-min", KIP_932, _STORE, "", _THREAD),
     Metric("thread-idle-ratio-avg", KIP_932, _STORE, "", _THREAD),
     Metric("partition-load-time-avg", KIP_932, _STORE, "ms", _OWN_LOG),
     Metric("partition-load-time-max", KIP_932, _STORE, "ms", _OWN_LOG),
 )
 
-_STATES = f"{_BEATS} answers: whether a member is in the group at the capture's end"
+_STATES = f"{_BEATS} responses: whether a member is in the group at the end of the capture"
 ALL: Final[tuple[Metric[AllTotals], ...]] = (
     Metric(
         "group-count",
@@ -462,11 +493,11 @@ ALL: Final[tuple[Metric[AllTotals], ...]] = (
         KIP_932,
         _GROUPS,
         "",
-        "a dead group is forgotten at once (kshark groups tells which were deleted)",
+        "a broker forgets a dead group at once (kshark groups shows deleted groups)",
     ),
 )
 
-#: What the rows are of, and the rows.
+#: The rows by the kind of thing that they describe.
 METRICS: Final[dict[str, tuple[Metric[Any], ...]]] = {
     "member": MEMBER,
     "share partition": PARTITION,

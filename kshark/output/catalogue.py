@@ -1,4 +1,4 @@
-"""Every code that kshark gives: weirds, which are facts about bytes, and rules of the protocol, which are judged."""
+"""All codes of kshark: weirds, which are facts about bytes, and rules of the protocol, which judge."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from typing import Final
 from kshark.analysis import RULES, Rule
 from kshark.anomaly import CATALOGUE, Entry
 
-#: Numbers of the rule catalogue.
+#: The numbers of the rule catalogue.
 NUMBERS: Final = range(1, 129)
 CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in RULES}}
-#: The rules that judge weirds, by the codes of these.
+#: The rules that judge weirds, by the code of the weird.
 JUDGED_BY: Final = {code: rule for rule in RULES for code in rule.weird}
 
 
 def judged(codes: Container[str]) -> list[str]:
-    """The weirds of which findings with these codes tell."""
+    """Return the weirds that findings with these codes cover."""
     return [weird for weird, rule in JUDGED_BY.items() if rule.code in codes]
 
 
 def parties(code: str, blame: str) -> Sequence[str]:
-    """Who is to blame for a violation; all who may be, where the capture does not tell which."""
+    """Return the parties to blame for a violation; all candidates if the capture does not show which."""
     return CODES[code].blame if blame == "unknown" else (blame,)
 
 
 def number_of(entry: Entry | Rule) -> int | None:
-    """The number in the rule catalogue; None for what is outside it."""
+    """Return the number in the rule catalogue; None for other codes."""
     rule = entry if isinstance(entry, Rule) else JUDGED_BY.get(entry.code)
     return None if rule is None else rule.number
 
 
 def group_of(entry: Entry | Rule) -> str:
-    """What it is about: the stage that sees it, or the machine whose rule it is; `exchange` where one by itself is
-    enough for the rule."""
+    """Return the stage that finds a weird, or the state machine of a rule.
+
+    `exchange` for a rule that needs only one exchange.
+    """
     if isinstance(entry, Entry):
         return entry.group
     if entry.weird:

@@ -1,4 +1,4 @@
-"""Times of day of consecutive messages: only the digits that change are formatted again."""
+"""Times of day of consecutive messages: only the changed digits are formatted again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SECOND: Final = 1_000_000_000
 
 
 class Clock:
-    """Formats times as `units.clock` does, in microseconds; faster for times within the same second."""
+    """Format times like `units.clock`, in microseconds; faster for times within one second."""
 
     def __init__(self) -> None:
         self._turn_to(0)
 
     def at(self, time_ns: int) -> str:
-        """Time of day in UTC: `14:03:07.412345`."""
+        """Return the time of day in UTC: `14:03:07.412345`."""
         digits = time_ns - self._before_ns
         if not _SECOND <= digits < 2 * _SECOND:
             self._turn_to(time_ns)
@@ -25,6 +25,6 @@ class Clock:
 
     def _turn_to(self, time_ns: int) -> None:
         begin_ns = time_ns - time_ns % _SECOND
-        #: Counted from a second earlier the fraction keeps its leading zeros: the number always has ten digits.
+        #: A second earlier, so that the difference always has ten digits and the fraction keeps its leading zeros.
         self._before_ns = begin_ns - _SECOND
         self._second = clock(begin_ns).removesuffix("000000")

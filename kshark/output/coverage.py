@@ -1,5 +1,4 @@
-"""How often rules were put to the test, as a report for people: what was broken, what was right, and what never was
-tried."""
+"""The rule coverage of a check as text: rules that were broken, never broken, and never tested."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from kshark.output.spans import CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import counted, number
 
-#: Columns of what is wrapped, also where nothing limits them.
+#: Width of wrapped text, also without a terminal.
 _WIDTH: Final = 100
 _COLUMNS: Final = (
     Column("rule", right=True),
-    Column("put to the test"),
+    Column("tested"),
     Column("blame", drop=1),
     *(Column(title, right=True) for title in ("times", "held", "broken", "unknown", "noted")),
 )
@@ -27,14 +26,13 @@ _OF_SIDES: Final = (
     *(Column(title, right=True) for title in ("rules", "tested", "never broken", "broken", "not decided")),
     Column("times right", right=True, drop=1),
 )
-#: What rules came to that were put to the test, the worst first.
-_CAME_TO: Final = {"broken": ERROR, "not decided": WARN, "never broken": GOOD}
+#: The outcomes of tested rules, the worst first.
+_OUTCOMES: Final = {"broken": ERROR, "not decided": WARN, "never broken": GOOD}
 _ORDER: Final = ("never broken", "broken", "not decided")
 
 
 def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
-    """A row for each rule that was put to the test, by what came of it; how each side did; what never was put to the
-    test."""
+    """Return a row for each tested rule by its outcome, the results of each side, and the rules never tested."""
     tested = [rule for rule in rules if rule.tested]
     if tested:
         yield from _by_outcome(tested, width)
@@ -44,71 +42,72 @@ def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator
             _OF_SIDES, [_of_side(side, [rule for rule in rules if _side(rule) == side]) for side in sides], width
         )
         yield []
-    came_to = _came_to(tested)
-    counts = ", ".join(f"{came_to[came]} {came}" for came in _ORDER)
-    yield from folded(
-        [(f"{came_to.total()} of {counted(_numbers(rules), 'rule')} put to the test: {counts}", PLAIN)], width, 2
-    )
+    outcomes = _count_outcomes(tested)
+    counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _ORDER)
+    yield from folded([(f"{outcomes.total()} of {counted(_numbers(rules), 'rule')} tested: {counts}", PLAIN)], width, 2)
     numbers = {rule.rule for rule in tested}
     yield from _untested([rule for rule in rules if rule.rule not in numbers], min(width or _WIDTH, _WIDTH))
     yield []
 
 
 def _by_outcome(tested: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
-    """One table, a line above each of its parts."""
-    parts = [(came, _of(tested, came)) for came in _CAME_TO]
+    """Return one table with a title line above each outcome."""
+    parts = [(outcome, _of(tested, outcome)) for outcome in _OUTCOMES]
     titles, *rows = table(_COLUMNS, [_row(rule) for _, part in parts for rule in part], width)
     yield titles
-    for came, part in parts:
+    for outcome, part in parts:
         if part:
             right = sum(rule.held for rule in part)
-            yield [(came, _CAME_TO[came]), (f": {counted(_numbers(part), 'rule')}, {number(right)} times right", DIM)]
+            yield [
+                (outcome, _OUTCOMES[outcome]),
+                (f": {counted(_numbers(part), 'rule')}, {number(right)} times right", DIM),
+            ]
         yield from rows[: len(part)]
         del rows[: len(part)]
-    yield from rows  # what the table says of columns without room
+    yield from rows  # the table's line about omitted columns
     yield []
 
 
 def _untested(rules: Sequence[RuleCoverage], width: int) -> Iterator[Line]:
-    """By what they are about, their names."""
+    """Return the names of the rules, by group."""
     groups: dict[str, list[str]] = {}
     for rule in rules:
         groups.setdefault(group_of(BOOK.by_code[rule.code]), []).append(rule.code)
     if groups:
-        yield [(f"never put to the test: {counted(_numbers(rules), 'rule')}", PLAIN)]
+        yield [(f"never tested: {counted(_numbers(rules), 'rule')}", PLAIN)]
     label = max(map(len, groups), default=0) + 4
     for group, codes in groups.items():
         yield from folded([(f"  {group}".ljust(label), LABEL), (", ".join(codes), DIM)], width, label)
 
 
-def _of(rules: Sequence[RuleCoverage], came: str) -> list[RuleCoverage]:
+def _of(rules: Sequence[RuleCoverage], outcome: str) -> list[RuleCoverage]:
     return [
         rule
         for rule in rules
-        if ("broken" if rule.broken else "not decided" if rule.unknown else "never broken") == came
+        if ("broken" if rule.broken else "not decided" if rule.unknown else "never broken") == outcome
     ]
 
 
 def _numbers(rules: Sequence[RuleCoverage]) -> int:
-    """How many rules they are: one may have several codes."""
+    """Return the number of different rules: one rule may have several codes."""
     return len({rule.rule for rule in rules})
 
 
-def _came_to(tested: Sequence[RuleCoverage]) -> Counter[str]:
-    """How many rules came to what; the worst of its codes is what a rule came to."""
-    return Counter({rule.rule: came for came in reversed(_CAME_TO) for rule in _of(tested, came)}.values())
+def _count_outcomes(tested: Sequence[RuleCoverage]) -> Counter[str]:
+    """Count the rules by outcome; a rule has the worst outcome of its codes."""
+    return Counter({rule.rule: outcome for outcome in reversed(_OUTCOMES) for rule in _of(tested, outcome)}.values())
 
 
 def _side(rule: RuleCoverage) -> str:
-    """Whom it accuses first."""
-    return rule.blame[0] if rule.blame else "nobody"
+    """Return the party that the rule accuses first."""
+    return rule.blame[0] if rule.blame else "none"
 
 
 def _of_side(side: str, rules: Sequence[RuleCoverage]) -> list[Cell]:
     tested = [rule for rule in rules if rule.tested]
-    came_to = _came_to(tested)
-    parts = (came_to[came] for came in _ORDER)
-    return [side, *map(number, (_numbers(rules), came_to.total(), *parts, sum(rule.held for rule in tested)))]
+    outcomes = _count_outcomes(tested)
+    parts = (outcomes[outcome] for outcome in _ORDER)
+    return [side, *map(number, (_numbers(rules), outcomes.total(), *parts, sum(rule.held for rule in tested)))]
 
 
 def _row(rule: RuleCoverage) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""Records in flight for a person: a row a change, a table of what records are in, who holds them, one record's life."""
+"""Records in flight as text: a row for each change, tables of states and holders, the history of one record."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from kshark.produced import DeadLetter, Produced
 
 #: Group, topic id and partition.
-_Place = tuple[str | None, str, int]
-#: Events and states that stand out.
+_PartitionKey = tuple[str | None, str, int]
+#: Styles of events and states.
 _STYLES: Final = {
     "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN,
     "lock_timeout": ERROR,
     "session_released": WARN, "leader_changed": WARN, "offset_reset": WARN, "archived": WARN, "unknown": DIM,
 }  # fmt: skip
-#: Of a change: what stands below the other columns in a narrow terminal.
+#: Columns of a change that move below its row in a narrow terminal.
 _BELOW: Final = Column("records of", elastic=10), Column("in flight afterwards", elastic=20, drop=1)
 _INDENT: Final = 8
-#: So many of the ranges in flight stand in a row.
+#: Most ranges in flight in one row.
 _SHOWN: Final = 12
 _CHANGES: Final = (
     Column("packet", right=True),
@@ -58,114 +58,118 @@ _HOLDERS: Final = (
 
 
 def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset: int | None = None) -> Iterator[Line]:
-    """A row for each change, then how many there were; of one `offset` that record's own."""
-    names, places = _names(deliveries), _places(deliveries)
+    """Return a row for each change, then their number; with `offset` the history of that record."""
+    names, labels = _names(deliveries), _labels(deliveries)
     if deliveries:
-        yield from _changes([_change(one, names, places, offset) for one in deliveries], width)
+        yield from _changes([_change(delivery, names, labels, offset) for delivery in deliveries], width)
         yield []
     elif offset is not None:
-        yield [(f"offset {offset}: nobody was handed it, as far as the capture tells", PLAIN)]
+        yield [(f"offset {offset}: the capture has no delivery of it", PLAIN)]
         return
-    yield [(f"{counted(len(deliveries), 'change')} in {counted(len(places), 'share partition')}", API)]
+    yield [(f"{counted(len(deliveries), 'change')} in {counted(len(labels), 'share partition')}", API)]
 
 
 def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
-    """The rows as a table; where it is too wide for that, what is in flight stands below each row, and whose records
-    these are."""
+    """Return the rows as a table; if it is too wide, its _BELOW columns move below each row."""
     whole = [*table(_CHANGES, rows, width)]
     if width is None or len(whole) == 1 + len(rows):
         yield from whole
         return
-    kept = [at for at, column in enumerate(_CHANGES) if column not in _BELOW]
-    titles, *lines = table([_CHANGES[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
+    kept = [index for index, column in enumerate(_CHANGES) if column not in _BELOW]
+    titles, *lines = table([_CHANGES[index] for index in kept], [[row[index] for index in kept] for row in rows], width)
     yield titles
-    for at, line in enumerate(lines):  # more than there are rows where there is no room for all of these, either
+    for index, line in enumerate(lines):  # the table may have a last line about omitted columns
         yield line
-        if at < len(rows):
-            place, in_flight = (rows[at][_CHANGES.index(column)] for column in _BELOW)
+        if index < len(rows):
+            label, in_flight = (rows[index][_CHANGES.index(column)] for column in _BELOW)
             yield cropped(
-                [(f"{' ' * _INDENT}{place}", VALUE), *([("  ", PLAIN), *in_flight] if in_flight else [])], width
+                [(f"{' ' * _INDENT}{label}", VALUE), *([("  ", PLAIN), *in_flight] if in_flight else [])], width
             )
 
 
 def moment_line(now_ns: int, *, at_end: bool) -> Line:
-    """When it is that the records are looked at."""
-    return [(f"at {clock(now_ns, 3)}{', where the capture ends' if at_end else ''}", DIM)]
+    """Return the time at which the records are shown."""
+    return [(f"at {clock(now_ns, 3)}{', the end of the capture' if at_end else ''}", DIM)]
 
 
 def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], width: int | None) -> Iterator[Line]:
-    """A table for each share partition."""
-    names, places = _names(holders), _places(states)
+    """Return a table for each share partition."""
+    names, labels = _names(holders), _labels(states)
     for state in states:
         start, end = _number(state.start_offset), _number(state.end_offset)
         yield []
         yield [
-            (places[_key(state)], VALUE),
+            (labels[_key(state)], VALUE),
             ("  start offset ", LABEL),
             (start, VALUE),
             ("  end offset ", LABEL),
             (end, VALUE),
         ]
         if state.ranges:
-            yield from table(_RANGES, [_state(one, names) for one in state.ranges], width, indent=2)
+            yield from table(_RANGES, [_state(range_, names) for range_ in state.ranges], width, indent=2)
     if not states:
-        yield [("no share group had acquired records", PLAIN)]
+        yield [("no share group has acquired records", PLAIN)]
 
 
 def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> Iterator[Line]:
-    """A row for each member and share partition, the one that holds longest first."""
+    """Return a row for each member and share partition, the longest holder first."""
     if not holders:
-        yield [("nobody holds a record, as far as the capture tells", PLAIN)]
+        yield [("no member holds records, as far as the capture shows", PLAIN)]
         return
-    names, places = _names(holders), _places(holders)
+    names, labels = _names(holders), _labels(holders)
     yield from table(
-        _HOLDERS, [_holder(one, names, places, now_ns) for one in sorted(holders, key=lambda one: one.since_ns)], width
+        _HOLDERS,
+        [_holder(holder, names, labels, now_ns) for holder in sorted(holders, key=lambda holder: holder.since_ns)],
+        width,
     )
 
 
-def produced_lines(born: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
-    """Where a record came from."""
-    if not born:
+def produced_lines(produced: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
+    """Return the origin of a record: its Produce."""
+    if not produced:
         yield [(f"offset {offset}: its Produce is not in the capture", DIM)]
-    for one in born:
-        batch = f"in the batch of offsets {_offsets([(one.base_offset, one.last_offset)])}"
+    for record in produced:
+        batch = f"in the batch of offsets {_offsets([(record.base_offset, record.last_offset)])}"
         producer = (
             ""
-            if one.producer_id < 0
-            else f", producer {one.producer_id} epoch {one.producer_epoch} sequence {one.base_sequence}"
+            if record.producer_id < 0
+            else f", producer {record.producer_id} epoch {record.producer_epoch} sequence {record.base_sequence}"
         )
-        where = f"{safe(one.topic or one.topic_id or '?')}[{one.partition}]"
+        where = f"{safe(record.topic or record.topic_id or '?')}[{record.partition}]"
         yield [
             (f"offset {offset} of {where} produced by ", PLAIN),
-            (f"{safe(one.client_id or one.client)}", VALUE),
-            (f" at {clock(one.time_ns, 3)} {batch}{producer} (packet {one.packet})", PLAIN),
+            (f"{safe(record.client_id or record.client)}", VALUE),
+            (f" at {clock(record.time_ns, 3)} {batch}{producer} (packet {record.packet})", PLAIN),
         ]
 
 
 def dead_letter_lines(letters: Sequence[DeadLetter]) -> Iterator[Line]:
-    """Where a record lies that its group gave up."""
-    for one in letters:
-        queue = f"{safe(one.queue or one.queue_id or '?')}[{one.queue_partition}]"
-        group = f" by group {safe(one.group_id)}" if one.group_id else ""
-        reason = f": {safe(one.reason)}" if one.reason else ""
+    """Return the dead letter queue positions of a record that its group gave up."""
+    for letter in letters:
+        queue = f"{safe(letter.queue or letter.queue_id or '?')}[{letter.queue_partition}]"
+        group = f" by group {safe(letter.group_id)}" if letter.group_id else ""
+        reason = f": {safe(letter.reason)}" if letter.reason else ""
         yield [
-            (f"offset {one.offset} of {safe(one.topic or '?')}[{one.partition}] given up{group}, put into ", PLAIN),
-            (f"{queue} at offset {one.queue_offset}", VALUE),
-            (f" at {clock(one.time_ns, 3)} (packet {one.packet}){reason}", PLAIN),
+            (
+                f"offset {letter.offset} of {safe(letter.topic or '?')}[{letter.partition}] given up{group}, written ",
+                PLAIN,
+            ),
+            (f"to {queue} at offset {letter.queue_offset}", VALUE),
+            (f" at {clock(letter.time_ns, 3)} (packet {letter.packet}){reason}", PLAIN),
         ]
 
 
 def _names(deliveries: Iterable[Delivery | Holder]) -> dict[str | None, str]:
-    """Members by their client id, where that is one member's alone, else by both."""
+    """Return the members' names: the client id, with part of the member id if several members share it."""
     ids: dict[str, set[str | None]] = {}
-    known: dict[str | None, str] = {}
-    for one in deliveries:
-        if one.client_id is not None:
-            ids.setdefault(one.client_id, set()).add(one.member_id)
-            known[one.member_id] = one.client_id
+    client_ids: dict[str | None, str] = {}
+    for delivery in deliveries:
+        if delivery.client_id is not None:
+            ids.setdefault(delivery.client_id, set()).add(delivery.member_id)
+            client_ids[delivery.member_id] = delivery.client_id
     return {
         member: safe(client_id) if len(ids[client_id]) == 1 else f"{safe(client_id)}/{safe(member or 'null')[:8]}"
-        for member, client_id in known.items()
+        for member, client_id in client_ids.items()
     }
 
 
@@ -173,79 +177,87 @@ def _by(member_id: str | None, names: dict[str | None, str]) -> str:
     return "" if member_id is None else names.get(member_id, safe(member_id))
 
 
-def _change(one: Delivery, names: dict[str | None, str], places: dict[_Place, str], offset: int | None) -> list[Cell]:
-    by = _by(one.member_id, names)
-    ranges = [its for its in one.ranges if offset is None or its.first_offset <= offset <= its.last_offset]
-    more = max(len(ranges) - _SHOWN, 0) + one.more_ranges
+def _change(
+    delivery: Delivery, names: dict[str | None, str], labels: dict[_PartitionKey, str], offset: int | None
+) -> list[Cell]:
+    by = _by(delivery.member_id, names)
+    ranges = [
+        range_ for range_ in delivery.ranges if offset is None or range_.first_offset <= offset <= range_.last_offset
+    ]
+    omitted = max(len(ranges) - _SHOWN, 0) + delivery.more_ranges
     return [
-        str(one.packet),
-        clock(one.time_ns, 3),
-        places[_key(one)],
-        [_styled(one.event)],
+        str(delivery.packet),
+        clock(delivery.time_ns, 3),
+        labels[_key(delivery)],
+        [_styled(delivery.event)],
         by,
-        _offsets(one.offsets) if offset is None else str(offset),
-        _number(one.start_offset),
-        _number(one.end_offset),
+        _offsets(delivery.offsets) if offset is None else str(offset),
+        _number(delivery.start_offset),
+        _number(delivery.end_offset),
         [
-            *(span for at, its in enumerate(ranges[:_SHOWN]) for span in _span(its, names, "  " if at else "")),
-            *([(f"  … {number(more)} more", DIM)] if more else ()),
+            *(
+                span
+                for index, range_ in enumerate(ranges[:_SHOWN])
+                for span in _span(range_, names, "  " if index else "")
+            ),
+            *([(f"  … {number(omitted)} more", DIM)] if omitted else ()),
         ],
     ]
 
 
-def _span(one: InFlightRange, names: dict[str | None, str], before: str) -> Line:
-    count = "" if one.delivery_count is None else f" ×{one.delivery_count}"
-    by = _by(one.member_id, names)
-    state = _styled(one.state)
+def _span(range_: InFlightRange, names: dict[str | None, str], separator: str) -> Line:
+    count = "" if range_.delivery_count is None else f" ×{range_.delivery_count}"
+    by = _by(range_.member_id, names)
+    state = _styled(range_.state)
     return [
-        (f"{before}{_offsets([(one.first_offset, one.last_offset)])} ", PLAIN),
+        (f"{separator}{_offsets([(range_.first_offset, range_.last_offset)])} ", PLAIN),
         state,
         (f"{count} {by}".rstrip(), DIM),
     ]
 
 
-def _state(one: InFlightRange, names: dict[str | None, str]) -> list[Cell]:
+def _state(range_: InFlightRange, names: dict[str | None, str]) -> list[Cell]:
     return [
-        _offsets([(one.first_offset, one.last_offset)]),
-        number(one.last_offset - one.first_offset + 1),
-        [_styled(one.state)],
-        "" if one.delivery_count is None else f"×{one.delivery_count}",
-        _by(one.member_id, names),
+        _offsets([(range_.first_offset, range_.last_offset)]),
+        number(range_.last_offset - range_.first_offset + 1),
+        [_styled(range_.state)],
+        "" if range_.delivery_count is None else f"×{range_.delivery_count}",
+        _by(range_.member_id, names),
     ]
 
 
-def _holder(one: Holder, names: dict[str | None, str], places: dict[_Place, str], now_ns: int) -> list[Cell]:
-    left = one.until_ns - now_ns
-    lock: Span = (f"{duration(left)} left", PLAIN) if left > 0 else ("out", ERROR)
+def _holder(holder: Holder, names: dict[str | None, str], labels: dict[_PartitionKey, str], now_ns: int) -> list[Cell]:
+    left_ns = holder.until_ns - now_ns
+    lock: Span = (f"{duration(left_ns)} left", PLAIN) if left_ns > 0 else ("expired", ERROR)
     return [
-        places[_key(one)],
-        names.get(one.member_id, safe(one.member_id or "null")),
-        one.client,
-        number(one.records),
-        _offsets(one.offsets),
-        clock(one.since_ns, 3),
-        duration(now_ns - one.since_ns),
+        labels[_key(holder)],
+        names.get(holder.member_id, safe(holder.member_id or "null")),
+        holder.client,
+        number(holder.records),
+        _offsets(holder.offsets),
+        clock(holder.since_ns, 3),
+        duration(now_ns - holder.since_ns),
         [lock],
-        [("waits for it", WARN) if one.blocks_start else ("", PLAIN)],
+        [("blocked by it", WARN) if holder.blocks_start else ("", PLAIN)],
     ]
 
 
-def _key(one: Delivery | InFlightState | Holder) -> _Place:
-    return one.group_id, one.topic_id, one.partition
+def _key(entry: Delivery | InFlightState | Holder) -> _PartitionKey:
+    return entry.group_id, entry.topic_id, entry.partition
 
 
-def _places(listed: Iterable[Delivery | InFlightState | Holder]) -> dict[_Place, str]:
-    """Whose records, for a person; topics of one name (made anew, or of two clusters) are told apart by their ids."""
-    ids: dict[str, set[_Place]] = {}
-    of_key = {_key(one): of(one) for one in listed}
-    for key, place in of_key.items():
-        ids.setdefault(place, set()).add(key)
-    return {key: place if len(ids[place]) == 1 else f"{place} {safe(key[1])[:8]}…" for key, place in of_key.items()}
+def _labels(listed: Iterable[Delivery | InFlightState | Holder]) -> dict[_PartitionKey, str]:
+    """Return a label for each share partition; topics with one name (recreated, or in two clusters) get their id."""
+    ids: dict[str, set[_PartitionKey]] = {}
+    of_key = {_key(entry): of(entry) for entry in listed}
+    for key, label in of_key.items():
+        ids.setdefault(label, set()).add(key)
+    return {key: label if len(ids[label]) == 1 else f"{label} {safe(key[1])[:8]}…" for key, label in of_key.items()}
 
 
-def of(one: Delivery | InFlightState | Holder) -> str:
-    """Whose records, for a person: group, topic and partition."""
-    return f"{safe(one.group_id or 'null')} · {safe(one.topic or one.topic_id)}[{one.partition}]"
+def of(entry: Delivery | InFlightState | Holder) -> str:
+    """Return a label: group, topic and partition."""
+    return f"{safe(entry.group_id or 'null')} · {safe(entry.topic or entry.topic_id)}[{entry.partition}]"
 
 
 def _offsets(ranges: Iterable[tuple[int, int]]) -> str:

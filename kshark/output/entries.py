@@ -26,36 +26,36 @@ from kshark_dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
 
 _SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
 _WIDTH: Final = 100
-#: How exchanges are written (kshark/analysis/rules/README.md), by what has to be in them for that to be worth saying.
+#: The notation of exchanges (kshark/analysis/rules/README.md), by the pattern that needs the explanation.
 _LEGEND: Final = {
-    "→": "a request → the error code of its answer",
-    "…": "… is none yet",
+    "→": "a request → the error code of its response",
+    "…": "… is no response yet",
     r"on [B-Z]: |A closes": "A and B are connections",
     r"by [b-z]: ": "a and b are members",
     r"t\[0\]": "t[0] is a partition",
     "delivery": "delivery is the delivery count",
-    "given": "given is the member epoch of the answer",
+    "given": "given is the member epoch of the response",
 }
-#: What a filter may say of a field.
+#: The tests of a filter, with explanations.
 _TESTS: Final = {
-    "kafka.member_id": "it is there, and not null",
-    "kafka.error_code == INVALID_SHARE_SESSION_EPOCH": "some occurrence is equal; errors, APIs and the like by number "
+    "kafka.member_id": "the field is present and not null",
+    "kafka.error_code == INVALID_SHARE_SESSION_EPOCH": "an occurrence is equal; errors, APIs and the like by number "
     "or name",
-    "kafka.share_session_epoch >= 1": "some occurrence is; also < <= >",
-    "kafka.error_code != 0": "there is one, and none is equal",
-    "kafka.error_code any_ne 0": "some occurrence differs; all_eq: none does",
-    "kafka.api_key in {76 78..79}": "some occurrence is in the set; not in: none is",
-    'kafka.client_id contains "raw"': "that text is in it, or those bytes",
-    'kafka.group_id matches "^sg-[0-9]+$"': "a regular expression finds something in it, upper and lower case alike",
-    "ip.addr == 10.0.0.0/8": "an address, or a network's",
+    "kafka.share_session_epoch >= 1": "an occurrence is greater or equal; also < <= >",
+    "kafka.error_code != 0": "the field is present, and no occurrence is equal",
+    "kafka.error_code any_ne 0": "an occurrence differs; all_eq: none differs",
+    "kafka.api_key in {76 78..79}": "an occurrence is in the set; not in: none is",
+    'kafka.client_id contains "raw"': "contains that text, or these bytes",
+    'kafka.group_id matches "^sg-[0-9]+$"': "a regular expression matches somewhere; ignores case",
+    "ip.addr == 10.0.0.0/8": "an address, or a network",
     'frame.time_epoch > "2026-11-21T14:03:07Z"': "a time, or seconds since 1970",
     "kafka.latency_ms > 1.5s": "milliseconds, or with another unit",
-    "! && || ( )": "also not, and, or",
+    "! && || ( )": "or in words: not, and, or",
 }
 
 
 def code_lines(entry: Entry | Rule) -> Iterator[Line]:
-    """A catalogue entry, a page: what is said of it is what its row says."""
+    """Return the page of a catalogue entry, made from its row."""
     number = number_of(entry)
     rule = f"rule {number} · " if number is not None else ""
     kind = "finding" if isinstance(entry, Rule) else "weird"
@@ -84,7 +84,7 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
         yield from _facts(("judges", " ".join(CATALOGUE[code].text for code in rule.weird)))
     if (broken := rule.broken_by) is not None:
         yield from _facts(("when", _when(rule, broken)))
-    yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "nobody"))
+    yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "none"))
     yield from _facts(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
     yield from _facts(("tickets", ", ".join(rule.tickets)))
     if rule.causes:
@@ -97,20 +97,26 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
         yield []
         bad, good = (("wrong", ERROR), ("right", GOOD)) if rule.accuses else (("noted", WARN), ("not noted", GOOD))
         yield from _beside((bad[0], rule.wrong.split("; "), bad[1]), (good[0], rule.right.split("; "), good[1]))
-        legend = "; ".join(said for sign, said in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}"))
+        legend = "; ".join(
+            explanation for sign, explanation in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}")
+        )
         yield from ([(line, DIM)] for line in textwrap.wrap(legend, _WIDTH))
 
 
 def _when(rule: Rule, broken: Condition) -> str:
-    """The requests that break it, with their answer, in words."""
+    """Return the requests that break a rule, with their response, in words."""
     asked = " or ".join("".join(part.title() for part in ApiKey(key).name.split("_")) for key in rule.apis)
-    which = "" if broken == ALWAYS else f" with {broken.told}"
-    return f"{asked}{which}" + (f", answered with {rule.answer.told}" if rule.answer is not None else "")
+    condition = "" if broken == ALWAYS else f" with {broken.description}"
+    return f"{asked}{condition}" + (
+        f", if the response has {rule.answer.description}" if rule.answer is not None else ""
+    )
 
 
 def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:
-    """A title and lines each, with the style of the title: side by side, or one below the other where they are too wide
-    for that."""
+    """Return columns with titles: side by side, or below each other if they are too wide.
+
+    Each column is a title, its lines, and the title's style.
+    """
     width = max(len(line) for _, lines, _ in columns[:-1] for line in lines) + 6
     if width + max(map(len, columns[-1][1])) > _WIDTH:
         for index, (title, lines, style) in enumerate(columns):
@@ -124,7 +130,7 @@ def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:
 
 
 def cause_lines(cause: str) -> Iterator[Line]:
-    """A cause: what it means, and the rules that name it, with what to do."""
+    """Return the page of a cause: its meaning, and the rules that use it, with advice."""
     yield [(cause, CODE), ("  a cause", DIM)]
     yield from _wrapped(CAUSES[cause])
     for rule in RULES:
@@ -136,14 +142,14 @@ def cause_lines(cause: str) -> Iterator[Line]:
 
 def _verdicts(rule: Rule) -> str:
     if not rule.accuses:
-        return "always a note: no rule is broken" if "note" in rule.verdicts else "always unknown"
-    note = ", a note where nobody broke a rule" if "note" in rule.verdicts else ""
+        return "always a note: not a violation" if "note" in rule.verdicts else "always unknown"
+    note = ", a note if no rule was broken" if "note" in rule.verdicts else ""
     otherwise = "unknown" if "unknown" in rule.verdicts else " or ".join(_unexplained(rule))
-    return f"violation where the capture proves it{note}, else {otherwise or 'nothing is said'}"
+    return f"violation if the capture proves it{note}, otherwise {otherwise or 'no finding'}"
 
 
 def _unexplained(rule: Rule) -> list[str]:
-    """What stands at a refusal where the capture does not prove that this rule explains it."""
+    """Return the codes that a refusal gets if the capture does not prove that this rule explains it."""
     if rule.machine is SESSION:
         return [
             other.code
@@ -154,7 +160,7 @@ def _unexplained(rule: Rule) -> list[str]:
 
 
 def _facts(*facts: tuple[str, str]) -> Iterator[Line]:
-    """A line each; nothing for what is empty."""
+    """Return a line for each fact; none for an empty one."""
     for name, text in facts:
         first, *more = textwrap.wrap(text, _WIDTH - 11, break_on_hyphens=False) or [""]
         if first:
@@ -168,30 +174,32 @@ def _wrapped(text: str, indent: str = "") -> Iterator[Line]:
 
 
 def error_lines(error: ErrorCode) -> Iterator[Line]:
-    """An error code: whether a retry may help, which share-group API returns it and why."""
+    """Return the page of an error code: whether a retry may help, and which share-group APIs return it and why."""
     if error is ErrorCode.NONE:
         yield [("0 NONE", CODE), ("  no error", GOOD)]
         return
-    again = ("retriable", GOOD) if error in RETRIABLE else ("not retriable", WARN)
-    yield [(f"{error.value} {error.name}", CODE), ("  ", PLAIN), again]
+    retry = ("retriable", GOOD) if error in RETRIABLE else ("not retriable", WARN)
+    yield [(f"{error.value} {error.name}", CODE), ("  ", PLAIN), retry]
     yield from _wrapped(MEANING[error])
     sent = SHARE_GROUPS.get(error, ())
-    for (api, level), causes in groupby(sent, key=lambda each: (each.api, each.level)):
+    for (api, level), causes in groupby(sent, key=lambda cause: (cause.api, cause.level)):
         yield []
         yield [(f"{api}, {level}", API)]
-        for each in causes:
+        for cause in causes:
             yield from (
                 [(("  - " if index == 0 else "    ") + line[0][0], PLAIN)]
-                for index, line in enumerate(_wrapped(each.cause))
+                for index, line in enumerate(_wrapped(cause.cause))
             )
     if error in REMEDY:
         yield []
-        yield [("what a client does then  ", LABEL), (REMEDY[error], PLAIN)]
+        yield [("what the client does  ", LABEL), (REMEDY[error], PLAIN)]
 
 
 def api_error_lines(api: str) -> Iterator[Line]:
-    """Errors that an API of share groups returns; nothing for other APIs."""
-    codes = [error for error, sent in SHARE_GROUPS.items() if any(re.search(rf"\b{api}\b", each.api) for each in sent)]
+    """Return the errors of a share-group API; nothing for other APIs."""
+    codes = [
+        error for error, sent in SHARE_GROUPS.items() if any(re.search(rf"\b{api}\b", source.api) for source in sent)
+    ]
     if codes:
         yield []
         yield [("errors", API), ("  kshark explain NUMBER says why", DIM)]
@@ -200,7 +208,7 @@ def api_error_lines(api: str) -> Iterator[Line]:
 
 
 def catalogue_lines(width: int | None) -> Iterator[Line]:
-    """Every code: weirds by group, then the rules."""
+    """Return all codes: weirds by group, then the rules."""
     wide = max(map(len, CATALOGUE))
     for group, entries in groupby(CATALOGUE.values(), key=attrgetter("group")):
         yield [(group, API)]
@@ -221,7 +229,7 @@ def catalogue_lines(width: int | None) -> Iterator[Line]:
 
 
 def table_lines() -> Iterator[Line]:
-    """The tables of `kshark export` and their columns."""
+    """Return the tables of `kshark export` and their columns."""
     yield [("in every table", API)]
     yield from _columns(COMMON_COLUMNS)
     for table in TABLES.values():
@@ -236,19 +244,16 @@ def _columns(columns: Iterable[Column]) -> Iterator[Line]:
 
 
 def field_lines() -> Iterator[Line]:
-    """Names for `-e` and `-Y`."""
+    """Return the names for `-e` and `-Y`."""
     width = max(map(len, COMMON)) + 2
     for name, field in COMMON.items():
         yield [("  " + name.ljust(width), LABEL), (field.about, PLAIN)]
     yield []
     yield from _wrapped(
         'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its '
-        "path, as in "
-        "kafka.share_session_epoch; the end alone means every field of a message that ends so, kafka.error_code every "
-        "error code at "
-        "any depth. kshark explain ShareFetch shows an API's fields. An answer has the group_id and member_id of its "
-        "request, where it "
-        "names none itself."
+        "path, as in kafka.share_session_epoch. The end of a path names every field of a message with this end; "
+        "kafka.error_code names every error code at any depth. kshark explain ShareFetch shows an API's fields. A "
+        "response without group_id and member_id has those of its request."
     )
     yield []
     yield [

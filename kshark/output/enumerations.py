@@ -1,4 +1,4 @@
-"""Numbers with the names that Kafka gives them."""
+"""Numbers with Kafka's names for them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from kshark.schema import Field
 
 
 def named(value: Any, field: Field | None) -> str:
-    """`123 INVALID_SHARE_SESSION_EPOCH`; a set of bits with all its names, `264 READ, DESCRIBE`; the number alone if it
-    has no name."""
+    """Return `123 INVALID_SHARE_SESSION_EPOCH`; a bit set with all its names, `264 READ, DESCRIBE`.
+
+    Only the number if it has no name.
+    """
     name = name_of(value, field)
     return f"{value} {name}" if name else str(value)
 
 
 def name_of(value: Any, field: Field | None) -> str:
-    """The name alone; empty if there is none."""
+    """Return only the name; empty if there is none."""
     inner = field and (field.element or field)
     if inner is None or inner.enum is None or not isinstance(value, int):
         return ""

@@ -1,13 +1,14 @@
-"""An export into a folder: parts are written out of sight, and a commit shows them all at once.
+"""An export into a folder: parts are written to a hidden folder, and a commit publishes all of them at once.
 
     with Export("tables", mode="append") as export:
-        parts = [...]  # tasks write them, with export.attempt (kshark.output.parquet_part)
+        parts = [...]  # written by tasks with export.attempt (kshark.output.parquet_part)
         export.commit(parts)
 
-DIR/manifest.json, replaced by one rename, says which files are the tables: readers see all of a commit or nothing.
-Files wait in DIR/.kshark-ATTEMPT, which globs, Spark and DuckDB do not look into, and are moved to
-DIR/TABLE/part-NUMBER-ATTEMPT.parquet just before the manifest names them. What a task that was tried twice wrote
-besides, and what an export left that was killed, is taken away; no file that kshark did not write ever is."""
+DIR/manifest.json lists the files of the tables and is replaced by one rename: readers see a whole commit or nothing.
+Files wait in DIR/.kshark-ATTEMPT, which globs, Spark and DuckDB ignore. They move to
+DIR/TABLE/part-NUMBER-ATTEMPT.parquet just before the manifest lists them. Extra files of a retried task or of a killed
+export are removed; files that kshark did not write are never removed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from kshark.output.manifest import (
     Capture,
     Content,
     Manifest,
-    Stored,
+    StoredFile,
     need_columns,
     read_manifest,
 )
@@ -42,21 +43,22 @@ from kshark.output.parquet_part import Attempt, Part
 from kshark.tables import TABLES
 from kshark.tables.captures import capture_names
 
-#: An export replaces the one before, or adds to it; resuming, it leaves out captures that are there with the same
+#: An export replaces an earlier one, or adds to it; `resume` also skips captures already exported with the same
 #: options.
 Mode = Literal["replace", "append", "resume"]
 
-#: In the staging folder: the manifest that is about to be, and the one that it replaces.
+#: In the staging folder: the next manifest, and the one that it replaces.
 _NEXT: Final = "next.json"
 _REPLACED: Final = "replaced.json"
 
 
 class Export:
-    """One export: a context, at whose end nothing is left of what was not committed.
+    """One export, as a context; its end removes everything that was not committed.
 
-    `options`: those that decide which rows captures have; `partition_by`: kshark.output.parquet_partitions.BY, None as
-    the folder has it. Raises kshark.UsageError for a folder that holds anything else, or that another export writes
-    into."""
+    `options`: options that decide which rows captures have. `partition_by`: values of
+    kshark.output.parquet_partitions.BY, None for those of the folder. Raises kshark.UsageError for a folder with other
+    content, or if another export writes into it.
+    """
 
     def __init__(
         self,
@@ -71,40 +73,42 @@ class Export:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(self.folder)
         try:
-            found = read_manifest(self.folder) if (self.folder / MANIFEST).exists() else None
-            for left in self.folder.glob(f"{STAGING}*"):
-                _discard(self.folder, left)
-            _only_ours(self.folder, found)
+            manifest = read_manifest(self.folder) if (self.folder / MANIFEST).exists() else None
+            for attempt in self.folder.glob(f"{STAGING}*"):
+                _discard(self.folder, attempt)
+            _only_ours(self.folder, manifest)
             by = (
                 list(partition_by or ())
-                if found is None or mode == "replace"
-                else _same_partitions(self.folder, found, partition_by)
+                if manifest is None or mode == "replace"
+                else _same_partitions(self.folder, manifest, partition_by)
             )
         except BaseException:
             self._release()
             raise
         self.mode: Final = mode
         self._id = uuid4().hex[:12]
-        there = found.captures if found is not None and mode == "resume" else []
-        #: What tasks are told.
-        self.attempt: Final = Attempt(self.folder.absolute() / f"{STAGING}{self._id}", options or {}, by, there)
+        existing = manifest.captures if manifest is not None and mode == "resume" else []
+        #: The settings for tasks.
+        self.attempt: Final = Attempt(self.folder.absolute() / f"{STAGING}{self._id}", options or {}, by, existing)
         self.attempt.staging.mkdir()
-        self._replaced = found if mode == "replace" else None
-        self._manifest = found if mode != "replace" and found is not None else Manifest(FORMAT, __version__, by, [], {})
+        self._replaced = manifest if mode == "replace" else None
+        self._manifest = (
+            manifest if mode != "replace" and manifest is not None else Manifest(FORMAT, __version__, by, [], {})
+        )
         self._numbers = Counter[str]()
-        #: Rows of each table that were committed.
+        #: Committed rows of each table.
         self.rows = Counter[str]()
-        #: What was said of captures that could not be read.
+        #: Error messages of captures that could not be read.
         self.faults: list[str] = []
-        #: Captures that were left out since they are there.
+        #: Number of captures that were skipped because they exist already.
         self.skipped = 0
 
     def names(self, captures: Sequence[Sequence[str]]) -> list[str]:
-        """A name for each capture that no other in the folder has."""
+        """Return a name for each capture; no other capture in the folder has the same."""
         return capture_names(captures, {capture.name for capture in self._manifest.captures})
 
     def commit(self, parts: Iterable[Part]) -> None:
-        """Shows what tasks have written; later commits of the same export add to it."""
+        """Publish the files that tasks have written; later commits of the same export add to them."""
         parts = list(parts)
         files = [file for part in parts for file in part.files]
         absent = {*self._wanted} - {*self._manifest.tables} - {file.table for file in files}
@@ -133,7 +137,7 @@ class Export:
 
     @property
     def _wanted(self) -> list[str]:
-        """The tables that an export has, with rows or without."""
+        """The tables that an export has, with or without rows."""
         return [name for name in TABLES if name != "records" or self.attempt.options.get("records")]
 
     def _path(self, file: PartFile) -> str:
@@ -142,15 +146,15 @@ class Export:
         return f"{file.table}/{file.partition}part-{number:05}-{self._id}.parquet"
 
     def _following(self, captures: list[Capture], files: list[PartFile], paths: dict[str, str]) -> Manifest:
-        """The manifest with these captures and files too."""
+        """Return the next manifest, with these captures and files added."""
         before, rows = self._manifest, _rows(files)
         tables = {}
         for name, table in TABLES.items():
-            added = [Stored(paths[file.path], file.rows, file.size_bytes) for file in files if file.table == name]
-            known = before.tables.get(name)
-            if added or known:
-                stored = [*(known.files if known else ()), *added]
-                tables[name] = Content(table.version, (known.rows if known else 0) + rows[name], stored)
+            added = [StoredFile(paths[file.path], file.rows, file.size_bytes) for file in files if file.table == name]
+            content = before.tables.get(name)
+            if added or content:
+                stored = [*(content.files if content else ()), *added]
+                tables[name] = Content(table.version, (content.rows if content else 0) + rows[name], stored)
         return Manifest(FORMAT, __version__, before.partition_by, [*before.captures, *captures], tables)
 
     def __enter__(self) -> Export:
@@ -176,47 +180,50 @@ def _rows(files: Iterable[PartFile]) -> Counter[str]:
 
 
 def _only_ours(folder: Path, manifest: Manifest | None) -> None:
-    """Raises kshark.UsageError where a glob would take a file for a table's that is not."""
+    """Raise kshark.UsageError if a glob would read a file that belongs to no table."""
     if manifest is None:
         foreign = [path.name for path in folder.iterdir() if not path.name.startswith(".kshark")]
-        why = f"and no {MANIFEST}: it is no folder of tables; name an empty folder with -o"
+        why = f"but no {MANIFEST}: it is not a folder of tables; name an empty folder with -o"
     else:
-        held = [
+        present = [
             str(path.relative_to(folder)) for name in TABLES for path in (folder / name).rglob("*") if not path.is_dir()
         ]
         foreign, why = (
-            [path for path in held if path not in manifest.paths],
-            "which is no table of kshark's; name another folder with -o",
+            [path for path in present if path not in manifest.paths],
+            "which is not a file of kshark's tables; name another folder with -o",
         )
     if foreign:
         raise UsageError(f"{folder} holds {min(foreign)}, {why}")
 
 
 def _same_partitions(folder: Path, manifest: Manifest, by: Sequence[str] | None) -> list[str]:
-    """The partitions of a folder that is added to. Raises kshark.UsageError for others, or where its columns were
-    others."""
+    """Return the partitions of a folder that is added to.
+
+    Raises kshark.UsageError for other partitions, or if the folder's tables have other columns.
+    """
     if by is not None and list(by) != manifest.partition_by:
-        has = f"has partitions by {','.join(manifest.partition_by)}" if manifest.partition_by else "has no partitions"
-        raise UsageError(f"{folder} {has}; leave out --partition-by, or name another folder with -o")
+        partitions = (
+            f"has partitions by {','.join(manifest.partition_by)}" if manifest.partition_by else "has no partitions"
+        )
+        raise UsageError(f"{folder} {partitions}; leave out --partition-by, or name another folder with -o")
     need_columns(folder, manifest)
     return manifest.partition_by
 
 
 def _discard(folder: Path, staging: Path) -> None:
-    """Takes away what an attempt left: files out of sight, and any it had moved, or replaced, that the manifest does
-    not list."""
+    """Remove the rest of an attempt: hidden files, and moved or replaced files that the manifest does not list."""
     listed = read_manifest(folder).paths if (folder / MANIFEST).exists() else set()
     for plan in (staging / _NEXT, staging / _REPLACED):
         try:
             planned = msgspec.json.decode(plan.read_bytes(), type=Manifest)
-        except (FileNotFoundError, msgspec.DecodeError):  # half a plan: nothing was moved yet
+        except (FileNotFoundError, msgspec.DecodeError):  # an incomplete plan: nothing was moved yet
             continue
         _remove(folder, planned.paths - listed)
     shutil.rmtree(staging)
 
 
 def _remove(folder: Path, paths: Iterable[str]) -> None:
-    """Takes away these files, and folders that are empty then."""
+    """Remove these files, and their folders that are empty afterwards."""
     for name in paths:
         path = folder / name
         path.unlink(missing_ok=True)

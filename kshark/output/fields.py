@@ -1,4 +1,4 @@
-"""Fields in columns: what `-T fields -e` prints of messages. Their names are kshark.conditions.fields' matter."""
+"""Fields in columns, for `-T fields -e`. kshark.conditions.fields resolves the names."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from kshark.output.units import safe
 
 
 def fields_lines(readers: Sequence[Values]) -> Callable[[Sequence[Message]], str]:
-    """tshark's `-T fields`: a tab between fields, a comma between occurrences, nothing for an absent or null one; a
-    line per message."""
+    """Return a function that prints messages like tshark's `-T fields`, a line for each.
+
+    Tabs separate fields, commas separate occurrences; an absent or null field is empty.
+    """
     attributes = [reader.name for reader in readers if isinstance(reader, Attribute)]
     if len(attributes) == len(readers):
         return partial(_attribute_lines, attributes)
@@ -27,19 +29,22 @@ def fields_lines(readers: Sequence[Values]) -> Callable[[Sequence[Message]], str
 
 
 def _attribute_lines(names: Sequence[str], messages: Sequence[Message]) -> str:
-    """Column by column: 0.6 us a message, where a reader for each field takes 3."""
+    """Format column by column: 0.6 us a message; a reader for each field takes 3 us."""
     columns = [[_TEXTS[type(value)](value) for value in map(attrgetter(name), messages)] for name in names]
     return "".join([line + "\n" for line in map("\t".join, zip(*columns, strict=True))])
 
 
-def _line(found: Iterable[list[Any]]) -> str:
+def _line(fields: Iterable[list[Any]]) -> str:
     return "\t".join(
-        [_text(occurrences[0]) if len(occurrences) == 1 else ",".join(map(_text, occurrences)) for occurrences in found]
+        [
+            _text(occurrences[0]) if len(occurrences) == 1 else ",".join(map(_text, occurrences))
+            for occurrences in fields
+        ]
     )
 
 
 _ESCAPES: Final = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
-#: How values are written; those of other types as JSON.
+#: Text of values by type; other types are written as JSON.
 _TEXTS: Final[dict[type, Callable[[Any], str]]] = {
     int: str,
     str: lambda value: safe(value.translate(_ESCAPES)) if not value.isalnum() else value,

@@ -1,4 +1,4 @@
-"""A finding for a person: who, what, the evidence, the next step; and the summary line after all of them."""
+"""A finding as text: who, what, the evidence, the next step; and the summary lines after all findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kshark.analysis import REASONS, Observed
 from kshark.model import Finding
-from kshark.output.catalogue import CODES, JUDGED_BY, parties
+from kshark.output.catalogue import CODES, JUDGED_BY, group_of, parties
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
 from kshark_dissectors.enums import ErrorCode
@@ -17,14 +17,18 @@ from kshark_dissectors.errors import RETRIABLE
 _INDENT: Final = 14
 _LEAST: Final = 54
 _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
-#: At most so many packets of the evidence are listed, brokers of a capture, kinds of refusals.
+#: Most packets of the evidence, brokers of a capture, and kinds of errors in a line.
 _PACKETS: Final = 8
 _BROKERS: Final = 3
-_REFUSALS: Final = 6
-#: With fewer exchanges it may be chance that none of them is whole.
+_KINDS: Final = 6
+#: With fewer exchanges, a missing direction may be chance.
 _ONE_SIDED: Final = 5
+#: State machines of one member: requests on its other connections can change their state.
+_OF_MEMBERS: Final = ("session", "member")
+#: The cause of errors that are expected while brokers start.
+_START_UP: Final = "not_available"
 _OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
-_ERRORS: Final = {error.value: error.name for error in ErrorCode}
+_ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
 
 
 #: Code, verdict and cause.
@@ -32,7 +36,7 @@ Sort = tuple[str, str, str | None]
 
 
 class Alike(NamedTuple):
-    """Findings of one code, verdict and cause: the first of them, how many there are, and the time of the last."""
+    """Findings with one code, verdict and cause: the first of them, their number, and the time of the last."""
 
     first: Finding
     times: int
@@ -40,28 +44,30 @@ class Alike(NamedTuple):
 
 
 def sort_of(finding: Finding) -> Sort:
-    """What findings that say the same have in common."""
+    """Return the properties that equal findings share."""
     return finding.code, finding.verdict, finding.cause
 
 
 def alike(findings: Iterable[Finding]) -> list[Alike]:
-    """Findings in the order of packets by what they say: violations first, then what is most."""
-    told: dict[Sort, Alike] = {}
+    """Group findings, given in the order of packets: violations first, then the most frequent."""
+    kinds: dict[Sort, Alike] = {}
     for finding in findings:
         sort = sort_of(finding)
-        same = told.get(sort)
-        told[sort] = (
-            Alike(finding, 1, finding.time_ns) if same is None else Alike(same.first, same.times + 1, finding.time_ns)
+        earlier = kinds.get(sort)
+        kinds[sort] = (
+            Alike(finding, 1, finding.time_ns)
+            if earlier is None
+            else Alike(earlier.first, earlier.times + 1, finding.time_ns)
         )
-    return sorted(told.values(), key=lambda one: ([*_STYLES].index(one.first.verdict), -one.times))
+    return sorted(kinds.values(), key=lambda kind: ([*_STYLES].index(kind.first.verdict), -kind.times))
 
 
 def finding_lines(
     finding: Finding, width: int | None, topics: Mapping[str, str], like: Alike | None = None
 ) -> Iterator[Line]:
-    """Four to six lines, wrapped to the terminal; an empty one at the end.
+    """Return four to six lines, wrapped to the terminal, and an empty line.
 
-    `topics`: names by id, as far as they are known. `like`: those that it stands for.
+    `topics`: known topic names by id. `like`: the findings that it represents.
     """
     style = _STYLES[finding.verdict]
     headline = [
@@ -79,19 +85,29 @@ def finding_lines(
         yield from _below(entry.text, PLAIN, width)
     yield from _below(safe(finding.argument), VALUE, width)
     if finding.unknown_because is not None:
-        meaning = REASONS.get(finding.unknown_because)
-        yield from _below(f"not proved: {finding.unknown_because}{', ' + meaning if meaning else ''}", WARN, width)
+        yield from _below(_not_proved(finding), WARN, width)
     yield from _below(_next_step(finding), DIM, width)
     yield []
 
 
+def _not_proved(finding: Finding) -> str:
+    """Return the reason why a finding is unknown, with the word that `kshark explain` takes."""
+    reason = finding.unknown_because or "unknown"
+    entry = CODES.get(finding.code)
+    if reason == "hidden_traffic" and entry is not None and group_of(entry) in _OF_MEMBERS:
+        meaning = "another connection of this member, not in this capture, could explain it"
+    else:
+        meaning = REASONS.get(reason, "")
+    return f"Not proved: {meaning} ({reason})." if meaning else f"Not proved: {reason}."
+
+
 def _below(text: str, style: str, width: int | None) -> Iterator[Line]:
-    """Text below the code's column."""
+    """Indent text below the code's column."""
     return folded([(" " * _INDENT, PLAIN), (text, style)], None if width is None else max(width, _LEAST), _INDENT)
 
 
 def _headline(finding: Finding, style: str) -> Line:
-    """`violation by client billing-3 · skip_after_timeout`."""
+    """Return `violation by client billing-3 · skip_after_timeout`."""
     line: Line = [(finding.verdict, style)]
     if finding.verdict == "violation":
         name = f" {safe(finding.client_id)}" if finding.blame == "client" and finding.client_id else ""
@@ -102,7 +118,7 @@ def _headline(finding: Finding, style: str) -> Line:
 
 
 def _where(finding: Finding, topics: Mapping[str, str]) -> str:
-    """Client, group, member, partition, broker, as far as they are known."""
+    """Return client, group, member, partition and broker, as far as known."""
     more = f", {finding.software}" if finding.software else ""
     parts = [
         f"client {finding.client_id} ({finding.client}{more})"
@@ -129,19 +145,19 @@ def _next_step(finding: Finding) -> str:
     more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
     step = f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
     frames: dict[str, set[int]] = {}
-    for place in (place for witness in finding.witness for place in witness.places or ()):
-        frames.setdefault(place.file, set()).add(place.frame)
-    for file, found in frames.items():
-        named = " ".join(map(str, sorted(found)[:_PACKETS]))
+    for witness_place in (witness_place for witness in finding.witness for witness_place in witness.places or ()):
+        frames.setdefault(witness_place.file, set()).add(witness_place.frame)
+    for file, frames_of_file in frames.items():
+        numbers = " ".join(map(str, sorted(frames_of_file)[:_PACKETS]))
         step += (
-            f" · {safe(file)}: {'frame' if len(found) == 1 else 'frames'} "
-            f"{named}{' …' if len(found) > _PACKETS else ''}"
+            f" · {safe(file)}: {'frame' if len(frames_of_file) == 1 else 'frames'} "
+            f"{numbers}{' …' if len(frames_of_file) > _PACKETS else ''}"
         )
     return step
 
 
-class Tally:
-    """Counts the findings that are shown; those left out by --select do not count for the verdict."""
+class FindingCounts:
+    """Counts of the findings that are shown; findings excluded by --select do not count for the verdict."""
 
     def __init__(self) -> None:
         self.verdicts: Counter[str] = Counter()
@@ -155,8 +171,10 @@ class Tally:
             self.reasons[finding.unknown_because or "unknown"] += 1
 
     def summary(self, observed: Observed, rules: Sequence[int]) -> dict[str, Any]:
-        """The last JSON line: what was seen, what was found, and what no finding explains. `rules`: numbers of those
-        that were checked."""
+        """Return the last JSON line: the captured data, the findings, and the errors without a finding.
+
+        `rules`: the numbers of the checked rules.
+        """
         return {
             "summary": {
                 "sessions": observed.sessions,
@@ -174,8 +192,10 @@ class Tally:
         }
 
     def lines(self, observed: Observed, rules: Sequence[int], width: int | None = None) -> Iterator[Line]:
-        """Each code's share; `2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`; what that
-        rests on, and what is left to be explained."""
+        """Return the number of findings by code, the verdict, what was judged, and the errors without a finding.
+
+        The verdict: `2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`.
+        """
         violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
         if violations + unknown + self.verdicts["note"] > 1:
             yield from folded(
@@ -193,20 +213,22 @@ class Tally:
         ]
         yield from folded(line, width, 2)
         yield from folded(_judged(observed, rules), width, 2)
-        left = observed.unexplained()
-        if final := [row for row in left if not _may_be_asked_again(row)]:
-            yield from folded([("refusals without a rule: ", WARN), (_refusals(final), PLAIN)], width, 2)
-        if again := [row for row in left if _may_be_asked_again(row)]:
-            yield from folded([("retriable refusals without a rule: ", DIM), (_refusals(again), DIM)], width, 2)
-        if ordinary := observed.ordinary():
-            yield from folded([("refusals that are nobody's fault: ", DIM), (_refusals(ordinary), DIM)], width, 2)
+        unexplained = observed.unexplained()
+        if final := [row for row in unexplained if not _is_retriable(row)]:
+            yield from folded([("errors without a rule: ", WARN), (_errors(final), PLAIN)], width, 2)
+        if retriable := [row for row in unexplained if _is_retriable(row)]:
+            yield from folded([("retriable errors without a rule: ", DIM), (_errors(retriable), DIM)], width, 2)
+        expected = observed.ordinary()
+        if start_up := [row for row in expected if row["cause"] == _START_UP]:
+            yield from folded([("expected errors (start-up): ", DIM), (_errors(start_up), DIM)], width, 2)
+        if others := [row for row in expected if row["cause"] != _START_UP]:
+            yield from folded([("expected errors: ", DIM), (_errors(others), DIM)], width, 2)
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:
-    """`36 rules looked at 98 of 113 exchanges with 10.0.1.5:9092 · 2026-11-21 14:03:07.412 to 14:20:11.020 UTC (17 min
-    3 s)`.
+    """Return the line about what was judged; data that could not be read follows.
 
-    Behind it stands what was not read.
+    `judged 98 of 113 requests with 10.0.1.5:9092 · 2 rules · 2026-11-21 14:03:07.412 to 14:20:11.020 UTC (17 min 3 s)`.
     """
     head, judged = _head(observed, rules)
     brokers = sorted(observed.brokers)
@@ -215,6 +237,8 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
         if brokers and judged
         else ""
     )
+    if rules and judged:
+        line += f" · {counted(len(rules), 'rule')}"
     if observed.since_ns is not None and observed.until_ns is not None:
         took = duration(observed.until_ns - observed.since_ns)
         since, until = moment(observed.since_ns), moment(observed.until_ns)
@@ -223,53 +247,52 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     rest = f" · {counted(observed.duplicates, 'packet')} captured twice" if observed.duplicates else ""
     explained = observed.answered.total()
     if explained and not observed.unexplained():
-        few = {1: "the one refusal is", 2: "both refusals are"}
-        rest += f" · {few.get(explained, f'all {number(explained)} refusals are')} explained"
+        few = {1: "the one error is", 2: "both errors are"}
+        rest += f" · {few.get(explained, f'all {number(explained)} errors are')} explained"
     one_sided = _one_sided(observed)
     parts = (line, DIM), (tls, WARN), (rest, DIM), (f" · {one_sided}" if one_sided else "", WARN)
     return [*head, *((text, style) for text, style in parts if text)]
 
 
 def _one_sided(observed: Observed) -> str:
-    """That a capture holds one direction of its connections only: then rules have little to go by."""
+    """Return a warning if the capture has only one direction of its connections: rules need both."""
     exchanges, orphans = observed.exchanges, observed.orphans
     due = exchanges - orphans - observed.one_way
     if max(due, orphans) < _ONE_SIDED:
         return ""
     if orphans == exchanges:
-        return "no request was captured, answers only"
-    return "no answer was captured, requests only" if not orphans and due == observed.unanswered else ""
+        return "the capture has responses, but no requests"
+    return "the capture has requests, but no responses" if not orphans and due == observed.unanswered else ""
 
 
 def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:
-    """How many rules looked at how many exchanges, or why none did; and whether one did."""
-    exchanges = counted(observed.exchanges, "exchange")
+    """Return the share of judged requests, or why nothing was judged; and True if something was judged."""
+    exchanges = counted(observed.exchanges, "exchange" if observed.orphans else "request")
     if observed.judged:
-        what = f"{counted(len(rules), 'rule')} looked at" if rules else "what was selected was looked for in"
-        return [(f"{what} {number(observed.judged)} of {exchanges}", DIM)], True
+        return [(f"{'judged' if rules else 'searched'} {number(observed.judged)} of {exchanges}", DIM)], True
     if not observed.exchanges:
-        return [("nothing was judged: ", WARN), ("there is no exchange of Kafka", PLAIN)], False
+        return [("nothing was judged: ", WARN), ("the capture has no Kafka request", PLAIN)], False
     what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")
-    return [
-        (f"{what} judged: ", WARN),
-        (f"none of {exchanges} is of an API that {others}rules are about", PLAIN),
-    ], False
+    return [(f"{what} judged: ", WARN), (f"no {others}rule applies to the APIs of the {exchanges}", PLAIN)], False
 
 
-def _may_be_asked_again(row: Mapping[str, Any]) -> bool:
-    """Whether it is of every day, while brokers start and leaders move; never among share sessions, whose refusals have
-    causes."""
+def _is_retriable(row: Mapping[str, Any]) -> bool:
+    """True for retriable errors, common while brokers start and leaders move.
+
+    Not for share sessions: their errors have causes.
+    """
     return row["error_code"] in RETRIABLE and row["api"] not in ("ShareFetch", "ShareAcknowledge")
 
 
-def _refusals(left: Sequence[Mapping[str, Any]]) -> str:
-    """`12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1 · 3 more, which -T json names`."""
-    told = [_refusal(**row) for row in left[:_REFUSALS]]
-    if more := sum(row["count"] for row in left[_REFUSALS:]):
-        told.append(f"{number(more)} more, which -T json names")
-    return " · ".join(told)
+def _errors(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return `OffsetCommit ILLEGAL_GENERATION ×12 (client c1) · 3 more, see -T json`."""
+    texts = [_error(**row) for row in rows[:_KINDS]]
+    if omitted := sum(row["count"] for row in rows[_KINDS:]):
+        texts.append(f"{number(omitted)} more, see -T json")
+    return " · ".join(texts)
 
 
-def _refusal(api: str, error_code: int, count: int, clients: Sequence[str], cause: str | None = None) -> str:
-    of = f"client {shortened(clients[0], 40)}" if len(clients) == 1 else counted(len(clients), "client")
-    return f"{number(count)} × {api} {error_code} ({cause or _ERRORS.get(error_code, 'not known')}) of {of}"
+def _error(api: str, error_code: int, count: int, clients: Sequence[str], cause: str | None = None) -> str:
+    client = f"client {shortened(clients[0], 40)}" if len(clients) == 1 else counted(len(clients), "client")
+    name = _ERROR_NAMES.get(error_code, f"error {error_code}")
+    return f"{api} {name} ×{number(count)} ({f'{cause}, ' if cause else ''}{client})"

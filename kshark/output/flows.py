@@ -1,4 +1,4 @@
-"""`kshark stats --flows` for a person: whether it is the network, then the connections, the worst first."""
+"""`kshark stats --flows` as text: whether the network has a problem, then the connections, the worst first."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import counted, duration, milliseconds, number, safe, size
 
-#: Connections that are shown where nobody asks for all.
+#: Most connections in the table without -V.
 _SHOWN: Final = 40
 
 _VERDICTS: Final = {
-    "loss": ("packets are lost, on the way or at a host", ERROR),
+    "loss": ("packets are lost, in the network or at a host", ERROR),
     "little": ("hardly", WARN),
     "none": ("no sign of it", GOOD),
-    "unknown": ("the capture cannot tell", WARN),
+    "unknown": ("the capture cannot show it", WARN),
 }
 
 _FLOWS: Final = (
@@ -70,118 +70,128 @@ _SIDES: Final = (
 )
 
 
-def flow_lines(flows: Sequence[ListedFlow], found: Network, width: int | None, *, every_side: bool) -> Iterator[Line]:
-    """The verdict, then the table; `every_side`: all connections, a row for each direction."""
-    yield from folded(_head(found), width, 2)
-    for line in _evidence(found):
+def flow_lines(flows: Sequence[ListedFlow], network: Network, width: int | None, *, every_side: bool) -> Iterator[Line]:
+    """Return the verdict, then the table.
+
+    `every_side`: all connections, with a row for each direction.
+    """
+    yield from folded(_head(network), width, 2)
+    for line in _evidence(network):
         yield from folded([("  ", PLAIN), *line], width, 4)
     if not flows:
         return
     yield []
     if every_side:
         note = (
-            "bytes: framed + gap + skipped + unfinished + foreign + TLS · ack ms: from data to their acknowledgement, "
+            "bytes: framed + gap + skipped + unfinished + foreign + TLS · ack ms: from data to its acknowledgement, "
             "least/median/most"
         )
         yield from folded([("directions", API), (f"  the worst first · {note}", DIM)], width, 2)
         yield from table(_SIDES, [row for flow in flows for row in _directions(flow)], width, indent=2)
         return
-    note = "the worst first · again: sent again · late: overtaken · rtt: of the handshake"
+    note = "the worst first · again: retransmitted · late: out of order · rtt: of the handshake"
     yield from folded([("connections", API), (f"  {note}", DIM)], width, 2)
     yield from table(_FLOWS, [_row(flow) for flow in flows[:_SHOWN]], width, indent=2)
     if len(flows) > _SHOWN:
         yield [
-            (f"  {counted(len(flows) - _SHOWN, 'connection')} more: -V, with a row for each direction, or -T json", DIM)
+            (
+                f"  {counted(len(flows) - _SHOWN, 'connection')} more: -V, with a row for each direction, or -T json",
+                DIM,
+            )
         ]
 
 
-def _head(found: Network) -> Line:
-    said, style = _VERDICTS[found.verdict]
+def _head(network: Network) -> Line:
+    verdict, style = _VERDICTS[network.verdict]
     share = (
-        f" ({100 * found.retransmissions / found.data_packets:.2g} %)"
-        if found.retransmissions and found.data_packets
+        f" ({100 * network.retransmissions / network.data_packets:.2g} %)"
+        if network.retransmissions and network.data_packets
         else ""
     )
-    told = f"{number(found.retransmissions)} of {counted(found.data_packets, 'packet')} with data sent again{share}"
-    if found.retransmissions:
-        told += f", on {number(found.retransmitting)} of {counted(found.connections, 'connection')}"
-        if found.retransmitted_after_ns:
-            told += f", up to {duration(found.retransmitted_after_ns)} later"
-        if found.worst is not None and found.worst.retransmissions < found.retransmissions:
-            worst = found.worst
-            told += f"; most between {worst.client} and {worst.broker}: {number(worst.retransmissions)}"
+    text = (
+        f"{number(network.retransmissions)} of {counted(network.data_packets, 'packet')} with data retransmitted{share}"
+    )
+    if network.retransmissions:
+        text += f", on {number(network.retransmitting)} of {counted(network.connections, 'connection')}"
+        if network.retransmitted_after_ns:
+            text += f", up to {duration(network.retransmitted_after_ns)} later"
+        if network.worst is not None and network.worst.retransmissions < network.retransmissions:
+            worst = network.worst
+            text += f"; most between {worst.client} and {worst.broker}: {number(worst.retransmissions)}"
     else:
-        told += f", {counted(found.connections, 'connection')}"
-    return [("is it the network? ", LABEL), (said, style), (f" · {told}", PLAIN)]
+        text += f", {counted(network.connections, 'connection')}"
+    return [("is it the network? ", LABEL), (verdict, style), (f" · {text}", PLAIN)]
 
 
-def _evidence(found: Network) -> Iterator[Line]:
-    """What else there is, for it or against it."""
-    if found.handshake_median_ns is not None:
-        assert found.handshake_min_ns is not None
-        assert found.handshake_max_ns is not None
-        least, median, most = map(duration, (found.handshake_min_ns, found.handshake_median_ns, found.handshake_max_ns))
+def _evidence(network: Network) -> Iterator[Line]:
+    """Return further evidence for or against a network problem."""
+    if network.handshake_median_ns is not None:
+        assert network.handshake_min_ns is not None
+        assert network.handshake_max_ns is not None
+        least, median, most = map(
+            duration, (network.handshake_min_ns, network.handshake_median_ns, network.handshake_max_ns)
+        )
         times = median if least == most else f"{least} to {most}, median {median}"
-        yield [("a round trip takes ", PLAIN), (times, VALUE), *_answers(found)]
-    stalled = f"{counted(found.zero_windows, 'zero window')} on {counted(found.stalled, 'connection')}"
+        yield [("a round trip takes ", PLAIN), (times, VALUE), *_answers(network)]
+    stalled = f"{counted(network.zero_windows, 'zero window')} on {counted(network.stalled, 'connection')}"
     rows = (
         (
-            found.zero_windows,
+            network.zero_windows,
             (stalled, WARN),
-            f", {duration(found.zero_window_ns)} in all: a host did not read what came, which is not the network",
+            f", {duration(network.zero_window_ns)} in all: a host did not read its data; this is not the network",
         ),
         (
-            found.unanswered,
-            (f"{counted(found.unanswered, 'connection')} whose SYN nobody answered", WARN),
-            ": no way there, a firewall, or nobody there",
+            network.unanswered,
+            (f"{counted(network.unanswered, 'connection')} without a response to the SYN", WARN),
+            ": no route, a firewall, or no host",
         ),
         (
-            found.refused,
-            (f"{counted(found.refused, 'connection')} refused", WARN),
-            ": the host answers and nobody listens there, which is not the network",
+            network.refused,
+            (f"{counted(network.refused, 'connection')} refused", WARN),
+            ": the host responds, but has no listener; this is not the network",
         ),
         (
-            found.tail_probes,
-            (counted(found.tail_probes, "tail loss probe"), VALUE),
-            ": the last packet was lost, or its acknowledgement late",
+            network.tail_probes,
+            (counted(network.tail_probes, "tail loss probe"), VALUE),
+            ": the last packet was lost, or its acknowledgement was late",
         ),
         (
-            found.spurious,
-            (f"{counted(found.spurious, 'packet')} sent again though already acknowledged", WARN),
-            ": the acknowledgement was lost or late, or the packet doubled",
+            network.spurious,
+            (f"{counted(network.spurious, 'packet')} retransmitted although already acknowledged", WARN),
+            ": the acknowledgement was lost or late, or the packet was duplicated",
         ),
-        (found.out_of_order, (counted(found.out_of_order, "packet"), VALUE), " overtaken by later ones"),
+        (network.out_of_order, (counted(network.out_of_order, "packet"), VALUE), " out of order"),
     )
     yield from ([span, (meaning, PLAIN)] for count, span, meaning in rows if count)
-    if found.gapped:
-        told = f"{size(found.gap_bytes)} are not in the capture, on {counted(found.gapped, 'connection')}"
-        yield [(told, WARN), (": the capture lost them, which says nothing of the network", PLAIN)]
-    if found.captured_twice:
-        told = (
-            f"{counted(found.captured_twice, 'connection')} with packets that came again sooner than they can be sent "
-            f"again"
+    if network.gapped:
+        text = f"{size(network.gap_bytes)} are not in the capture, on {counted(network.gapped, 'connection')}"
+        yield [(text, WARN), (": the capture lost them; this says nothing about the network", PLAIN)]
+    if network.captured_twice:
+        text = (
+            f"{counted(network.captured_twice, 'connection')} with packets repeated sooner than they can be "
+            f"retransmitted"
         )
         yield [
-            (told, WARN),
-            (": captured twice, or doubled on the way; what was sent again there cannot be told from copies", PLAIN),
+            (text, WARN),
+            (": captured twice, or duplicated in the network; retransmissions there look like copies", PLAIN),
         ]
-    if found.not_listed:
-        yield [(f"{counted(found.not_listed, 'connection')} more, neither measured nor listed", WARN)]
+    if network.not_listed:
+        yield [(f"{counted(network.not_listed, 'connection')} more, not measured and not listed", WARN)]
 
 
-def _answers(found: Network) -> Line:
-    if found.answers_median_ns is None or found.answers_p99_ns is None or not found.handshake_median_ns:
+def _answers(network: Network) -> Line:
+    if network.answers_median_ns is None or network.answers_p99_ns is None or not network.handshake_median_ns:
         return []
-    times = f"median {duration(found.answers_median_ns)}, 99 % within {duration(found.answers_p99_ns)}"
-    told: Line = [(" · brokers answer in ", PLAIN), (times, VALUE)]
-    if 2 * found.handshake_median_ns >= found.answers_median_ns:
-        told.append((": most of it is the way", WARN))
-    return told
+    times = f"median {duration(network.answers_median_ns)}, 99 % within {duration(network.answers_p99_ns)}"
+    line: Line = [(" · brokers respond in ", PLAIN), (times, VALUE)]
+    if 2 * network.handshake_median_ns >= network.answers_median_ns:
+        line.append((": most of it is the round trip", WARN))
+    return line
 
 
 def _row(flow: ListedFlow) -> list[Cell]:
     sides = flow.sides
-    again = [("?", WARN)] if flow.captured_twice else _some(flow.again, ERROR)
+    again = [("?", WARN)] if flow.captured_twice else _unless_zero(flow.again, ERROR)
     return [
         str(flow.flow),
         flow.client,
@@ -191,17 +201,17 @@ def _row(flow: ListedFlow) -> list[Cell]:
         else flow.service + (" in TLS" if _is_opened(flow) else ""),
         number(sum(side.packets for side in sides)),
         size(sum(side.bytes for side in sides)),
-        _some(sum(side.messages for side in sides), VALUE),
+        _unless_zero(sum(side.messages for side in sides), VALUE),
         _sized(sum(side.gap_bytes for side in sides)) or ([("?", WARN)] if flow.gaps else []),
         _sized(sum(side.skipped_bytes for side in sides)),
         _sized(sum(side.unfinished_bytes for side in sides)),
         again,
-        _some(sum(side.tail_probes for side in sides), VALUE),
-        _some(sum(side.spurious_retransmissions for side in sides), WARN),
-        _some(sum(side.out_of_order for side in sides), WARN),
-        _some(sum(side.copies for side in sides), WARN),
-        _some(sum(side.zero_windows for side in sides), WARN),
-        _some(sum(side.duplicate_acks for side in sides), VALUE),
+        _unless_zero(sum(side.tail_probes for side in sides), VALUE),
+        _unless_zero(sum(side.spurious_retransmissions for side in sides), WARN),
+        _unless_zero(sum(side.out_of_order for side in sides), WARN),
+        _unless_zero(sum(side.copies for side in sides), WARN),
+        _unless_zero(sum(side.zero_windows for side in sides), WARN),
+        _unless_zero(sum(side.duplicate_acks for side in sides), VALUE),
         "" if flow.handshake_ns is None else milliseconds(flow.handshake_ns),
         duration(flow.duration_ns),
         _ended(flow),
@@ -231,29 +241,29 @@ def _counts(side: ListedSide) -> list[Cell]:
         number(side.packets),
         number(side.data_packets),
         number(side.bytes),
-        _some(side.messages, VALUE),
-        _some(side.message_bytes, VALUE),
-        _some(side.gap_bytes, WARN),
-        _some(side.skipped_bytes, WARN),
-        _some(side.unfinished_bytes, WARN),
-        _some(side.foreign_bytes, VALUE),
-        _some(side.tls_bytes, VALUE),
-        _some(side.retransmissions, ERROR),
-        _some(side.syn_retransmissions, ERROR),
-        _some(side.tail_probes, VALUE),
-        _some(side.spurious_retransmissions, WARN),
-        _some(side.out_of_order, WARN),
-        _some(side.copies, WARN),
-        _some(side.duplicate_acks, VALUE),
-        _some(side.keep_alives, VALUE),
-        _some(side.zero_windows, WARN),
+        _unless_zero(side.messages, VALUE),
+        _unless_zero(side.message_bytes, VALUE),
+        _unless_zero(side.gap_bytes, WARN),
+        _unless_zero(side.skipped_bytes, WARN),
+        _unless_zero(side.unfinished_bytes, WARN),
+        _unless_zero(side.foreign_bytes, VALUE),
+        _unless_zero(side.tls_bytes, VALUE),
+        _unless_zero(side.retransmissions, ERROR),
+        _unless_zero(side.syn_retransmissions, ERROR),
+        _unless_zero(side.tail_probes, VALUE),
+        _unless_zero(side.spurious_retransmissions, WARN),
+        _unless_zero(side.out_of_order, WARN),
+        _unless_zero(side.copies, WARN),
+        _unless_zero(side.duplicate_acks, VALUE),
+        _unless_zero(side.keep_alives, VALUE),
+        _unless_zero(side.zero_windows, WARN),
         duration(side.zero_window_ns) if side.zero_window_ns else "",
         "" if times is None else "/".join(milliseconds(ns) for ns in (times.min, times.median, times.max)),
     ]
 
 
-def _some(count: int, style: str) -> Line:
-    """Nothing where there is none, so that what is remarkable stands out and empty columns take no room."""
+def _unless_zero(count: int, style: str) -> Line:
+    """Return the number; nothing for 0, so that remarkable numbers stand out and empty columns disappear."""
     return [(number(count), style)] if count else []
 
 

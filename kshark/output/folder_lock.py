@@ -1,4 +1,4 @@
-"""One export at a time into a folder."""
+"""A lock: one export at a time into a folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from kshark.errors import UsageError
 
 
 class FolderLock:
-    """Held from its making to `release`, or to the end of the process, whatever ends it. Raises kshark.UsageError where
-    another has it."""
+    """Locked from its creation to `release`, or to the end of the process.
+
+    Raises kshark.UsageError if another export holds it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ".kshark.lock"
@@ -26,7 +28,7 @@ class FolderLock:
                 ) from None
             if self._is_there():
                 return
-            os.close(self._file)  # the other one released it, and took the file away, since it was opened
+            os.close(self._file)  # the other export released the lock and removed the file in the meantime
 
     def _is_there(self) -> bool:
         return self._path.exists() and os.path.samestat(os.fstat(self._file), os.stat(self._path))

@@ -1,4 +1,4 @@
-"""Groups for a person: a head, what became of the group, a row for each member, what administrators did."""
+"""Groups as text: a head, changes of state, a row for each member, administrative operations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, number, safe
 
 _INDENT: Final = 2
-#: Changes of state that are shown of each group without `-V`.
+#: Most changes of state of each group without `-V`.
 _SHOWN: Final = 6
-#: States and ends that need no attention; the others stand out.
+#: States and ends that need no attention; all others are highlighted.
 _STATES: Final = {"Stable": GOOD, "Empty": PLAIN, "Dead": PLAIN}
 _ENDS: Final = {"left": GOOD, "deleted": PLAIN, "away": PLAIN}
 
@@ -28,7 +28,7 @@ _MEMBERS: Final = (
     Column("address", elastic=8, drop=4),
     Column("rack", elastic=4),
     Column("joined", drop=2),
-    Column("last heard", drop=1),
+    Column("last seen", drop=1),
     Column("ended"),
     Column("epoch", right=True),
     Column("assignment", elastic=16),
@@ -48,10 +48,13 @@ _HISTORY: Final = (
 
 
 def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, clusters: bool = False) -> Iterator[Line]:
-    """One group, and an empty line; `verbose` with every change, `clusters` with the name of its cluster."""
+    """Return one group, and an empty line.
+
+    `verbose`: every change. `clusters`: the name of its cluster.
+    """
     yield from folded(_head(group, clusters), width, _INDENT)
-    for what in group.not_captured:
-        yield from folded([("  not captured: ", LABEL), (safe(what), WARN)], width, 2 * _INDENT)
+    for missing in group.not_captured:
+        yield from folded([("  not captured: ", LABEL), (safe(missing), WARN)], width, 2 * _INDENT)
     if verbose:
         yield from table(_HISTORY, [_change(row) for row in group.history], width, _INDENT)
     else:
@@ -61,29 +64,29 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
     yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
-    left = (
+    discarded = (
         ("change", group.history_left_out),
         ("member", group.members_left_out),
         ("operation", group.operations_left_out),
     )
-    left_out = [counted(count, what) for what, count in left if count]
-    if left_out:
-        yield [(f"  {' and '.join(left_out)} before these are no longer held", WARN)]
+    discarded_counts = [counted(count, noun) for noun, count in discarded if count]
+    if discarded_counts:
+        yield [(f"  {' and '.join(discarded_counts)} before these were discarded", WARN)]
     yield []
 
 
 def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
-    """`3 groups: 2 share, 1 classic; 4 members, 1 fenced`."""
+    """Return `3 groups: 2 share, 1 classic; 4 members, 1 fenced`."""
     types = Counter(group.type or "of unknown type" for group in groups)
     members = [member for group in groups for member in group.members]
     ends = Counter(member.ended.how for member in members if member.ended is not None)
-    told = ", ".join(f"{number(count)} {type}" for type, count in types.most_common())
-    line: Line = [(counted(len(groups), "group"), API), (f": {told}" if told else "", PLAIN)]
+    type_counts = ", ".join(f"{number(count)} {type}" for type, count in types.most_common())
+    line: Line = [(counted(len(groups), "group"), API), (f": {type_counts}" if type_counts else "", PLAIN)]
     if members:
         line.append((f"; {counted(len(members), 'member')}", PLAIN))
         line += [(f", {number(count)} {how}", _ENDS.get(how, WARN)) for how, count in ends.most_common()]
     if left_out:
-        line.append((f"; {counted(left_out, 'group')} that were not heard of for longest are no longer held", WARN))
+        line.append((f"; {counted(left_out, 'group')} with the oldest activity were discarded", WARN))
     return line
 
 
@@ -105,10 +108,10 @@ def _head(group: ListedGroup, clusters: bool) -> Line:
     return line
 
 
-def _coordinator(one: Coordinator) -> str:
-    """The address that answered; else the name."""
-    address = one.broker or one.host or ""
-    return safe(address if one.node_id is None else f"{address} (node {one.node_id})")
+def _coordinator(coordinator: Coordinator) -> str:
+    """Return the address that responded; otherwise its advertised name."""
+    address = coordinator.broker or coordinator.host or ""
+    return safe(address if coordinator.node_id is None else f"{address} (node {coordinator.node_id})")
 
 
 def _moves(coordinators: Sequence[Coordinator], *, verbose: bool) -> Line:
@@ -116,13 +119,17 @@ def _moves(coordinators: Sequence[Coordinator], *, verbose: bool) -> Line:
     shown = coordinators if verbose else coordinators[-_SHOWN:]
     if len(shown) < len(coordinators):
         line.append((f"… {counted(len(coordinators) - len(shown), 'move')} before (-V) … ", DIM))
-    for at, one in enumerate(shown):
-        line += [(" → " if at else "", WARN), (_coordinator(one), VALUE), (f" {clock(one.time_ns, 3)}", DIM)]
+    for index, coordinator in enumerate(shown):
+        line += [
+            (" → " if index else "", WARN),
+            (_coordinator(coordinator), VALUE),
+            (f" {clock(coordinator.time_ns, 3)}", DIM),
+        ]
     return line
 
 
 def _states(group: ListedGroup) -> Line:
-    """The last changes of state, and of type."""
+    """Return the last changes of state, and of type."""
     rows = [
         (before, row)
         for before, row in pairwise((None, *group.history))
@@ -131,8 +138,8 @@ def _states(group: ListedGroup) -> Line:
     line: Line = [("  state ", DIM)]
     if len(rows) > _SHOWN:
         line.append((f"… {counted(len(rows) - _SHOWN, 'change')} before (-V) … ", DIM))
-    for at, (before, row) in enumerate(rows[-_SHOWN:]):
-        line.append((" → " if at else "", DIM))
+    for index, (before, row) in enumerate(rows[-_SHOWN:]):
+        line.append((" → " if index else "", DIM))
         if before is not None and row.type != before.type:
             line.append((f"{row.type} ", API))
         line += [(row.state or "unknown", _STATES.get(row.state or "", WARN)), (f" {clock(row.time_ns, 3)}", DIM)]
@@ -174,15 +181,18 @@ def _member(member: ListedMember) -> list[Cell]:
 def _ended(member: ListedMember) -> Line:
     if member.ended is not None:
         return [(f"{member.ended.how} ", _ENDS.get(member.ended.how, WARN)), (clock(member.ended.time_ns, 3), DIM)]
-    return [] if member.present else [("never seen in it", WARN)]
+    return [] if member.present else [("never in it", WARN)]
 
 
 def _assignment(member: ListedMember) -> Cell:
-    """`orders:0,1 payments:2`, nearly as Kafka's own tools write it; of Streams, subtopologies: `0:0,1 standby 1:2`."""
-    given = [(one.topic or one.topic_id or "", one.partitions) for one in member.assignment or ()]
-    given += [
-        (one.subtopology if one.role == "active" else f"{one.role} {one.subtopology}", one.partitions)
-        for one in member.tasks or ()
+    """Return `orders:0,1 payments:2`, like Kafka's tools; for Streams the subtopologies: `0:0,1 standby 1:2`."""
+    entries = [(assigned.topic or assigned.topic_id or "", assigned.partitions) for assigned in member.assignment or ()]
+    entries += [
+        (
+            assigned.subtopology if assigned.role == "active" else f"{assigned.role} {assigned.subtopology}",
+            assigned.partitions,
+        )
+        for assigned in member.tasks or ()
     ]
-    parts = [f"{name}:{','.join(map(str, partitions))}" for name, partitions in given if partitions]
+    parts = [f"{name}:{','.join(map(str, partitions))}" for name, partitions in entries if partitions]
     return safe(" ".join(parts)) if parts or member.assigned is None else [("none", DIM)]

@@ -1,5 +1,7 @@
-"""Parts of a body's one-line summary: errors by name, values, topics with their partitions, counts. Each is built once
-per layout."""
+"""Parts of a body's one-line summary: errors by name, values, topics with their partitions, counts.
+
+Each part is built once per layout.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from kshark.output.enumerations import name_of, named
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
 from kshark.output.units import number, shortened, size
 
-#: Makes a string of a body printable and not too long.
+#: A function that makes a string printable and limits its length.
 Word = Callable[[str], str]
-#: The text for a topic, given its name or id.
+#: A function that returns the text for a topic's name or id.
 Named = Callable[[str], str]
 
-#: Shorter labels than the field's own name; others lose `_id` and `s` alone stays.
+#: Labels that are shorter than the field's name; from other names only `_id` is removed.
 _LABELS: Final = {
     "share_session_epoch": "epoch",
     "acknowledgement_batches": "acks",
@@ -43,26 +45,28 @@ _PARTITIONS: Final = ("partitions", "partition_data", "partition_responses", "pa
 _PARTITION: Final = ("partition_index", "partition", "index")
 _NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _FEW: Final = 3
-#: So many partitions of a topic are looked at; the text of more would be cut anyway.
+#: Most partitions of a topic that are read; the text of more would be cut anyway.
 _MANY: Final = 64
-#: So many words, and values of a field, are kept: most come again and again.
+#: Cached words, and cached values of a field: most of them repeat.
 _WORDS: Final = 512
 _VALUES: Final = 64
 
 
 class Item(NamedTuple):
-    """One part of the summary: `text` gives it with a space and its label in front; empty if the body has nothing to
-    say there."""
+    """One part of the summary.
+
+    `text` returns it after a space and its label; empty if the body has no such value.
+    """
 
     label: str
     style: str
     text: Callable[[Any], str]
-    #: The same with styles, if the text has labels inside.
+    #: The text with styles, if it contains labels.
     line: Callable[[Any], Line] | None = None
 
 
 def line_of(items: Iterable[Item], body: Any) -> Line:
-    """The items' texts as spans, separated by spaces."""
+    """Return the items' texts as spans, separated by spaces."""
     return spaced(line for line in (_spans(item, body) for item in items) if line)
 
 
@@ -72,8 +76,8 @@ def _spans(item: Item, body: Any) -> Line:
     text = item.text(body)
     if not text:
         return []
-    said = text.removeprefix(f" {item.label}")
-    return [(item.label, LABEL), (said, item.style)] if item.label else [(said, item.style)]
+    value = text.removeprefix(f" {item.label}")
+    return [(item.label, LABEL), (value, item.style)] if item.label else [(value, item.style)]
 
 
 def _label(name: str) -> str:
@@ -82,7 +86,7 @@ def _label(name: str) -> str:
 
 
 def words(length: int) -> Word:
-    """Makes printable words of at most that length; in quotes if they would read as two."""
+    """Return a function that makes printable words of at most that length; in quotes if they contain a space or `=`."""
 
     @lru_cache(_WORDS)
     def word(text: str) -> str:
@@ -93,7 +97,7 @@ def words(length: int) -> Word:
 
 
 def errors(reach: Reach, codes: Sequence[Path]) -> Item:
-    """The error codes by name, the most frequent first."""
+    """Return an item with the names of error codes, the most frequent first."""
     checks = reach.beside(codes)
 
     def text(body: Any) -> str:
@@ -106,23 +110,23 @@ def errors(reach: Reach, codes: Sequence[Path]) -> Item:
 
 
 def _counted(codes: Sequence[Path], body: Any) -> str:
-    found = Counter(named(code, path.field) for path in codes for code in values(body, path.names) if code)
-    shown = [name + (f" ×{times}" if times > 1 else "") for name, times in found.most_common(_FEW)]
-    if len(found) > _FEW:
-        shown.append(f"and {len(found) - _FEW} more")
+    counts = Counter(named(code, path.field) for path in codes for code in values(body, path.names) if code)
+    shown = [name + (f" ×{times}" if times > 1 else "") for name, times in counts.most_common(_FEW)]
+    if len(counts) > _FEW:
+        shown.append(f"and {len(counts) - _FEW} more")
     return ", ".join(shown)
 
 
 def whole(path: Path) -> Item:
-    """The message inside bytes, if there is one: `CreateTopics v7`."""
-    held = (*path.names[:-1], path.names[-1] + DECODED)
+    """Return an item with the message inside bytes, if there is one: `CreateTopics v7`."""
+    decoded_names = (*path.names[:-1], path.names[-1] + DECODED)
 
     def text(body: Any) -> str:
         return next(
             (
-                f" {each['api']} v{each['version']}"
-                for each in values(body, held)
-                if isinstance(each, dict) and "api" in each
+                f" {decoded['api']} v{decoded['version']}"
+                for decoded in values(body, decoded_names)
+                if isinstance(decoded, dict) and "api" in decoded
             ),
             "",
         )
@@ -131,7 +135,7 @@ def whole(path: Path) -> Item:
 
 
 def message(reach: Reach, path: Path) -> Item:
-    """The broker's error message, in quotes."""
+    """Return an item with the broker's error message, in quotes."""
     read = reach.first_value(path.names)
 
     def text(body: Any) -> str:
@@ -142,26 +146,26 @@ def message(reach: Reach, path: Path) -> Item:
 
 
 def scalar(reach: Reach, path: Path, word: Word) -> Item:
-    """A value; negative ones only if they mean something."""
+    """Return an item with a value; negative values only if they have a meaning."""
     field, label = path.field, _label(path.names[-1])
-    read, before = reach.first_value(path.names), f" {label}"
+    read, prefix = reach.first_value(path.names), f" {label}"
     keep_negative = path.names[-1].endswith("epoch") or path.names[-1] == "acks"
 
     @lru_cache(_VALUES)
-    def said(value: Any) -> str:
+    def formatted(value: Any) -> str:
         if value is None or value is UNSET:
             return ""
         if isinstance(value, str):
-            return before + word(value) if value and value != _NO_UUID else ""
+            return prefix + word(value) if value and value != _NO_UUID else ""
         if field.enum is not None and (member := name_of(value, field)):
-            return before + member
-        return f"{before}{value}" if keep_negative or value >= 0 else ""
+            return prefix + member
+        return f"{prefix}{value}" if keep_negative or value >= 0 else ""
 
-    return Item(label, VALUE, lambda body: said(read(body)))
+    return Item(label, VALUE, lambda body: formatted(read(body)))
 
 
 def attribute(name: str, word: Word) -> Item:
-    """A text that the message has besides its body."""
+    """Return an item with a text attribute of the message."""
     label, read = _label(name), attrgetter(name)
 
     def text(message: Any) -> str:
@@ -172,23 +176,23 @@ def attribute(name: str, word: Word) -> Item:
 
 
 def few(reach: Reach, path: Path, word: Word) -> Item:
-    """An array of plain values: a few strings are shown, more are counted."""
+    """Return an item for an array of scalar values: a few strings are listed, more are counted."""
     read, label = reach.every(path.names), _label(path.names[-1])
 
-    def shown(found: Sequence[Any]) -> str:
-        if len(found) > _FEW or not all(isinstance(value, str) for value in found):
-            return str(found[0]) if len(found) == 1 else number(len(found))
-        return ",".join([word(value) for value in found])
+    def shown(elements_: Sequence[Any]) -> str:
+        if len(elements_) > _FEW or not all(isinstance(value, str) for value in elements_):
+            return str(elements_[0]) if len(elements_) == 1 else number(len(elements_))
+        return ",".join([word(value) for value in elements_])
 
     def text(body: Any) -> str:
-        found = read(body)
-        return f" {label}{shown(found)}" if found and found != [None] else ""
+        elements_ = read(body)
+        return f" {label}{shown(elements_)}" if elements_ and elements_ != [None] else ""
 
     return Item(label, VALUE, text)
 
 
 def covered(reach: Reach, path: Path) -> Item:
-    """Ranges of offsets, as the number of records in them."""
+    """Return an item with the number of records in ranges of offsets."""
     ranges, label = reach.rows(path.names, ("first_offset", "last_offset")), _label(path.names[-1])
 
     def text(body: Any) -> str:
@@ -201,35 +205,37 @@ def covered(reach: Reach, path: Path) -> Item:
     return Item(label, VALUE, text)
 
 
-def elements(reach: Reach, path: Path, told: Sequence[Path], word: Word) -> Item:
-    """An array of structures: a single one by those fields that say something, more are counted."""
+def elements(reach: Reach, path: Path, fields: Sequence[Path], word: Word) -> Item:
+    """Return an item for an array of structures: the important fields of a single one; more are counted."""
     every, inside = reach.every(path.names), reach.inside(path)
-    items = [scalar(inside, each, word) for each in told]
+    items = [scalar(inside, field, word) for field in fields]
     label = path.names[-1] + "="
 
     def text(body: Any) -> str:
-        found = every(body)
-        if len(found) == 1 and items:
-            return "".join([item.text(found[0]) for item in items])
-        return f" {label}{number(len(found))}" if found else ""
+        elements_ = every(body)
+        if len(elements_) == 1 and items:
+            return "".join([item.text(elements_[0]) for item in items])
+        return f" {label}{number(len(elements_))}" if elements_ else ""
 
     def line(body: Any) -> Line:
-        found = every(body)
-        if len(found) == 1 and items:
-            return line_of(items, found[0])
-        return [(label, LABEL), (number(len(found)), VALUE)] if found else []
+        elements_ = every(body)
+        if len(elements_) == 1 and items:
+            return line_of(items, elements_[0])
+        return [(label, LABEL), (number(len(elements_)), VALUE)] if elements_ else []
 
     return Item("", VALUE, text, line)
 
 
 def is_partitions(path: Path) -> bool:
-    """Whether an array holds a topic's partitions."""
+    """True if an array contains a topic's partitions."""
     return path.names[-1] in _PARTITIONS and len(path.names) > 1
 
 
 def topics(reach: Reach, path: Path, shown: Named) -> Item | None:
-    """`orders[0-3,7] +2`: the first topics with their partitions, and how many more; None if the elements are no
-    topics."""
+    """Return an item with the first topics and their partitions, and the number of others: `orders[0-3,7] +2`.
+
+    None if the elements are not topics.
+    """
     inner = [field.name for field in path.type.in_wire_order(reach.version)]
     names = [name for name in _TOPIC if name in inner]
     holder = next((name for name in _PARTITIONS if name in inner), None)
@@ -245,34 +251,36 @@ def topics(reach: Reach, path: Path, shown: Named) -> Item | None:
         return None
     indexes = inside.every((holder,) if index is None else (holder, index))
 
-    def one(topic: Any) -> str:
-        found = indexes(topic)
-        return f"{shown(name_in(topic))}[{found[0] if len(found) == 1 else ranged(found[:_MANY])}]"
+    def topic_text(topic: Any) -> str:
+        elements_ = indexes(topic)
+        return f"{shown(name_in(topic))}[{elements_[0] if len(elements_) == 1 else ranged(elements_[:_MANY])}]"
 
     def text(body: Any) -> str:
-        found = every(body)
-        if len(found) < 2:
-            return f" {label}{one(found[0])}" if found else ""
-        return f" {label}{one(found[0])} {one(found[1])}" + (f" +{len(found) - 2}" if len(found) > 2 else "")
+        elements_ = every(body)
+        if len(elements_) < 2:
+            return f" {label}{topic_text(elements_[0])}" if elements_ else ""
+        return f" {label}{topic_text(elements_[0])} {topic_text(elements_[1])}" + (
+            f" +{len(elements_) - 2}" if len(elements_) > 2 else ""
+        )
 
     return Item(label, VALUE, text)
 
 
 def _names(label: str, every: Callable[[Any], Sequence[Any]], name: Callable[[Any], str]) -> Item:
-    """Topics without partitions: the first few names."""
+    """Return an item for topics without partitions: the first few names."""
 
     def text(body: Any) -> str:
-        found = every(body)
-        if not found:
+        topics_ = every(body)
+        if not topics_:
             return ""
-        more = f" +{len(found) - _FEW}" if len(found) > _FEW else ""
-        return f" {label}{','.join([name(topic) for topic in found[:_FEW]])}{more}"
+        rest = f" +{len(topics_) - _FEW}" if len(topics_) > _FEW else ""
+        return f" {label}{','.join([name(topic) for topic in topics_[:_FEW]])}{rest}"
 
     return Item(label, VALUE, text)
 
 
 def _named_by(reach: Reach, names: Sequence[str]) -> Callable[[Any], str]:
-    """The first of these fields that has a value."""
+    """Return a function that returns the first of these fields with a value."""
     readers = [reach.first_value((name,)) for name in names]
 
     def name(topic: Any) -> str:
@@ -286,7 +294,7 @@ def _named_by(reach: Reach, names: Sequence[str]) -> Callable[[Any], str]:
 
 
 def ranged(indexes: Iterable[int]) -> str:
-    """`0-3,7`; a long one ends with `…`."""
+    """Return `0-3,7`; a long list ends with `…`."""
     runs: list[list[int]] = []
     for index in indexes:
         if runs and index == runs[-1][1] + 1:
@@ -303,7 +311,7 @@ def _runs(runs: list[list[int]]) -> Iterator[str]:
 
 
 def records(reach: Reach, path: Path) -> Item:
-    """The number of records and their bytes; only the bytes if batches were not opened."""
+    """Return an item with the number of records and their bytes; only the bytes if batches were not opened."""
     every = reach.every(path.names)
 
     def text(body: Any) -> str:
@@ -324,6 +332,6 @@ def records(reach: Reach, path: Path) -> Item:
 
 
 def _count_of(batch: Any) -> int:
-    """A legacy message has no count of its own."""
+    """Return the number of records; a legacy message has no count of its own."""
     count: int = batch.count if hasattr(batch, "count") else len(batch.records)
     return count

@@ -1,4 +1,4 @@
-"""An API's fields for a person: indented as they are nested, each with type, versions, default and meaning."""
+"""An API's fields as text: indented by nesting, each with type, versions, default and meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kshark.places import Foreign, Log, OpaqueField, Structure, Whole
 from kshark.registry import Registry
 from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
 
-#: Of larger enumerations only the name is shown.
+#: Larger enumerations are shown only by name.
 _FEW_MEMBERS = 8
 _WIDTH = 100
 
@@ -24,7 +24,7 @@ class _Row:
 
 
 def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
-    """The API's head, its request and its response; the registry knows what its bytes fields can hold."""
+    """Return the API's head, its request and its response; `registry` knows the content of bytes fields."""
     line: Line = [(api.name, API), (f"  API {api.key} · versions {api.versions}", PLAIN)]
     if api.flexible != NEVER:
         line.append((f" · flexible {_within(api.flexible, api.versions) or 'all'}", PLAIN))
@@ -44,7 +44,7 @@ def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
             yield [("  no fields", DIM)]
         yield from _columns(rows)
         for version in layout.older:
-            yield [(f"  version {version} once had another layout; the length decides which it is", DIM)]
+            yield [(f"  version {version} had another layout earlier; the length shows which one it is", DIM)]
 
 
 def _headers(versions: list[int]) -> str:
@@ -69,7 +69,7 @@ def _rows(struct: Field, around: Versions, above: Names, held: Mapping[Names, st
 
 
 def _held(place: OpaqueField) -> str:
-    """What a field of bytes or records holds, in a few words."""
+    """Return a short text about the content of a bytes or records field."""
     names = []
     for holding in place.holds.values():
         match holding:
@@ -85,18 +85,18 @@ def _held(place: OpaqueField) -> str:
 
 
 def structure_lines(layout: Layout) -> Iterator[Line]:
-    """A structure inside bytes."""
+    """Return a structure that occurs inside bytes."""
     yield [(layout.name, API), (f"  inside bytes · versions {layout.versions}", PLAIN)]
     rows = list(_rows(layout.root, layout.versions, (), {}))
     if not rows:
         yield [("  no fields", DIM)]
     yield from _columns(rows)
     for version in layout.older:
-        yield [(f"  version {version} once had another layout; the length decides which it is", DIM)]
+        yield [(f"  version {version} had another layout earlier; the length shows which one it is", DIM)]
 
 
 def enum_lines(enum: EnumClass) -> Iterator[Line]:
-    """Kafka's numbers with names."""
+    """Return an enumeration: Kafka's numbers with names."""
     about = (enum.__doc__ or "").partition(" Source:")[0]
     yield [(enum.__name__, API), (f"  {' '.join(about.split())}", PLAIN)]
     width = max(len(str(member.value)) for member in enum)
@@ -105,7 +105,7 @@ def enum_lines(enum: EnumClass) -> Iterator[Line]:
 
 
 def type_of(field: Field) -> str:
-    """`int32`, `string?` where it may be null, `[struct]` for an array."""
+    """Return `int32`, `string?` for a nullable field, `[struct]` for an array."""
     nullable = "?" if field.nullable != NEVER else ""
     if field.element is not None:
         return f"[{type_of(field.element)}]{nullable}"
@@ -113,7 +113,7 @@ def type_of(field: Field) -> str:
 
 
 def notes_of(field: Field, around: Versions) -> Iterator[str]:
-    """What else there is to say about a field; `around`: the versions of the struct that has it."""
+    """Return further properties of a field; `around`: the versions of the struct that contains it."""
     inner = field.element or field
     if within := _within(field.versions, around):
         yield f"versions {within}" if "-" in within or "+" in within else f"version {within}"
@@ -138,8 +138,7 @@ def _narrower(inner: Versions, outer: Versions) -> Versions:
 
 
 def _within(inner: Versions, outer: Versions) -> str:
-    """The versions as far as they differ from those around; empty if they are the same. `2+` if they reach to the last
-    one."""
+    """Return the versions if they differ from the outer ones, otherwise an empty text; `2+` up to the last version."""
     low, high = max(inner.low, outer.low), min(inner.high, outer.high)
     if (low, high) == (outer.low, outer.high):
         return ""

@@ -1,7 +1,8 @@
-"""A message in one line: `kshark read`.
+"""A message in one line, for `kshark read`.
 
-Three widths: without limit in a pipe; with both addresses on a wide terminal; with the flow's number instead of them on
-a narrow one."""
+Three layouts: without a width limit in a pipe; with both addresses on a wide terminal; with the flow's number instead
+on a narrow one.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +18,24 @@ from kshark.output.summary import Summaries
 from kshark.output.units import clock, duration, size
 from kshark.registry import Registry
 
-#: The column of an API, and what its messages can say.
+#: The text of the API column, and the items of the message's body.
 Begun = tuple[str, list[Callable[[Any], str]]]
 
 _ARROWS: Final = {"request": "→", "response": "←", "unknown": "↔"}
-#: From this width of the terminal on both addresses are shown.
+#: Least terminal width for both addresses.
 _WIDE: Final = 140
-#: From this width on identifiers are shown in full.
+#: Least width for complete identifiers.
 _VERY_WIDE: Final = 190
-#: Below this width correlation ids and microseconds are left out.
+#: Least width for correlation ids and microseconds.
 _NARROW: Final = 100
-#: Width of the column with an API's name and version; longer ones push the rest to the right.
+#: Most width of the column with an API's name and version; longer texts shift the rest to the right.
 _API_WIDTH: Final = 22
-#: So many texts of a column are kept for reuse.
+#: Cached texts of a column.
 _KEPT: Final = 4096
 
 
 class MessageLines:
-    """Lines with aligned columns: a column is as wide as its widest cell so far."""
+    """Lines with aligned columns; a column is as wide as its widest cell so far."""
 
     def __init__(self, registry: Registry, width: int | None = None, names: TopicNames | None = None) -> None:
         columns = width or _VERY_WIDE
@@ -43,12 +44,12 @@ class MessageLines:
         self._summaries = Summaries(registry, 40 if columns >= _VERY_WIDE else 5 if self._narrow else 9, names)
         self._clock = Clock()
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
-        #: Texts of earlier lines, until a column grows.
+        #: Cached texts of earlier lines, valid until a column grows.
         self._padded_ends: dict[tuple[str, str, str], str] = {}
         self._begun: dict[tuple[Any, Any, str, type], Begun] = {}
 
     def _measure(self, message: Message) -> None:
-        """Make the columns as wide as this message needs."""
+        """Widen the columns for this message if needed."""
         api = min(len(_api(message)), _API_WIDTH) if isinstance(message.version, int) else 0
         widths = (
             max(self._number, len(str(message.packet))),
@@ -61,11 +62,11 @@ class MessageLines:
             self._forget()
 
     def text(self, messages: Iterable[Message]) -> str:
-        """The messages' lines without styles and limit of width, as a pipe gets them."""
+        """Return the messages' lines without styles and without a width limit, for a pipe."""
         return "".join([self._text(message) for message in messages])
 
     def _text(self, message: Message) -> str:
-        """The same text as `of` gives; parts that it shares with earlier lines are reused, not made again."""
+        """Return the same text as `of`, but reuse cached parts."""
         number, body, latency, weird = str(message.packet), message.body, message.latency_ns, message.weird
         ends = self._padded_ends.get((message.client, message.broker, message.kind))
         begun = self._begun.get((message.api_key, message.version, message.kind, type(body)))
@@ -75,22 +76,22 @@ class MessageLines:
             ends, begun = self._begin(message)
         api, texts = begun
         self._summaries.packet = message.packet
-        said = "".join([text(body) for text in texts])
+        content = "".join([text(body) for text in texts])
         if type(message.group_id) is str or type(message.member_id) is str:
-            said += "".join([item.text(message) for item in self._summaries.owner])
+            content += "".join([item.text(message) for item in self._summaries.owner])
         if type(latency) is int:
-            said = f" {duration(latency)}{said}"
+            content = f" {duration(latency)}{content}"
         if type(weird) is list:
-            said = f"{said} {','.join(weird)}"
+            content = f"{content} {','.join(weird)}"
         elif body is None:
-            said = f"{said} {size(message.size)}"
+            content = f"{content} {size(message.size)}"
         return (
             f"{number.rjust(self._number)} {self._clock.at(message.time_ns)} "
-            f"{ends}{api}{message.correlation_id}{said}\n"
+            f"{ends}{api}{message.correlation_id}{content}\n"
         )
 
     def _begin(self, message: Message) -> tuple[str, Begun]:
-        """Addresses and API, padded to the width their columns have from this message on, and the items of its body."""
+        """Return addresses and API, padded to the current column widths, and the items of its body."""
         self._measure(message)
         if len(self._padded_ends) >= _KEPT or len(self._begun) >= _KEPT:
             self._forget()
@@ -110,27 +111,29 @@ class MessageLines:
             (str(message.packet).rjust(self._number) + " ", DIM),
             (clock(message.time_ns, 3 if self._narrow else 6) + " ", DIM),
             *self._ends(message),
-            *self._what(message),
+            *self._api_column(message),
         ]
-        latency, said, odd = self._latency(message), self._said(message), self._odd(message)
-        whose = line_of(self._summaries.owner, message)
-        # where room is short, an error needs it more
-        for each in (said, odd, latency, whose) if self._narrow else (latency, said, whose, odd):
-            if each:
-                line += [(" ", PLAIN), *each]
+        latency, content, weirds = self._latency(message), self._content(message), self._weirds(message)
+        owner = line_of(self._summaries.owner, message)
+        # on a narrow terminal, errors come first
+        for part in (content, weirds, latency, owner) if self._narrow else (latency, content, owner, weirds):
+            if part:
+                line += [(" ", PLAIN), *part]
         return line
 
     def _latency(self, message: Message) -> Line:
         return [(duration(message.latency_ns), VALUE)] if isinstance(message.latency_ns, int) else []
 
-    def _said(self, message: Message) -> Line:
+    def _content(self, message: Message) -> Line:
         self._summaries.packet = message.packet
-        said = line_of(self._summaries.items(message), message.body)
+        content = line_of(self._summaries.items(message), message.body)
         return (
-            said if said or message.body is not None or isinstance(message.weird, list) else [(size(message.size), DIM)]
+            content
+            if content or message.body is not None or isinstance(message.weird, list)
+            else [(size(message.size), DIM)]
         )
 
-    def _odd(self, message: Message) -> Line:
+    def _weirds(self, message: Message) -> Line:
         return [(",".join(message.weird), WARN)] if isinstance(message.weird, list) else []
 
     def _ends(self, message: Message) -> Line:
@@ -144,7 +147,7 @@ class MessageLines:
             (message.broker.ljust(self._broker) + " ", DIM),
         ]
 
-    def _what(self, message: Message) -> Line:
+    def _api_column(self, message: Message) -> Line:
         if not isinstance(message.version, int):
             return [("frame" if message.kind == "unknown" else message.kind, NOTE), (f" {size(message.size)}", DIM)]
         text = _api(message)

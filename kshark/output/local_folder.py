@@ -1,5 +1,4 @@
-"""Folders that are written to: this machine's only, since what is written appears by renaming, which object stores
-cannot."""
+"""Output folders: only on this machine, since files appear by renaming, which object stores cannot do."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from kshark.errors import UsageError
 
 
 def local_folder(folder: str | Path) -> Path:
-    """The folder's path. Raises kshark.UsageError for what is none."""
+    """Return the folder's path. Raises kshark.UsageError for anything else."""
     if re.match(r"[a-z][a-z0-9+.-]+:/", str(folder)):
         raise UsageError(
-            f"{folder} is no folder of this machine, and nothing is written elsewhere; name a folder with -o"
+            f"{folder} is not a folder of this machine; kshark writes only to local folders; name a folder with -o"
         )
     if str(folder) == "-":
         raise UsageError(
-            "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR"
+            "the output has several files and cannot be written to standard output (-); name a folder with -o DIR"
         )
     path = Path(folder)
     if path.exists() and not path.is_dir():

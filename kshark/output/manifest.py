@@ -1,5 +1,4 @@
-"""DIR/manifest.json: which files are a folder's tables, and which captures they hold. A file that it does not list is
-no part of them."""
+"""DIR/manifest.json: the files of a folder's tables, and the captures in them. Unlisted files do not count."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from kshark.tables import TABLES
 MANIFEST: Final = "manifest.json"
 #: Version of the manifest's format.
 FORMAT: Final = 2
-#: Beginning of the names of folders in which an export's files wait for the manifest.
+#: Prefix of the folders in which an export's files wait for the manifest.
 STAGING: Final = ".kshark-"
 
 
 class CaptureFile(msgspec.Struct, frozen=True):
-    """A file that was read: name, size and SHA-256; standard input has neither size nor hash."""
+    """An input file: name, size and SHA-256; standard input has neither size nor hash."""
 
     file: str
     size_bytes: int | None
@@ -31,19 +30,19 @@ class CaptureFile(msgspec.Struct, frozen=True):
 
 
 class Capture(msgspec.Struct, frozen=True):
-    """A capture by its name in the tables; `options` are those of the export that decide which rows it has."""
+    """A capture by its name in the tables; `options`: the export's options that decide which rows it has."""
 
     name: str
     files: list[CaptureFile]
     options: dict[str, Any]
 
     def is_same(self, other: Capture) -> bool:
-        """Whether the other one would have the same rows, but for its name."""
+        """True if the other capture would have the same rows, except for its name."""
         hashes, others = ([file.sha256 for file in capture.files] for capture in (self, other))
         return None not in hashes and hashes == others and self.options == other.options
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredFile(msgspec.Struct, frozen=True):
     """A Parquet file, by its path in the folder."""
 
     path: str
@@ -56,11 +55,11 @@ class Content(msgspec.Struct, frozen=True):
 
     version: int
     rows: int
-    files: list[Stored]
+    files: list[StoredFile]
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A folder of tables: who wrote it, from which captures, and all its files."""
+    """A folder of tables: the version of kshark that wrote it, its captures, and all its files."""
 
     format: int
     kshark: str
@@ -78,29 +77,31 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class _Format(msgspec.Struct):
-    """What every version of the manifest has."""
+    """The fields of every version of the manifest."""
 
     format: int
     kshark: str
 
 
 def is_tables(folder: Path) -> bool:
-    """Whether a path is a folder of tables, whole or not."""
+    """True if a path is a folder of tables, complete or not."""
     return (folder / MANIFEST).is_file() or (folder / "exchanges").is_dir() or any(folder.glob(f"{STAGING}*"))
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder of tables. Raises kshark.UsageError where there is none, or another version of kshark
-    wrote it."""
+    """Read the manifest of a folder of tables.
+
+    Raises kshark.UsageError if there is none, or if another version of kshark wrote it.
+    """
     path = folder / MANIFEST
     if not path.is_file():
-        raise UsageError(f"{folder} holds no {MANIFEST}: it is no folder of tables, or its export was not finished")
+        raise UsageError(f"{folder} has no {MANIFEST}: it is not a folder of tables, or its export did not finish")
     try:
         text = path.read_bytes()
         written = msgspec.json.decode(text, type=_Format)
         manifest = msgspec.json.decode(text, type=Manifest) if written.format == FORMAT else None
     except msgspec.MsgspecError:
-        raise UsageError(f"{path} is no manifest of kshark") from None
+        raise UsageError(f"{path} is not a manifest of kshark") from None
     if written.format < FORMAT:
         raise UsageError(
             f"{path} was written by an earlier kshark ({written.kshark}); export the captures again, into another "
@@ -110,27 +111,29 @@ def read_manifest(folder: Path) -> Manifest:
         name not in TABLES or table.version > TABLES[name].version for name, table in manifest.tables.items()
     ):
         raise UsageError(
-            f"{path} was written by kshark {written.kshark}, whose tables this version does not know; upgrade kshark"
+            f"{path} was written by kshark {written.kshark}, whose tables are unknown to this version; upgrade kshark"
         )
     return manifest
 
 
 def whole_captures(folder: Path) -> Manifest:
-    """The same, of a folder by which a check can judge. Raises kshark.UsageError where only some exchanges have rows,
-    or columns lack."""
+    """Read the manifest of a folder that can be checked.
+
+    Raises kshark.UsageError if only some exchanges have rows, or if columns are missing.
+    """
     manifest = read_manifest(folder)
     need_columns(folder, manifest)
     for capture in manifest.captures:
         if "filter" in capture.options:
             raise UsageError(
-                f"{folder} holds only what passed -Y '{capture.options['filter']}', by which nobody can be judged; "
+                f"{folder} contains only messages that passed -Y '{capture.options['filter']}', too few for a check; "
                 f"export it without -Y"
             )
     return manifest
 
 
 def need_columns(folder: Path, manifest: Manifest) -> None:
-    """Raises kshark.UsageError where an earlier version's tables had other columns."""
+    """Raise kshark.UsageError if the tables of an earlier version have other columns."""
     if any(table.version != TABLES[name].version for name, table in manifest.tables.items()):
         raise UsageError(
             f"{folder} was written by kshark {manifest.kshark}, whose tables had other columns; export its captures "
@@ -139,9 +142,9 @@ def need_columns(folder: Path, manifest: Manifest) -> None:
 
 
 def capture_of(name: str, files: Sequence[str], options: dict[str, Any]) -> Capture:
-    """The capture of these files, all bytes of which are read for their hashes: do it where the packets are read.
+    """Return the capture of these files, with their hashes.
 
-    Raises UnreadableInput.
+    Reads all bytes: call it where the packets are read. Raises UnreadableInput.
     """
     try:
         return Capture(name, [_file(file) for file in files], options)

@@ -1,5 +1,4 @@
-"""What was weird about a capture, in one short block: how much was not Kafka, and each weird with its count and
-bytes."""
+"""The weirds of a capture in one short block: data that is not Kafka, and each weird with its count and bytes."""
 
 from __future__ import annotations
 
@@ -17,18 +16,18 @@ from kshark.output.units import counted, number, safe, size
 
 _STYLES: Final = {"error": ERROR, "warn": WARN}
 _TLS: Final = "TLS_UNREAD"
-#: Sorts of TLS connections (their broker, why they were not decrypted) that are named.
+#: Most sorts of TLS connections (broker, reason why it was not decrypted) in a line.
 _TLS_SHOWN: Final = 8
 _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
-#: Packets that were not read, each kind of them by itself: those that may hold connections, and the rest.
+#: Weirds of packets that were not read: packets that may contain connections, and the rest.
 _UNREAD: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN")
 _NOT_TCP: Final = "NOT_TCP"
-#: So many kinds are named.
+#: Most kinds of packets in a line.
 _KINDS: Final = 8
 
 
 class Notes(Struct):
-    """Counts page by page; of each weird the occurrence with the earliest packet is kept as example."""
+    """Counts page by page; the example of each weird is the occurrence with the earliest packet."""
 
     messages: int = 0
     #: Connections and their payload bytes by service.
@@ -38,9 +37,9 @@ class Notes(Struct):
     _packets: Counter[tuple[str, str]] = field(default_factory=Counter)
     _weirds: Counter[str] = field(default_factory=Counter)
     _sizes: Counter[str] = field(default_factory=Counter)
-    #: By code: the packet, and where that is in words.
+    #: By code: the packet, and its description.
     _first: dict[str, tuple[int, str]] = field(default_factory=dict)
-    #: Of connections under TLS, by why and with which broker: how many, and their bytes that were not decrypted.
+    #: TLS connections by reason and broker: their number, and their bytes that were not decrypted.
     _tls: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, page: Iterable[Event]) -> None:
@@ -80,21 +79,23 @@ class Notes(Struct):
     def _undecrypted(self, detail: str, times: int, size: int) -> None:
         if detail not in self._tls and len(self._tls) >= STATISTICS_ROWS:
             detail = "others"
-        known = self._tls.get(detail, (0, 0))
-        self._tls[detail] = known[0] + times, known[1] + size
+        counts = self._tls.get(detail, (0, 0))
+        self._tls[detail] = counts[0] + times, counts[1] + size
 
     def _occurred(self, code: str, event: Message | Weird) -> None:
-        known = self._first.get(code)
-        if known is None or event.packet <= known[0]:
+        earliest = self._first.get(code)
+        if earliest is None or event.packet <= earliest[0]:
             self._earliest(code, (event.packet, _example(event)))
 
     def _earliest(self, code: str, first: tuple[int, str]) -> None:
-        """Of those with one packet, as of all connections that end with the capture, the words tell: no order of
-        counting does."""
+        """Store the earliest example.
+
+        Within one packet (all connections that end with the capture) the text decides, not the order of counting.
+        """
         self._first[code] = min(first, self._first.get(code, first))
 
     def join(self, other: Notes) -> None:
-        """Adds what was counted elsewhere: in other pages, or of other connections."""
+        """Add the counts of other pages or other connections."""
         self.messages += other.messages
         self.flows.update(other.flows)
         self.bytes.update(other.bytes)
@@ -107,14 +108,14 @@ class Notes(Struct):
             self._earliest(code, first)
 
     def leave_out(self, codes: Iterable[str]) -> None:
-        """Of these weirds is told elsewhere."""
+        """Remove weirds that findings already cover."""
         for code in codes:
             del self._weirds[code]
 
     def lines(self) -> Iterator[Line]:
-        """Nothing if there is nothing to say: every connection was Kafka, and complete."""
+        """Return the block; nothing if every connection was Kafka, and complete."""
         named = sorted(name for name in self.flows if self.bytes[name] or name not in ("kafka", "unknown"))
-        if self.messages:  # of TLS there is a line of its own
+        if self.messages:  # TLS has its own line
             named = [name for name in named if name != "kafka" and not (name == "tls" and self._tls)]
         others = [f"{counted(self.flows[name], 'connection')} {name} ({size(self.bytes[name])})" for name in named]
         silent = self.flows.total() - sum(self.flows[name] for name in named)
@@ -127,8 +128,10 @@ class Notes(Struct):
             yield self._line(code)
 
     def _instead(self) -> Iterator[str]:
-        """What there is besides connections, where there is no Kafka; that there are none is said only if nothing was
-        left unread."""
+        """Return what the capture has besides connections, if it has no Kafka.
+
+        "no TCP connections" only if every packet was read.
+        """
         unread = self._kinds(*_UNREAD)
         rest = self._kinds(_NOT_TCP) if not self.flows else ""
         if unread or rest:
@@ -138,7 +141,7 @@ class Notes(Struct):
             yield "no TCP connections that can be read" if faulty else "no TCP connections"
 
     def _kinds(self, *codes: str) -> str:
-        """Packets that were not read: `210 UDP packets: WireGuard, 3 packets: ARP`."""
+        """Return the packets that were not read: `210 UDP packets: WireGuard, 3 packets: ARP`."""
         kinds = [(count, kind) for (code, kind), count in self._packets.items() if code in codes]
         kinds.sort(key=lambda pair: (-pair[0], pair[1]))
         rest = sum(count for count, _ in kinds[_KINDS:])
@@ -166,29 +169,29 @@ class Notes(Struct):
         return line
 
     def _connections(self) -> str:
-        """The TLS connections that were not decrypted, those with most bytes first."""
-        ranked = sorted(self._tls.items(), key=lambda each: (-each[1][1], each[0]))
-        told = [
+        """Return the TLS connections that were not decrypted, those with most bytes first."""
+        ranked = sorted(self._tls.items(), key=lambda entry: (-entry[1][1], entry[0]))
+        texts = [
             f"{counted(times, 'connection')}, {size(total)}: {safe(detail)}"
             for detail, (times, total) in ranked[:_TLS_SHOWN]
         ]
-        return "; ".join(told) + (
+        return "; ".join(texts) + (
             f"; and {number(len(ranked) - _TLS_SHOWN)} more sorts" if len(ranked) > _TLS_SHOWN else ""
         )
 
 
 def _example(event: Message | Weird) -> str:
-    """Where the weird occurred."""
+    """Return the position of a weird."""
     if isinstance(event, Message):
         return f"packet {event.packet}" + (f" ({event.api})" if isinstance(event.api, str) else "")
-    place = f"packet {event.packet}" if event.packet else ""
-    return safe(f"{place}{': ' if place and event.detail else ''}{event.detail}")
+    position = f"packet {event.packet}" if event.packet else ""
+    return safe(f"{position}{': ' if position and event.detail else ''}{event.detail}")
 
 
 def _packets(count: int, kind: str) -> str:
-    """So many packets; the kind may have a layer in front: `UDP: WireGuard`."""
-    layer, colon, what = kind.rpartition(": ")
-    return safe(f"{counted(count, f'{layer} packet' if colon else 'packet')}: {what}")
+    """Return a number of packets; the kind may start with a layer: `UDP: WireGuard`."""
+    layer, colon, protocol = kind.rpartition(": ")
+    return safe(f"{counted(count, f'{layer} packet' if colon else 'packet')}: {protocol}")
 
 
 def _group(code: str) -> str:

@@ -1,4 +1,4 @@
-"""Where a field occurs: APIs and versions, requests or responses, structures inside bytes: `kshark explain FIELD`."""
+"""Occurrences of a field in APIs and versions, requests or responses, structures in bytes: `kshark explain FIELD`."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from kshark.schema import Field, Layout, Versions
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A field of one layout, in these versions of it; `where`: request, response or inside bytes."""
+    """A field of one layout, and its versions; `where`: request, response or inside bytes."""
 
     owner: str
     where: str
     names: Names
     field: Field
     versions: Versions
-    #: All versions that the layout has.
+    #: All versions of the layout.
     of: Versions
 
 
 def occurrences(name: str, registry: Registry) -> list[Occurrence]:
-    """Every field whose path ends with this name; case and underscores do not matter: `ShareSessionEpoch`."""
+    """Return every field whose path ends with this name.
+
+    Ignores case and underscores: `ShareSessionEpoch`.
+    """
     wanted = tuple(_plain(part) for part in name.removeprefix(PREFIX).split("."))
-    found = []
+    matching = []
     for owner, where, layout in _layouts(registry):
         for path, versions in paths_of_versions(layout.root, layout.versions):
             if tuple(map(_plain, path.names[-len(wanted) :])) == wanted:
-                found.append(Occurrence(owner, where, path.names, path.field, versions, layout.versions))
-    return found
+                matching.append(Occurrence(owner, where, path.names, path.field, versions, layout.versions))
+    return matching
 
 
 def _plain(part: str) -> str:
@@ -52,12 +55,22 @@ def _layouts(registry: Registry) -> Iterator[tuple[str, str, Layout]]:
         yield name, "inside bytes", layout
 
 
-def field_lines(name: str, found: list[Occurrence]) -> Iterator[Line]:
-    """The occurrences as a table, and how to ask for them."""
-    yield [(found[0].names[-1], API), (f"  in {counted(len({each.owner for each in found}), 'structure')}", PLAIN)]
+def field_lines(name: str, occurrences: list[Occurrence]) -> Iterator[Line]:
+    """Return the occurrences as a table, and the name for `-e` and `-Y`."""
+    yield [
+        (occurrences[0].names[-1], API),
+        (f"  in {counted(len({occurrence.owner for occurrence in occurrences}), 'structure')}", PLAIN),
+    ]
     rows = [
-        (each.owner, each.where, str(each.versions), ".".join(each.names), type_of(each.field), _notes(each))
-        for each in found
+        (
+            occurrence.owner,
+            occurrence.where,
+            str(occurrence.versions),
+            ".".join(occurrence.names),
+            type_of(occurrence.field),
+            _notes(occurrence),
+        )
+        for occurrence in occurrences
     ]
     widths = [max(len(row[column]) for row in rows) + 2 for column in range(5)]
     for owner, where, versions, path, kind, about in rows:
@@ -67,15 +80,15 @@ def field_lines(name: str, found: list[Occurrence]) -> Iterator[Line]:
             (versions.ljust(widths[2]), PLAIN),
         ]
         yield [*line, (path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
-    if any(each.where != "inside bytes" for each in found):
-        end = found[0].names[-(name.removeprefix(PREFIX).count(".") + 1) :]
-        yield [(f"{PREFIX}{'.'.join(end)} names them for -e and -Y", DIM)]
+    if any(occurrence.where != "inside bytes" for occurrence in occurrences):
+        end = occurrences[0].names[-(name.removeprefix(PREFIX).count(".") + 1) :]
+        yield [(f"{PREFIX}{'.'.join(end)} is the name for -e and -Y", DIM)]
 
 
-def _notes(each: Occurrence) -> str:
-    return " · ".join(note for note in notes_of(each.field, each.of) if not note.startswith("version"))
+def _notes(occurrence: Occurrence) -> str:
+    return " · ".join(note for note in notes_of(occurrence.field, occurrence.of) if not note.startswith("version"))
 
 
 def common_lines(name: str) -> Iterator[Line]:
-    """One of the common fields."""
+    """Return the description of a common field."""
     yield [(name, API), (f"  {COMMON[name].about}", PLAIN)]

@@ -1,4 +1,4 @@
-"""Administrative operations for a person: a row for each change of a group; what was only read is counted."""
+"""Administrative operations as text: a row for each change of a group; read-only operations are counted."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kshark.analysis.states.operations.listing import READS, Operation, OperationKind, OperationPartition
+from dissectors.enums import ErrorCode
+from kshark.analysis.states.operations.listing import READS, OperationKind, Operation, OperationPartition
 from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, safe
-from kshark_dissectors.enums import ErrorCode
 
-#: What was done with a group that was only read.
-_DONE: Final[dict[OperationKind, str]] = {
-    "list": "listed",
-    "describe": "described",
-    "describe_offsets": "offsets described",
-}
+#: Texts of read-only operations.
+_DONE: Final[dict[OperationKind, str]] = {"list": "listed", "describe": "described", "describe_offsets": "offsets described"}
 _STYLES: Final = {"done": GOOD, "refused": ERROR, "partly": ERROR, "unfinished": ERROR}
-#: What share coordinators did.
+#: Texts of requests to share coordinators.
 _DID: Final = {
     "InitializeShareGroupState": "initialized",
     "DeleteShareGroupState": "deleted",
     "ReadShareGroupStateSummary": "read",
 }
 _LACKS: Final = {
-    "not_told": "the answer says nothing of",
-    "not_asked": "its share coordinator was not asked for",
+    "not_told": "the response does not name",
+    "not_asked": "its share coordinator got no request for",
     "not_accepted": "its share coordinator did not accept",
     "not_assigned": "no member was assigned",
 }
@@ -49,49 +45,57 @@ _OPERATIONS: Final = (
 def operation_lines(
     operations: Sequence[Operation], width: int | None, *, verbose: bool = False, indent: int = 0
 ) -> Iterator[Line]:
-    """The operations of one group in their order; `verbose`: also those that read only."""
-    shown = [one for one in operations if verbose or one.operation not in READS or one.outcome != "done"]
+    """Return the operations of one group in their order; `verbose`: also read-only ones."""
+    shown = [
+        operation
+        for operation in operations
+        if verbose or operation.operation not in READS or operation.outcome != "done"
+    ]
     if shown:
-        yield from table(_OPERATIONS, [_operation(one) for one in shown], width, indent)
-    left = Counter(one.operation for one in operations if one not in shown)
-    if left:
-        told = ", ".join(f"{_DONE[kind]} {counted(count, 'time')}" for kind, count in left.items())
-        yield [(" " * indent + told, DIM)]
+        yield from table(_OPERATIONS, [_operation(operation) for operation in shown], width, indent)
+    omitted = Counter(operation.operation for operation in operations if operation not in shown)
+    if omitted:
+        text = ", ".join(f"{_DONE[kind]} {counted(count, 'time')}" for kind, count in omitted.items())
+        yield [(" " * indent + text, DIM)]
 
 
-def _operation(one: Operation) -> list[Cell]:
-    asked = Counter(_DID[row.share_coordinator.api] for row in one.partitions if row.share_coordinator is not None)
-    storing: Line = [(", ".join(f"{count} {did}" for did, count in asked.items()), PLAIN)]
+def _operation(operation: Operation) -> list[Cell]:
+    asked = Counter(
+        _DID[row.share_coordinator.api] for row in operation.partitions if row.share_coordinator is not None
+    )
+    coordinator_requests: Line = [(", ".join(f"{count} {verb}" for verb, count in asked.items()), PLAIN)]
     return [
-        str(one.packet),
-        clock(one.time_ns, 3),
-        [(one.operation.replace("_", " "), API)],
-        safe(one.client_id or one.client),
-        _partitions(one),
-        [*storing, (" out of sight", DIM)] if one.in_sight is False else storing,
-        "" if one.latency_ns is None else duration(one.latency_ns),
-        _outcome(one),
+        str(operation.packet),
+        clock(operation.time_ns, 3),
+        [(operation.operation.replace("_", " "), API)],
+        safe(operation.client_id or operation.client),
+        _partitions(operation),
+        [*coordinator_requests, (" not captured", DIM)] if operation.in_sight is False else coordinator_requests,
+        "" if operation.latency_ns is None else duration(operation.latency_ns),
+        _outcome(operation),
     ]
 
 
-def _partitions(one: Operation) -> str:
-    """`sh:0,1,2`, as Kafka's own tools write it; with start offsets `sh:0→20,1→15`."""
-    between = _OFFSET.get(one.operation, "")
-    told: dict[str, list[str]] = {}
-    for row in one.partitions:
-        offset = f"{between}{row.start_offset}" if row.start_offset is not None else ""
-        told.setdefault(_topic(row), []).extend([] if row.partition is None else [f"{row.partition}{offset}"])
-    return " ".join(topic + (f":{','.join(partitions)}" if partitions else "") for topic, partitions in told.items())
+def _partitions(operation: Operation) -> str:
+    """Return `sh:0,1,2`, like Kafka's tools; with start offsets `sh:0→20,1→15`."""
+    separator = _OFFSET.get(operation.operation, "")
+    partitions_of: dict[str, list[str]] = {}
+    for row in operation.partitions:
+        offset = f"{separator}{row.start_offset}" if row.start_offset is not None else ""
+        partitions_of.setdefault(_topic(row), []).extend([] if row.partition is None else [f"{row.partition}{offset}"])
+    return " ".join(
+        topic + (f":{','.join(partitions)}" if partitions else "") for topic, partitions in partitions_of.items()
+    )
 
 
-def _outcome(one: Operation) -> Line:
-    style = _STYLES.get(one.outcome, WARN)
-    line: Line = [(one.outcome, style)]
-    if one.error_code:
-        line.append((f" {_ERRORS.get(one.error_code, '')} ({one.error_code})", style))
-    if one.because is not None:
-        lacking = ", ".join(_partition(row) for row in one.partitions if row.lacking)
-        line.append((f": {_LACKS[one.because]} {lacking or 'it'}", VALUE))
+def _outcome(operation: Operation) -> Line:
+    style = _STYLES.get(operation.outcome, WARN)
+    line: Line = [(operation.outcome, style)]
+    if operation.error_code:
+        line.append((f" {_ERRORS.get(operation.error_code, '')} ({operation.error_code})", style))
+    if operation.because is not None:
+        missing = ", ".join(_partition(row) for row in operation.partitions if row.lacking)
+        line.append((f": {_LACKS[operation.because]} {missing or 'it'}", VALUE))
     return line
 
 

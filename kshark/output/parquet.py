@@ -1,4 +1,4 @@
-"""Rows as columns of Arrow, with the schema that Parquet files have and Spark reads."""
+"""Convert rows to Arrow columns, with the schema of the Parquet files, which Spark reads."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "binary": pa.binary,
     "timestamp": lambda: pa.timestamp("us", "UTC"),
 }
-#: The common columns that come from a row's connection.
+#: The common columns with data of a row's connection.
 _CODED: Final = pa.dictionary(pa.int32(), pa.string())
 _NAMES: Final = ("capture", "flow_id", "broker", "client")
 
 
 def arrow_type(type: Type) -> pa.DataType:
-    """A column's type in Arrow."""
+    """Return the Arrow type of a column."""
     match type:
         case Array(element):
             return pa.list_(arrow_type(element))
@@ -45,8 +45,10 @@ def arrow_type(type: Type) -> pa.DataType:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """A table's schema, equal to what Spark makes of its DDL, with each column's description; the metadata says who
-    wrote it."""
+    """Return a table's schema, equal to Spark's schema for its DDL, with each column's description.
+
+    The metadata name the version of kshark and of the table.
+    """
     fields = [
         pa.field(column.name, arrow_type(parse_type(column.type)), metadata={"comment": column.about})
         for column in table.columns
@@ -56,19 +58,20 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def stored_schema(table: Table) -> dict[str, bytes]:
-    """Metadata of a Parquet file whose reader is Arrow, as Arrow itself would store them: the columns are plain, with
-    descriptions."""
+    """Return the metadata by which Arrow restores the schema of a Parquet file, as Arrow itself writes it.
+
+    The columns are plain, with descriptions.
+    """
     return {"ARROW:schema": b64encode(arrow_schema(table).serialize().to_pybytes())}
 
 
 def coded(schema: pa.Schema) -> pa.Schema:
-    """The schema with connections' names as dictionary codes: Parquet stores them so, and need not search for equal
-    names."""
+    """Return the schema with dictionary codes for connections' names, as in Parquet: no search for equal names."""
     return pa.schema([field.with_type(_CODED) if field.name in _NAMES else field for field in schema])
 
 
 def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
-    """A block of the table's rows in Arrow; the schema is `coded` or plain."""
+    """Convert a block of the table's rows to Arrow; the schema is `coded` or plain."""
     common = _common(block)
     arrays = [common[column.name] for column in COMMON]
     arrays = [
@@ -83,7 +86,7 @@ def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
 
 
 def _common(block: Block) -> dict[str, pa.Array]:
-    """The common columns by name; connections are few, so their names are converted once."""
+    """Return the common columns by name; connections are few, so their names are converted once."""
     numbers = {where: number for number, where in enumerate(dict.fromkeys(block.where))}
     of_rows = np.array([numbers[where] for where in block.where], np.int32)
     names = {name: _coded([getattr(where, name) for where in numbers], of_rows) for name in _NAMES}
@@ -93,16 +96,16 @@ def _common(block: Block) -> dict[str, pa.Array]:
 
 
 def _times(times: Sequence[int | None]) -> dict[str, pa.Array]:
-    """The columns of times."""
+    """Return the columns of times."""
     try:
-        ts_ns, lacking = np.array(times, np.int64), None
-    except TypeError:  # some have none; it is rare, and to look for it takes as long as the conversion
-        ts_ns, lacking = np.array([time or 0 for time in times], np.int64), np.array([time is None for time in times])
-    return {"ts": pa.array(ts_ns // 1000, pa.timestamp("us", "UTC"), lacking), "ts_ns": pa.array(ts_ns, mask=lacking)}
+        ts_ns, is_null = np.array(times, np.int64), None
+    except TypeError:  # some times are null: rare, and a test costs as much as the conversion
+        ts_ns, is_null = np.array([time or 0 for time in times], np.int64), np.array([time is None for time in times])
+    return {"ts": pa.array(ts_ns // 1000, pa.timestamp("us", "UTC"), is_null), "ts_ns": pa.array(ts_ns, mask=is_null)}
 
 
 def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.DictionaryArray:
-    """A column of names as dictionary codes; Parquet's writer wants a dictionary without duplicates and nulls."""
+    """Return a column of names as dictionary codes, without duplicates and nulls, as Parquet's writer requires."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name is not None))}
     codes = np.array([-1 if name is None else numbers[name] for name in names], np.int32)[of_rows]
     indices = pa.array(codes, mask=codes < 0) if None in names else pa.array(codes)
@@ -110,7 +113,7 @@ def _coded(names: list[str | None], of_rows: NDArray[np.int32]) -> pa.Dictionary
 
 
 def _column(cells: Cells, type: pa.DataType, length: int) -> pa.Array:
-    """A column; an array of structs is built from its flat fields, which is five times faster than from dicts."""
+    """Return a column; an array of structs is built from flat fields, five times faster than from dicts."""
     if cells is None:
         return pa.nulls(length, type)
     if isinstance(cells, Texts):
@@ -119,21 +122,18 @@ def _column(cells: Cells, type: pa.DataType, length: int) -> pa.Array:
         return _structs(cells, type)
     try:
         return pa.array(cells, type)
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-    ):  # an UNSET; they are rare, and to look for them takes as long as the conversion
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a cell is UNSET: rare, and a test costs as much as the conversion
         return pa.array([None if cell is UNSET else cell for cell in cells], type)
 
 
 def _structs(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
-    begins, flat, at = [], [], 0
+    begins, flat, index = [], [], 0
     for cell in cells:
-        begins.append(None if cell is None or cell is UNSET else at)
+        begins.append(None if cell is None or cell is UNSET else index)
         if cell:
             flat.extend(cell)
-            at += len(cell)
-    begins.append(at)
+            index += len(cell)
+    begins.append(index)
     fields = list(type.value_type)
     members = list(zip(*flat, strict=True)) if flat else [()] * len(fields)
     struct = pa.StructArray.from_arrays(
@@ -143,8 +143,10 @@ def _structs(cells: Sequence[Any], type: pa.DataType) -> pa.Array:
 
 
 def _texts(texts: Texts) -> pa.Array:
-    """A column of strings without copying their bytes: a list of bytes first, from whose beginnings Arrow makes offsets
-    and nulls."""
+    """Return a column of strings without copying their bytes.
+
+    Arrow derives offsets and nulls from a list column of bytes.
+    """
     data = pa.py_buffer(texts.data)
     lists = pa.ListArray.from_arrays(
         pa.array(texts.begins, pa.int32()), pa.UInt8Array.from_buffers(pa.uint8(), data.size, [None, data])
@@ -160,9 +162,9 @@ class _NoPandas(MetaPathFinder):
 
 
 def without_pandas() -> None:
-    """Keeps pyarrow from importing pandas, in a process that only writes tables.
+    """Keep pyarrow from importing pandas, in a process that only writes tables.
 
-    It would take 0.25 s and 45 MB, only to ask of every list of cells whether it is a Series; none of ours is.
+    The import would take 0.25 s and 45 MB, only to test whether each list of cells is a Series; none is.
     """
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)

@@ -1,4 +1,4 @@
-"""The Parquet files that one process or task writes, in a folder out of sight."""
+"""The Parquet files that one process or task writes, in a hidden folder."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from kshark.output.parquet_partitions import NULL, Partitions
 from kshark.tables import TABLES, Block, Column, Table
 from kshark.tables.names import Names
 
-#: A row group has so many rows or bytes.
+#: Rows and bytes of a row group.
 GROUP_ROWS: Final = 256 << 10
 GROUP_BYTES: Final = 8 << 20
-#: Bytes that are compressed together; with Arrow's 1 MB, JSON takes twice as much.
+#: Bytes that are compressed together; with Arrow's default of 1 MB, JSON takes twice the space.
 PAGE_BYTES: Final = 4 << 20
-#: Bytes of columns, over all tables, that may wait for their row group.
+#: Most bytes of columns, over all tables, that wait for their row group.
 HELD_BYTES: Final = 16 << 20
-#: A file that has so many bytes is ended and another one begun: engines like 128 to 512 MB.
+#: Bytes after which a new file begins: engines work best with 128 to 512 MB.
 FILE_BYTES: Final = 256 << 20
-#: Of one table, files of so many partitions are open at a time.
+#: Most open files of one table, one for each partition.
 OPEN_FILES: Final = 32
 
 _INTEGERS: Final = ("smallint", "int", "bigint", "timestamp")
 
 
 class PartFile(msgspec.Struct, frozen=True):
-    """A complete file: its table, its partition (`date=2026-11-22/`, mostly empty), and where it waits, below the
-    staging folder."""
+    """A complete file: table, partition (`date=2026-11-22/`, mostly empty), and path in the staging folder."""
 
     table: str
     partition: str
@@ -44,7 +43,7 @@ class PartFile(msgspec.Struct, frozen=True):
 
 
 class OpenFile:
-    """One Parquet file while it is written; without a row it has the schema alone. Its name is no other attempt's."""
+    """One Parquet file while it is written; without rows it has only the schema. No other attempt uses its name."""
 
     def __init__(self, staging: Path, table: Table, partition: str = "") -> None:
         self._staging, self._table, self._partition = staging, table, partition
@@ -66,12 +65,12 @@ class OpenFile:
             },
             data_page_size=PAGE_BYTES,
             write_page_index=True,
+            # the schema would store connections' names as dictionaries; close() stores the plain types
             store_schema=False,
-            # it would say that names of connections are not strings; close() says what the columns are
         )
 
     def write(self, chunks: list[pa.RecordBatch]) -> None:
-        """The chunks become a row group."""
+        """Write the chunks as a row group."""
         self._rows += sum(map(len, chunks))
         self._writer.write_table(
             pa.Table.from_batches(chunks, self.schema).unify_dictionaries(), row_group_size=GROUP_ROWS
@@ -79,7 +78,7 @@ class OpenFile:
 
     @property
     def size_bytes(self) -> int:
-        """What was written so far."""
+        """The bytes written so far."""
         return int(self._sink.tell())
 
     def close(self) -> PartFile:
@@ -91,18 +90,18 @@ class OpenFile:
 
 
 def empty_file(staging: Path, table: Table, partition_by: Sequence[str]) -> PartFile:
-    """A file with the schema alone, for a table that would have none."""
+    """Write a file with only the schema, for a table without files."""
     return OpenFile(staging, table, "".join(f"{name}={NULL}/" for name in partition_by)).close()
 
 
 def without(staging: Path, files: Iterable[PartFile], captures: Collection[str]) -> list[PartFile]:
-    """The files again, without the rows of these captures, those of `faults` excepted; a file without a row is none."""
+    """Rewrite the files without the rows of these captures, except `faults`; files without rows are dropped."""
     rest = [_without(staging, file, captures) if captures and file.table != "faults" else file for file in files]
     return [file for file in rest if file.rows]
 
 
 def _without(staging: Path, file: PartFile, captures: Collection[str]) -> PartFile:
-    import pyarrow.compute as pc  # 30 ms, for what is rare
+    import pyarrow.compute as pc  # the import takes 30 ms and is rarely needed
 
     left_out, rest = pa.array(captures, pa.string()), OpenFile(staging, TABLES[file.table], file.partition)
     with pq.ParquetFile(staging / file.path) as read:
@@ -113,13 +112,15 @@ def _without(staging: Path, file: PartFile, captures: Collection[str]) -> PartFi
 
 
 def _is_wide(column: Column) -> bool:
-    """Whether a column's cells may be large: such columns hold nearly all of a table's bytes."""
+    """True if a column's cells may be large: such columns contain nearly all bytes of a table."""
     return column.type == "binary" or column.name.endswith("_json")
 
 
 class TableFiles:
-    """The files of one table: rows wait for their row group; a file that is full is followed by another; each partition
-    has its own."""
+    """The files of one table: rows wait for their row group; a full file is followed by another one.
+
+    Each partition has its own files.
+    """
 
     def __init__(self, staging: Path, table: Table, partitions: Partitions) -> None:
         self._staging, self._table, self._partitions = staging, table, partitions
@@ -140,7 +141,7 @@ class TableFiles:
             self.to_group()
 
     def to_group(self) -> None:
-        """Writes the waiting columns as a row group, one in each partition."""
+        """Write the waiting columns as a row group, one in each partition."""
         groups: dict[str, list[pa.RecordBatch]] = {}
         for chunk, names in self._chunks:
             for partition, rows in self._partitions.split(chunk, names):
@@ -158,25 +159,24 @@ class TableFiles:
         self._chunks, self._chunk_rows, self.held_bytes = [], 0, 0
 
     def close(self) -> list[PartFile]:
-        """The complete files; none where there was no row."""
+        """Return the complete files; none without rows."""
         self.to_group()
         return [*self._ended, *(file.close() for file in self._open.values())]
 
     @property
     def size_bytes(self) -> int:
-        """What was written so far."""
+        """The bytes written so far."""
         return sum(file.size_bytes for file in self._ended) + sum(file.size_bytes for file in self._open.values())
 
 
 class PartFiles:
-    """The files of all tables, below the folder `staging`."""
+    """The files of all tables, in the folder `staging`."""
 
     def __init__(self, staging: Path, partitions: Partitions) -> None:
         self._tables = {name: TableFiles(staging, table, partitions) for name, table in TABLES.items()}
 
     def add(self, page: Iterable[tuple[str, Block]], names: Names | None = None) -> None:
-        """Blocks of rows as kshark.tables.Rows gives them; `names`, its names, tell clusters where there is a partition
-        for each."""
+        """Add blocks of kshark.tables.Rows; `names`, its names, provide the clusters for partitions."""
         for name, block in page:
             self._tables[name].add(block, names)
             while sum([table.held_bytes for table in self._tables.values()]) > HELD_BYTES:
@@ -187,5 +187,5 @@ class PartFiles:
 
     @property
     def size_bytes(self) -> int:
-        """What was written so far."""
+        """The bytes written so far."""
         return sum(table.size_bytes for table in self._tables.values())

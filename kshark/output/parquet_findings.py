@@ -1,4 +1,4 @@
-"""The findings table as one Parquet file of its own."""
+"""The findings table as a separate Parquet file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _TABLE: Final = TABLES["findings"]
 
 
 class FindingRows:
-    """The rows of one capture's findings: takes its pages, which tell where connections begin; at the end its findings,
-    in their order."""
+    """The rows of one capture's findings.
+
+    Takes the capture's pages, for the connections; `close` takes its findings, in their order.
+    """
 
     def __init__(self, capture: str) -> None:
         self._schema = arrow_schema(_TABLE)
@@ -39,7 +41,7 @@ class FindingRows:
 
 
 class FindingsFile:
-    """The rows of one capture after the other."""
+    """A file of findings, one capture after the other."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,13 +51,13 @@ class FindingsFile:
         self._held: list[pa.RecordBatch] = []
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """They are held until there are enough for a row group."""
+        """Add rows; they wait until there are enough for a row group."""
         self._held += batches
         if sum(map(len, self._held)) >= GROUP_ROWS:
             self._write()
 
     def close(self) -> None:
-        """The file is there only when it is complete."""
+        """Complete the file; only then it appears."""
         self._write()
         self._writer.close()
         os.replace(self._unfinished, self._path)

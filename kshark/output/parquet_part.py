@@ -1,7 +1,7 @@
-"""A part of an export: what one process or task reads and writes of it, wherever it runs.
+"""A part of an export: the captures that one process or task reads, and the files that it writes.
 
-part = PartWriter(attempt)             # kshark.output.export.Export gives the attempt
-capture = attempt.capture(name, files) # with the hashes of its files; None: its rows are there already
+part = PartWriter(attempt)             # kshark.output.export.Export has the attempt
+capture = attempt.capture(name, files) # with the hashes of its files; None: its rows exist already
 part.begin(capture); part.page(events); ...
 export.commit([part.close()])
 """
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a task is told of the export that it works for; can be pickled. `there`: captures that are not exported
-    again."""
+    """The settings of an export for its tasks; can be pickled. `there`: captures that are not exported again."""
 
     staging: Path
     options: dict[str, Any]
@@ -40,18 +39,24 @@ class Attempt:
     there: Sequence[Capture] = ()
 
     def capture(self, name: str, files: Sequence[str]) -> Capture | None:
-        """The capture of these files, which are read for their hashes; None: its rows are there already."""
+        """Return the capture of these files, with their hashes; None if its rows exist already.
+
+        Reads all bytes of the files.
+        """
         capture = capture_of(name, files, self.options)
         return None if any(map(capture.is_same, self.there)) else capture
 
     def files(self) -> PartFiles:
-        """Files for blocks of rows; whoever makes them himself says what became of them in a Part."""
+        """Return files for blocks of rows; a caller that fills them itself reports them in a Part."""
         return PartFiles(self.staging, Partitions(self.partition_by))
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Complete files, the captures that were read, and what was said of others; how many were left out since they are
-    there. Small and plain, to be sent to whoever commits it."""
+    """Complete files, the captures in them, and the error messages of others.
+
+    `skipped`: captures that were skipped because they exist already. Small and plain, to be sent to the process that
+    commits it.
+    """
 
     files: list[PartFile] = []
     captures: list[Capture] = []
@@ -60,13 +65,14 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class PartWriter:
-    """Events and what the analysis tells, of one capture after the other, into files of a part.
+    """Write events and results of the analysis, one capture after the other, to files of a part.
 
-    `wanted`: a filter by which exchanges have rows. `asking`: only some of a capture's connections come here; see
-    `names`."""
+    `wanted`: a filter that selects the exchanges with rows. `asking`: only some of a capture's connections come here;
+    see `names`.
+    """
 
     def __init__(self, attempt: Attempt, wanted: Filter | None = None, *, asking: bool = False) -> None:
-        pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of what was freed
+        pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of freed memory
         self._attempt = attempt
         self._files = attempt.files()
         self._captures: list[Capture] = []
@@ -76,40 +82,38 @@ class PartWriter:
         self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes, asking=asking)
 
     def begin(self, capture: Capture) -> None:
-        """That capture's events follow."""
-        if (
-            "cluster" in self._attempt.partition_by
-        ):  # else captures share blocks, which makes a fifth less work of many small ones
+        """Start a capture; its events follow."""
+        # otherwise captures share blocks, which saves a fifth of the work with many small captures
+        if "cluster" in self._attempt.partition_by:
             self._files.add(self._rows.rest(), self._rows.names)
         self._captures.append(capture)
         self._rows.begin(capture.name)
 
     def skip(self) -> None:
-        """A capture is left out: its rows are there already."""
+        """Count a capture that is skipped because its rows exist already."""
         self._skipped += 1
 
     def page(self, events: Iterable[Event | AnalysisResult]) -> None:
         self._files.add(self._rows.page(events), self._rows.names)
 
     def fault(self, name: str, error: UnreadableInput) -> None:
-        """That capture cannot be read, or not to its end: what has come of it is left out, and a row in `faults` says
-        so."""
+        """Drop the rows of a capture that cannot be read to its end, and add a row to `faults`."""
         self._faults[name] = str(error)
         self._captures = [capture for capture in self._captures if capture.name != name]
         self._rows.fault(name, error)
 
     @property
     def names(self) -> Names:
-        """Of the capture that was begun last: to be told what its other connections taught."""
+        """The names of the current capture; they receive the facts of its other connections."""
         return self._rows.names
 
     @property
     def is_large(self) -> bool:
-        """Whether a file's worth was written: a good moment to commit, at a capture's end."""
+        """True if a file is full: a good moment to commit, at the end of a capture."""
         return self._files.size_bytes >= FILE_BYTES
 
     def close(self) -> Part:
-        """Ends the files."""
+        """Complete the files."""
         self._files.add(self._rows.rest(), self._rows.names)
         files = without(self._attempt.staging, self._files.close(), self._faults)
         return Part(files, self._captures, [*self._faults.values()], self._skipped)

@@ -1,4 +1,4 @@
-"""The catalogue of rules as a table: of each whom it may blame, what it can come to, and when; as objects, too."""
+"""The rule catalogue as a table and as objects: the parties that a rule may blame, its verdicts, and its text."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, WARN, Line, folde
 from kshark.output.text_table import Column, table
 
 _COLUMNS: Final = (Column("rule", right=True), Column("code"), Column("judges"), Column("may blame"), Column("verdict"))
-#: Verdicts by the letter that stands for them.
+#: Verdicts by their letter.
 _LETTERS: Final = {"V": ("violation", ERROR), "U": ("unknown", WARN), "N": ("note", NOTE)}
-_LEGEND: Final = "V violation, U unknown where the capture cannot prove it, N note: nobody broke a rule"
-#: A sentence that has less room beside its row stands below it.
+_LEGEND: Final = "V violation, U unknown where the capture cannot prove it, N note: no rule was broken"
+#: A sentence with less room beside its row moves below it.
 _BESIDE: Final = 40
 _BETWEEN: Final = "  "
-#: Columns of the rule's number, and the space behind it.
+#: Width of the rule's number, and the space after it.
 _INDENT: Final = 6
 
 
 def numbers_without_row() -> list[int]:
-    """Rules of the catalogue that nothing judges yet."""
+    """Return the numbers of the catalogue that no rule implements yet."""
     return sorted({*NUMBERS} - {rule.number for rule in RULES})
 
 
 def rule_lines(width: int | None) -> Iterator[Line]:
-    """A row for each rule in the order of their numbers, those outside the catalogue last, and a legend; `width` None:
-    no limit."""
+    """Return a row for each rule by number, codes without a number last, and a legend; `width` None: no limit."""
     titles, *rows = table(_COLUMNS, [_row(rule) for rule in RULES], None)
     beside = len(plain(titles)) + len(_BETWEEN)
     below = width is not None and width - beside < _BESIDE
-    yield [*titles, *([] if below else [(f"{_BETWEEN}a finding says", DIM)])]
+    yield [*titles, *([] if below else [(f"{_BETWEEN}text of a finding", DIM)])]
     for rule, row in zip(RULES, rows, strict=True):
         if below:
             yield row
@@ -52,13 +51,13 @@ def _row(rule: Rule) -> list[Line]:
         [(str(rule.number or ""), DIM)],
         [(rule.code, CODE)],
         [(group_of(rule), PLAIN)],
-        [("/".join(rule.blame) or "nobody", PLAIN)],
+        [("/".join(rule.blame) or "none", PLAIN)],
         verdicts,
     ]
 
 
 def rule_objects() -> list[dict[str, Any]]:
-    """A row for each rule, last a summary with the numbers that have none."""
+    """Return an object for each rule, and a summary with the numbers without a rule."""
     rows = [
         {
             "rule": rule.number,

@@ -1,4 +1,4 @@
-"""Share sessions for a person: a row for each, and on request its steps."""
+"""Share sessions as text: a row for each, and on request its steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, number, safe
 from kshark_dissectors.enums import ErrorCode
 
-#: How a session's end is shown: those that nobody asked for stand out.
+#: Styles of a session's end; ends that no request caused are highlighted.
 _ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}
 _OUTCOMES: Final = {
     "not found": ERROR,
@@ -41,7 +41,7 @@ _COLUMNS: Final = (
 
 
 class _Rows:
-    """The rows of sessions, each time made anew: there may be very many."""
+    """The rows of sessions, made anew in each iteration: there may be very many."""
 
     def __init__(self, sessions: Iterable[ShareSession]) -> None:
         self._sessions = sessions
@@ -51,13 +51,13 @@ class _Rows:
 
 
 def session_lines(sessions: Iterable[ShareSession], width: int | None) -> Iterator[Line]:
-    """The table; nothing if there are no sessions, which are gone through several times."""
+    """Return the table; nothing without sessions. Iterates over the sessions several times."""
     if any(True for _ in sessions):
         yield from table(_COLUMNS, _Rows(sessions), width)
 
 
 def steps_lines(session: ShareSession, width: int | None) -> Iterator[Line]:
-    """A session's head, then a row for each of its requests; an empty line at the end."""
+    """Return a session's head, a row for each of its requests, and an empty line."""
     yield [
         ("group ", LABEL),
         (_name(session.group_id), VALUE),
@@ -80,14 +80,14 @@ def steps_lines(session: ShareSession, width: int | None) -> Iterator[Line]:
 
 
 def total_line(sessions: Iterable[ShareSession]) -> Line:
-    """`12 sessions: 7 final_epoch, 5 open; 2 requests refused`."""
+    """Return `12 sessions: 7 final_epoch, 5 open; 2 requests refused`."""
     ends: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     for session in sessions:
         ends[session.closed.how if session.closed is not None else "never opened"] += 1
         refused.update(session.rejected)
-    told = ", ".join(f"{number(count)} {how}" for how, count in ends.most_common())
-    line: Line = [(counted(sum(ends.values()), "session"), API), (f": {told}" if told else "", PLAIN)]
+    end_counts = ", ".join(f"{number(count)} {how}" for how, count in ends.most_common())
+    line: Line = [(counted(sum(ends.values()), "session"), API), (f": {end_counts}" if end_counts else "", PLAIN)]
     if refused:
         line.append((f"; {counted(sum(refused.values()), 'request')} refused ({_codes(refused)})", ERROR))
     return line

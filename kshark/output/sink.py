@@ -1,4 +1,4 @@
-"""Standard output: pages of JSON lines or text, written as they come, so that a reader of a pipe need not wait."""
+"""Standard output: pages of JSON lines or text, flushed at once, so that a reader of a pipe does not wait."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kshark.output.jsonlines import json_lines
 from kshark.output.spans import Line, plain
 
 T = TypeVar("T")
-#: Objects, and lines, that are written at once.
+#: Objects, or lines, in one write.
 _PAGE: Final = 1_000
 
 
 class Sink:
-    """Writes to a text stream: with colours and cropped lines if it is a terminal, else plain text.
+    """Write to a text stream: with colours and cropped lines on a terminal, otherwise plain text.
 
-    Raises BrokenPipeError when the reader has gone.
+    Raises BrokenPipeError if the reader has gone.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -26,27 +26,27 @@ class Sink:
         self._crop = stream.isatty()
         self._terminal = None
         if self._crop or os.environ.get("FORCE_COLOR"):
-            from kshark.output.text import Terminal  # rich only where somebody looks
+            from kshark.output.text import Terminal  # imports rich only for a terminal
 
             self._terminal = Terminal(stream)
-        #: Whether it takes text without styles only, as a pipe does.
+        #: True if it writes text without styles, as in a pipe.
         self.bare = self._terminal is None
         #: Columns of the terminal; None: no limit.
         self.width = self._terminal.width if self._terminal is not None and self._crop else None
 
     def json(self, objects: Iterable[Any]) -> None:
-        """One object a line."""
+        """Write one object a line."""
         for page in _pages(objects):
             self.bytes(memoryview(json_lines(page)))
 
     def bytes(self, data: memoryview) -> None:
-        """What another sink of the same kind has written."""
+        """Write the output of another sink of the same kind."""
         self._stream.flush()
         self._stream.buffer.write(data)
         self._stream.flush()
 
     def lines(self, lines: Iterable[Line], *, crop: bool = False) -> None:
-        """Text lines; `crop` cuts them at the edge of a terminal."""
+        """Write text lines; `crop` cuts them at the edge of a terminal."""
         terminal = self._terminal
         for page in _pages(lines):
             if terminal is None:
@@ -56,13 +56,13 @@ class Sink:
             self.text(text)
 
     def text(self, text: str) -> None:
-        """Text as it is."""
+        """Write text unchanged."""
         if text:
             self._stream.write(text)
             self._stream.flush()
 
 
 def _pages(items: Iterable[T]) -> Iterator[list[T]]:
-    left = iter(items)
-    while page := [*islice(left, _PAGE)]:
+    rest = iter(items)
+    while page := [*islice(rest, _PAGE)]:
         yield page

@@ -1,5 +1,7 @@
-"""Text with meaning: a line is a list of (text, style) spans; a style says what the text is, output/text.py how that
-looks."""
+"""Styled text: a line is a list of (text, style) spans.
+
+A style names the meaning of the text; output/text.py defines its look.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,12 @@ GOOD: Final = "good"
 
 
 def plain(line: Iterable[Span]) -> str:
-    """The text alone."""
+    """Return only the text."""
     return "".join([text for text, _ in line])
 
 
 def spaced(items: Iterable[Line]) -> Line:
-    """Items in one line, separated by spaces."""
+    """Join items to one line, separated by spaces."""
     line: Line = []
     for item in items:
         if line:
@@ -40,7 +42,7 @@ def spaced(items: Iterable[Line]) -> Line:
 
 
 def folded(line: Iterable[Span], width: int | None, indent: int = 0) -> Iterator[Line]:
-    """The line wrapped between words; continued lines begin with `indent` spaces. Width None: no limit."""
+    """Wrap the line between words; continued lines begin with `indent` spaces. Width None: no limit."""
     out: Line = []
     room = width
     for text, style in line:

@@ -1,4 +1,4 @@
-"""A table's schema as Spark stores it in Parquet files of its own: so its readers know what each column means."""
+"""A table's schema in the form that Spark stores in Parquet files, so that Spark shows each column's description."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 from kshark.tables import Table
 from kshark.tables.types import Array, Struct, Type, parse_type
 
-#: The name under which a file's metadata hold it. Source: Spark, ParquetReadSupport.
+#: Its key in a file's metadata. Source: Spark, ParquetReadSupport.
 SPARK_SCHEMA: Final = "org.apache.spark.sql.parquet.row.metadata"
-#: What Spark's JSON calls these types; others are called as in SQL. Source: Spark, DataType.fromJson.
+#: Names of types in Spark's JSON that differ from SQL. Source: Spark, DataType.fromJson.
 _NAMES: Final = {"smallint": "short", "int": "integer", "bigint": "long"}
 
 
 def spark_schema(table: Table) -> bytes:
-    """The schema as Spark's JSON, where a column's description is its comment."""
+    """Return the schema as Spark's JSON, with each column's description as its comment."""
     fields = [_field(column.name, parse_type(column.type), {"comment": column.about}) for column in table.columns]
     return msgspec.json.encode({"type": "struct", "fields": fields})
 
@@ -32,7 +32,7 @@ def _type(type: Type) -> Any:
 
 
 def _field(name: str, type: Type, metadata: dict[str, str]) -> dict[str, Any]:
-    """A column, or a struct's member.
+    """Return a column, or a struct's member.
 
     >>> _field("epoch", "int", {"comment": "of the request"})
     {'name': 'epoch', 'type': 'integer', 'nullable': True, 'metadata': {'comment': 'of the request'}}

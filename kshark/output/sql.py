@@ -1,5 +1,7 @@
-"""`kshark explain tables --sql`: views and queries. DuckDB and Spark take the same text; only how files become views
-differs."""
+"""`kshark explain tables --sql`: views and queries.
+
+DuckDB and Spark run the same text; only the views of files differ.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from kshark_dissectors.enums import ErrorCode
 from kshark_dissectors.errors import RETRIABLE
 from kshark_dissectors.releases import RELEASES, SPOKEN
 
-#: By engine, the view of a table; paths are relative to the folder of tables.
+#: The view of a table, by engine; paths are relative to the folder of tables.
 ENGINES: Final = {
     "duckdb": "CREATE OR REPLACE TEMP VIEW {0} AS SELECT * FROM read_parquet('{0}/**/*.parquet');",
     "spark": "CREATE OR REPLACE TEMP VIEW {0} USING parquet OPTIONS (path '{0}');",
@@ -24,16 +26,16 @@ ENGINES: Final = {
 
 
 def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
-    """A script to be run in a folder of tables: a view for each, views with Kafka's names, and the queries."""
+    """Return a script to run in a folder of tables: views of tables, views with Kafka's facts, and the queries."""
     yield from _about(
-        "The tables, as DIR's own folders: start the engine in DIR. With kshark export --records, records is one more."
+        "The tables, in the subfolders of DIR: start the engine in DIR. kshark export --records adds the table records."
     )
     yield from ([(ENGINES[engine].format(name), PLAIN)] for name in TABLES if name != "records")
-    yield from _view("Errors by their numbers.", "errors", "error_code, error, retriable", _errors())
-    yield from _view("APIs by their numbers.", "apis", "api_key, api, about", _apis(registry))
+    yield from _view("Errors by number.", "errors", "error_code, error, retriable", _errors())
+    yield from _view("APIs by number.", "apis", "api_key, api, about", _apis(registry))
     about = (
-        "Releases, oldest first, and the versions they speak; unstable: the highest only where unstable versions are "
-        "switched on."
+        "Releases, oldest first, and the versions that they support; unstable: the highest version only if unstable "
+        "versions are enabled."
     )
     yield from _view(about, "releases", "api_key, number, release, lowest, highest, unstable", _releases())
     for query in QUERIES:
@@ -47,11 +49,11 @@ def _about(text: str) -> Iterator[Line]:
 
 
 def _view(about: str, name: str, columns: str, lines: Iterable[str]) -> Iterator[Line]:
-    """A view of facts; each of the lines holds rows."""
+    """Return a view of facts; each of the lines contains rows."""
     yield from _about(about)
     yield [(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM (VALUES", PLAIN)]
-    *some, last = lines
-    yield from ([(f"  {line},", PLAIN)] for line in some)
+    *others, last = lines
+    yield from ([(f"  {line},", PLAIN)] for line in others)
     yield [(f"  {last}) AS facts({columns});", PLAIN)]
 
 
@@ -66,7 +68,7 @@ def _apis(registry: Registry) -> Iterator[str]:
 
 
 def _releases() -> Iterator[str]:
-    """An API a line."""
+    """Return a line for each API."""
     for key, spoken in SPOKEN.items():
         rows = [
             f"({key}, {number}, {quoted(release)}, {versions.low}, {versions.high}, {_boolean(text.endswith('*'))})"

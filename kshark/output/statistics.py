@@ -1,4 +1,4 @@
-"""`kshark stats` for a person: a table for each question, from the counts of kshark.analysis.results.statistics."""
+"""`kshark stats` as text: a table for each question, from the counts of kshark.analysis.results.statistics."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from kshark.output.units import counted, duration, milliseconds, moment, number,
 Rows = Sequence[Mapping[str, Any]]
 
 
-def print_statistics(found: Mapping[str, Any], packets: int, sink: Sink) -> None:
-    """A head of one line, then each table that has rows."""
-    sink.lines(folded(_head(found, packets), sink.width, 2))
-    _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in found["flows"]])
+def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) -> None:
+    """Print a head of one line, then each table with rows."""
+    sink.lines(folded(_head(statistics, packets), sink.width, 2))
+    _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in statistics["flows"]])
     _table(
         sink,
         "APIs",
         _APIS,
-        [_api(row) for row in found["apis"]],
-        "latency in ms, from the request's last byte to the answer's first",
+        [_api(row) for row in statistics["apis"]],
+        "latency in ms, from the request's last byte to the response's first",
     )
     _table(
         sink,
         "errors",
         _ERRORS,
-        [_error(row) for row in found["errors"]],
-        "every error code of every answer, at any depth",
+        [_error(row) for row in statistics["errors"]],
+        "every error code of every response, at any depth",
     )
-    _table(sink, "clients", _CLIENTS, [_client(row) for row in found["clients"]])
+    _table(sink, "clients", _CLIENTS, [_client(row) for row in statistics["clients"]])
     _table(
         sink,
         "share groups",
         _GROUPS,
-        [_group(row) for row in found["share_groups"]],
-        "acquired to redelivered count records",
+        [_group(row) for row in statistics["share_groups"]],
+        "acquired to redelivered are numbers of records",
     )
 
 
-def _head(found: Mapping[str, Any], packets: int) -> Line:
-    if found["first_time_ns"] is None:
+def _head(statistics: Mapping[str, Any], packets: int) -> Line:
+    if statistics["first_time_ns"] is None:
         return [("no Kafka messages", WARN), (f" in {counted(packets, 'packet')}", PLAIN)]
-    first, last = found["first_time_ns"], found["last_time_ns"]
-    outcomes = [f"{number(count)} {name.replace('_', '-')}" for name, count in found["exchanges"].items() if count]
+    first, last = statistics["first_time_ns"], statistics["last_time_ns"]
+    outcomes = [f"{number(count)} {name.replace('_', '-')}" for name, count in statistics["exchanges"].items() if count]
     return [
         (f"{moment(first)} UTC{f', {duration(last - first)}' if last > first else ''}", PLAIN),
-        (f" · {counted(packets, 'packet')} · {counted(found['messages'], 'message')}", PLAIN),
+        (f" · {counted(packets, 'packet')} · {counted(statistics['messages'], 'message')}", PLAIN),
         (f" · exchanges: {', '.join(outcomes) or 'none'}", PLAIN),
     ]
 
@@ -99,7 +99,7 @@ def _api(row: Mapping[str, Any]) -> list[Cell]:
 
 
 def _codes(errors: Rows) -> Line:
-    """Numbers only; their names are in the table of errors."""
+    """Return only the numbers; the table of errors has their names."""
     return [(", ".join(f"{row['error_code']} ×{number(row['count'])}" for row in errors), ERROR)]
 
 

@@ -1,7 +1,7 @@
-"""What a body says, in one line: errors by name, ids and epochs, topics and partitions, counts of everything else.
+"""A body in one line: errors by name, ids and epochs, topics and partitions, counts of everything else.
 
-It is made from the schema alone, for any API: which fields deserve the room follows from their names and types, and is
-decided once."""
+The line is made from the schema alone, for any API: names and types of fields decide once which fields are shown.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ from kshark.output import items
 from kshark.output.items import Item, Named, Word
 from kshark.registry import Registry
 
-#: Scalars that deserve a place in the line; limits, timeouts and rates do not.
+#: Names of scalars that are shown; limits, timeouts and rates are not.
 _TELLING: Final = re.compile(
     r"(^|_)(id|ids|epoch|key|keys|name|names|type|types|state|acks|version|mechanism|mechanisms|host|port|group|groups|leader|members?)$"
 )
-#: So many plans are kept; there are more only if a capture has invented versions.
+#: Most cached plans; only a capture with invalid versions needs more.
 _PLANS: Final = 2048
 _NOT_SCALAR: Final = ("struct", "array", "records", "bytes")
 
 
 class Summaries:
-    """One line about a message's body; longer strings than `length` are cut, topics are shown by name if `names` has
-    it."""
+    """One line about a message's body.
+
+    Strings longer than `length` are cut; topics are shown by name if `names` has it.
+    """
 
     def __init__(self, registry: Registry, length: int = 24, names: TopicNames | None = None) -> None:
         self._registry = registry
         self._word = items.words(length)
         self._names = names
-        #: The packet of the current message: only names told by earlier packets are used.
+        #: The packet of the current message: only names from earlier packets are used.
         self.packet = 0
-        #: Whose an answer is, of the message itself.
+        #: Group and member of a response, as attributes of the message.
         self.owner = [items.attribute(name, self._word) for name in OWNER]
-        #: Names of topics by id, once they were used.
-        self._told: dict[str, str] = {}
+        #: Cached texts of topics by id.
+        self._topic_texts: dict[str, str] = {}
         self._plans: dict[tuple[Any, Any, str, type], list[Item]] = {}
 
     def items(self, message: Message) -> list[Item]:
-        """The parts of such a message's line; `packet` must be set before their texts are taken."""
+        """Return the parts of such a message's line; set `packet` before calling their functions."""
         key = (message.api_key, message.version, message.kind, type(message.body))
         plan = self._plans.get(key)
         if plan is None:
@@ -56,13 +58,13 @@ class Summaries:
         return plan
 
     def _topic(self, name: str) -> str:
-        """A topic by its name, if the capture told it before this message, else by its id."""
-        shown = self._told.get(name)
+        """Return a topic's name, if an earlier packet contains it, otherwise its id."""
+        shown = self._topic_texts.get(name)
         if shown is None:
-            told = self._names and self._names.at(name, self.packet)
-            if not told:
+            topic_name = self._names and self._names.at(name, self.packet)
+            if not topic_name:
                 return self._word(name)
-            shown = self._told[name] = self._word(told)
+            shown = self._topic_texts[name] = self._word(topic_name)
         return shown
 
     def _make(self, api_key: Any, version: Any, kind: str, body: type) -> list[Item]:
@@ -70,17 +72,17 @@ class Summaries:
         if api is None or body in _UNREAD:
             return []
         layout = api.request if kind == "request" else api.response
-        known = layout.versions.nearest(version)
-        reach = Reach(layout.root, known, exact=body is shape_of(layout, known).make)
+        nearest = layout.versions.nearest(version)
+        reach = Reach(layout.root, nearest, exact=body is shape_of(layout, nearest).make)
         return list(_items(reach, self._word, self._topic))
 
 
-#: Types of bodies that were not read.
+#: Types of bodies that were not decoded.
 _UNREAD: Final = (type(None), UnsetType)
 
 
 def _items(reach: Reach, word: Word, topic: Named) -> Iterator[Item]:
-    """Errors first, then fields outside arrays, then arrays."""
+    """Return items for errors, then for fields outside arrays, then for arrays."""
     every = list(paths(reach.struct, reach.version))
     single = [path for path in every if not reach.in_array(path.names)]
     codes = [path for path in every if path.names[-1].endswith("error_code")]
@@ -94,7 +96,7 @@ def _items(reach: Reach, word: Word, topic: Named) -> Iterator[Item]:
 
 
 def _alone(reach: Reach, single: Sequence[Path], word: Word) -> Iterator[Item]:
-    """Fields outside arrays, and arrays of scalars."""
+    """Return items for fields outside arrays, and for arrays of scalars."""
     for path in single:
         if path.field.type not in _NOT_SCALAR and _TELLING.search(path.names[-1]):
             yield items.scalar(reach, path, word)
@@ -108,13 +110,13 @@ def _alone(reach: Reach, single: Sequence[Path], word: Word) -> Iterator[Item]:
 
 
 def _array(reach: Reach, path: Path, word: Word, topic: Named, *, inner: bool) -> Iterator[Item]:
-    """An array of structures; an `inner` one, inside another array, only if it holds ranges of offsets."""
+    """Return an item for an array of structures; `inner`: inside another array, only if it has ranges of offsets."""
     if {"first_offset", "last_offset"} <= {field.name for field in path.type.fields}:
         yield items.covered(reach, path)
     elif not inner:
-        told = [
-            each
-            for each in paths(path.type, reach.version)
-            if len(each.names) == 1 and _TELLING.search(each.names[0]) and each.field.type not in _NOT_SCALAR
+        fields = [
+            field
+            for field in paths(path.type, reach.version)
+            if len(field.names) == 1 and _TELLING.search(field.names[0]) and field.field.type not in _NOT_SCALAR
         ]
-        yield items.topics(reach, path, topic) or items.elements(reach, path, told, word)
+        yield items.topics(reach, path, topic) or items.elements(reach, path, fields, word)

@@ -1,4 +1,4 @@
-"""How text looks on a terminal: the colours of styles, lines cropped to the width."""
+"""The look of text on a terminal: the colours of styles, and lines cropped to the width."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STYLES: Final = {
 
 
 class Terminal:
-    """A terminal's width and colours (NO_COLOR, TERM and COLUMNS are respected)."""
+    """A terminal's width and colours; respects NO_COLOR, TERM and COLUMNS."""
 
     def __init__(self, stream: TextIO) -> None:
         console = Console(file=stream)
@@ -35,7 +35,7 @@ class Terminal:
         self._styles = {name: Style.parse(style) for name, style in STYLES.items()}
 
     def paint(self, line: Line, *, crop: bool = False) -> str:
-        """The line with its colours; `crop` ends it with `…` where it would wrap."""
+        """Return the line with its colours; `crop` ends it with `…` if it would wrap."""
         if crop:
             line = cropped(line, self.width)
         if self._colours is None:

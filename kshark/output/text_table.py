@@ -1,5 +1,4 @@
-"""Tables as lines of spans: columns under their titles, as wide as they need, the elastic ones shortened to fit the
-terminal."""
+"""Tables as lines of spans: aligned columns with titles; elastic columns are shortened to fit the terminal."""
 
 from __future__ import annotations
 
@@ -18,9 +17,10 @@ _BETWEEN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column: numbers are right-aligned; an `elastic` one may be shortened to so many characters.
+    """A table's column.
 
-    If that is not enough, columns with `drop` are left out: 1 first, then 2, and so on.
+    `right`: right-aligned, for numbers. `elastic`: may be shortened to this number of characters. `drop`: if that is
+    not enough, columns with 1 are left out first, then 2, and so on.
     """
 
     title: str
@@ -32,26 +32,25 @@ class Column:
 def table(
     columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None, indent: int = 0
 ) -> Iterator[Line]:
-    """The titles, then the rows, which are gone through twice. A column with nothing in it is left out; `width` None:
-    no limit.
+    """Return the titles, then the rows. Iterates over the rows twice. `width` None: no limit.
 
-    Columns for which there is no room are named in a last line.
+    Empty columns are left out. A last line names columns that do not fit.
     """
     natural = [0] * len(columns)
     for row in rows:
-        natural = [max(one, cell_len(plain(_line(cell)))) for one, cell in zip(natural, row, strict=True)]
-    kept = [at for at in range(len(columns)) if natural[at]]
-    widths = {at: max(natural[at], cell_len(columns[at].title)) for at in kept}
+        natural = [max(widest, cell_len(plain(_line(cell)))) for widest, cell in zip(natural, row, strict=True)]
+    kept = [index for index in range(len(columns)) if natural[index]]
+    widths = {index: max(natural[index], cell_len(columns[index].title)) for index in kept}
     if width is not None:
         widths = _fit(columns, widths, width - indent)
-    shown, sizes = [columns[at] for at in widths], list(widths.values())
+    shown, sizes = [columns[index] for index in widths], list(widths.values())
     yield _row([[(column.title, DIM)] for column in shown], shown, sizes, indent)
     for row in rows:
-        yield _row([_line(row[at]) for at in widths], shown, sizes, indent)
-    missing = ", ".join(columns[at].title for at in kept if at not in widths)
+        yield _row([_line(row[index]) for index in widths], shown, sizes, indent)
+    missing = ", ".join(columns[index].title for index in kept if index not in widths)
     if missing:
         yield from folded(
-            [(f"{' ' * indent}no room for {missing}: a wider terminal, or a pipe, has all columns", DIM)],
+            [(f"{' ' * indent}no room for {missing}: use a wider terminal or a pipe for all columns", DIM)],
             width,
             indent + 2,
         )
@@ -62,9 +61,9 @@ def _line(cell: Cell) -> Line:
 
 
 def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
-    """Widths of the columns that are shown: if shortening elastic ones is not enough, columns are dropped."""
+    """Return the widths of the shown columns; drop columns if shortening elastic ones is not enough."""
     shown = dict(natural)
-    droppable = sorted((at for at in shown if columns[at].drop), key=lambda at: columns[at].drop)
+    droppable = sorted((index for index in shown if columns[index].drop), key=lambda index: columns[index].drop)
     while True:
         widths = _narrowed(columns, shown, width)
         if _total(widths) <= width or not droppable:
@@ -73,13 +72,13 @@ def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict
 
 
 def _narrowed(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:
-    """Shortens the widest elastic column, one character at a time."""
+    """Shorten the widest elastic column, one character at a time."""
     widths = dict(natural)
     while _total(widths) > width:
-        can_give = [at for at in widths if columns[at].elastic and widths[at] > columns[at].elastic]
+        can_give = [index for index in widths if columns[index].elastic and widths[index] > columns[index].elastic]
         if not can_give:
             break
-        widths[max(can_give, key=lambda at: widths[at])] -= 1
+        widths[max(can_give, key=lambda index: widths[index])] -= 1
     return widths
 
 
@@ -103,7 +102,7 @@ def _row(cells: Sequence[Line], columns: Sequence[Column], widths: Sequence[int]
 
 
 def cropped(line: Line, width: int) -> Line:
-    """The line if it fits, else as much of it as fits, with `…` at its end."""
+    """Return the line if it fits, otherwise its beginning with `…` at the end."""
     if cell_len(plain(line)) <= width:
         return line
     out: Line = []

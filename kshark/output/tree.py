@@ -1,4 +1,4 @@
-"""A message with all its fields, one a line, indented as they are nested: `kshark read -V`."""
+"""A message with all its fields, one a line, indented by nesting: `kshark read -V`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kshark.registry import Registry
 from kshark.schema import Field
 
 _STEP: Final = "  "
-#: So much of a long value is shown, followed by its full size.
+#: Bytes of a long value that are shown before its full size.
 _SHOWN: Final = 200
 
 
 class Trees:
-    """Lines of a message and its body; names come from the schema, values from the body: everything that was read is
-    shown.
+    """Lines of a message and its body.
 
-    `names`: topic names, shown next to topic ids.
+    Names come from the schema, values from the body; every decoded value is shown. `names`: topic names, shown after
+    topic ids.
     """
 
     def __init__(self, registry: Registry, names: TopicNames | None = None) -> None:
@@ -35,7 +35,7 @@ class Trees:
         self._names = names
 
     def of(self, message: Message) -> Iterator[Line]:
-        """A head of one or two lines, the body indented below it, an empty line."""
+        """Return a head of one or two lines, the body indented below it, and an empty line."""
         yield from _head(message)
         if message.body is None:
             yield [(_STEP + "body not read", DIM)]
@@ -81,8 +81,8 @@ def _head(message: Message) -> Iterator[Line]:
     if isinstance(message.latency_ns, int):
         line += [(f" after {duration(message.latency_ns)}", VALUE)]
     for name in OWNER:
-        if isinstance(told := getattr(message, name), str):
-            line += [(f"  {name.removesuffix('_id')} ", LABEL), _quoted(told)]
+        if isinstance(owner := getattr(message, name), str):
+            line += [(f"  {name.removesuffix('_id')} ", LABEL), _quoted(owner)]
     yield line
     if isinstance(message.weird, list):
         yield [
@@ -96,28 +96,28 @@ def _quoted(text: str | None) -> Span:
 
 
 class _Tree:
-    """One body's lines; `topic` gives a topic's name by its id."""
+    """One body's lines; `topic` returns a topic's name by its id."""
 
     def __init__(self, registry: Registry, topic: Callable[[str], str | None] | None) -> None:
         self._registry = registry
         self._topic = topic
 
     def members(self, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-        """The fields of a structure, in wire order; decoded contents of bytes fields follow them."""
-        known = {f.name: f for f in field.fields} if field is not None else {}
-        found = {name: member for name, member in _items(value) if member is not UNSET}
-        for name, member in found.items():
-            if not (name.endswith(DECODED) and name.removesuffix(DECODED) in found):
-                held = found.get(name + DECODED)
-                if held is not None and isinstance(member, bytes):
+        """Return the fields of a structure, in wire order; decoded contents follow their bytes fields."""
+        fields = {f.name: f for f in field.fields} if field is not None else {}
+        present = {name: member for name, member in _items(value) if member is not UNSET}
+        for name, member in present.items():
+            if not (name.endswith(DECODED) and name.removesuffix(DECODED) in present):
+                decoded = present.get(name + DECODED)
+                if decoded is not None and isinstance(member, bytes):
                     yield [(_STEP * depth + name, LABEL), (": ", DIM), (size(len(member)), DIM)]
                 else:
-                    yield from self._member(name, member, known.get(name), depth)
-                if held is not None:
-                    yield from self._structure(name + DECODED, held, depth)
+                    yield from self._member(name, member, fields.get(name), depth)
+                if decoded is not None:
+                    yield from self._structure(name + DECODED, decoded, depth)
 
     def _structure(self, name: str, value: Any, depth: int) -> Iterator[Line]:
-        """The decoded content of bytes: its name in one line, its data below."""
+        """Return the decoded content of bytes: its name in one line, its data below."""
         if not isinstance(value, dict) or not ("data" in value or "body" in value):
             yield from self._member(name, value, None, depth)
             return
@@ -153,7 +153,7 @@ class _Tree:
             yield [*label, *self._value(value, field)]
 
     def _element(self, value: Any, field: Field | None, depth: int) -> Iterator[Line]:
-        """An array's element: its first field follows a dash."""
+        """Return an array's element; its first field follows a dash."""
         if _is_scalar(value) or isinstance(value, list | tuple):
             shown = self._listed(value, field) if isinstance(value, list | tuple) else self._value(value, field)
             yield [(_STEP * depth + "- ", DIM), *shown]
@@ -165,9 +165,9 @@ class _Tree:
             else:
                 yield line
 
-    def _listed(self, found: list[Any] | tuple[Any, ...], field: Field | None) -> Line:
+    def _listed(self, elements: list[Any] | tuple[Any, ...], field: Field | None) -> Line:
         line: Line = []
-        for index, value in enumerate(found):
+        for index, value in enumerate(elements):
             if index:
                 line.append((", ", DIM))
             line += self._value(value, field) if _is_scalar(value) else [(safe(repr(value)), VALUE)]
@@ -203,7 +203,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _bytes(value: bytes) -> str:
-    """As text in quotes if it is text, else as hexadecimal digits."""
+    """Return bytes as text in quotes if they are text, otherwise as hexadecimal digits."""
     shown, cut = value[:_SHOWN], len(value) > _SHOWN
     rest = f"… ({size(len(value))})" if cut else ""
     try:

@@ -1,5 +1,4 @@
-"""Who is in trouble: a paragraph for each member whose rules were broken, how often, since when, and what a client
-should do about it."""
+"""Members in trouble: a paragraph for each, with the broken rules, their number and time, and advice for the client."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from kshark.output.catalogue import CODES, parties
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, number, safe, shortened
 
-#: At most so many paragraphs, members of a group before they are told together, rules with their advice, names in a
-#: row; and names kept.
+#: Most paragraphs, members of a group with separate paragraphs, rules with advice, names in a row, and stored names.
 _SHOWN: Final = 5
 _MEMBERS: Final = 3
 _RULES: Final = 3
@@ -26,7 +24,7 @@ _KEPT: Final = 100
 
 
 class Who(NamedTuple):
-    """A member of a group; a client by its name or address where there is neither."""
+    """A member of a group; `client` is a name or an address if there is neither."""
 
     group_id: str | None
     member_id: str | None
@@ -34,8 +32,7 @@ class Who(NamedTuple):
 
 
 class Trouble(Struct):
-    """What was found of somebody: how often each rule was broken, and by whom, or may have been; the first packet of
-    that, and the last."""
+    """The findings about one party: broken rules with the blamed party, unproved ones, first and last packet."""
 
     broken: Counter[tuple[str, str]] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -57,24 +54,24 @@ class Trouble(Struct):
         _name(self.brokers, finding.broker)
 
     def join(self, other: Trouble) -> None:
-        """Another member's, of the same group."""
+        """Add the findings of another member of the same group."""
         self.broken.update(other.broken)
         self.unknown.update(other.unknown)
-        self.first = min(one for one in (self.first, other.first) if one is not None)
+        self.first = min(packet for packet in (self.first, other.first) if packet is not None)
         self.last = max(self.last, other.last)
-        for mine, names in ((self.clients, other.clients), (self.brokers, other.brokers)):
+        for own, names in ((self.clients, other.clients), (self.brokers, other.brokers)):
             for name in names:
-                _name(mine, name)
+                _name(own, name)
         self.members += other.members
 
     @property
     def rank(self) -> tuple[int, int, tuple[int, int]]:
-        """The worst first, then the earliest."""
+        """The sort key: the worst first, then the earliest."""
         return -self.broken.total(), -self.unknown.total(), self.first or (0, 0)
 
 
 class Troubles:
-    """Takes findings as they come; `lines` tells of the worst. Notes put nobody in trouble."""
+    """Take findings one by one; `lines` describes the worst parties. Notes do not count."""
 
     def __init__(self) -> None:
         self._of: dict[Who, Trouble] = {}
@@ -90,18 +87,18 @@ class Troubles:
         self._of.setdefault(who, Trouble()).add(finding)
 
     def lines(self, width: int | None) -> Iterator[Line]:
-        """A paragraph each, and an empty line behind it; nothing where nobody is in trouble."""
-        told = sorted(self._folded(), key=lambda one: one[1].rank)
-        for who, trouble in told[:_SHOWN]:
+        """Return a paragraph and an empty line for each party; nothing without findings."""
+        ranked = sorted(self._folded(), key=lambda entry: entry[1].rank)
+        for who, trouble in ranked[:_SHOWN]:
             yield from _paragraph(who, trouble, width)
             yield []
-        if rest := told[_SHOWN:]:
+        if rest := ranked[_SHOWN:]:
             count = sum(trouble.broken.total() for _, trouble in rest)
             yield [(f"{number(len(rest))} more in trouble, with {counted(count, 'violation')}", DIM)]
             yield []
 
     def _folded(self) -> Iterator[tuple[Who, Trouble]]:
-        """Members, or their group where many of it are in trouble."""
+        """Return the members, or their group if many of its members are in trouble."""
         groups = defaultdict[str | None, list[tuple[Who, Trouble]]](list)
         for who, trouble in self._of.items():
             groups[who.group_id].append((who, trouble))
@@ -116,18 +113,20 @@ class Troubles:
 
 
 def _paragraph(who: Who, trouble: Trouble, width: int | None) -> Iterator[Line]:
-    """`group g · client A: 29 violations of 14 rules, 03:37:45.393 to 03:37:48.243`; where that was; the rules, with
-    advice."""
+    """Return the paragraph: party and findings, members and packets, then the rules with advice.
+
+    `group g · client A: 29 violations of 14 rules, 03:37:45.393 to 03:37:48.243`.
+    """
     broken = Counter[str]()
     for (code, _), count in trouble.broken.items():
         broken[code] += count
     (first, first_ns), (last, last_ns) = trouble.first or (0, 0), trouble.last
     when = clock(first_ns, 3) if first_ns == last_ns else f"{clock(first_ns, 3)} to {clock(last_ns, 3)}"
-    what = f"{counted(broken.total(), 'violation')} of {counted(len(broken), 'rule')}"
+    findings = f"{counted(broken.total(), 'violation')} of {counted(len(broken), 'rule')}"
     if not broken:
-        what = f"{counted(trouble.unknown.total(), 'finding')} that the capture does not prove"
+        findings = f"{counted(trouble.unknown.total(), 'finding')} not proved by the capture"
     yield from folded(
-        [(_name_of(who, trouble), CODE), (": ", PLAIN), (what, ERROR if broken else WARN), (f", {when}", PLAIN)],
+        [(_name_of(who, trouble), CODE), (": ", PLAIN), (findings, ERROR if broken else WARN), (f", {when}", PLAIN)],
         width,
         2,
     )
@@ -135,7 +134,7 @@ def _paragraph(who: Who, trouble: Trouble, width: int | None) -> Iterator[Line]:
     member = f"member {shortened(who.member_id, 40)} · " if who.member_id else ""
     yield from folded([(f"  {member}broker {_few(trouble.brokers)} · {packets}", DIM)], width, 2)
     for code, count in (broken or trouble.unknown).most_common(_RULES):
-        yield from _rule(code, count, {blame for of, blame in trouble.broken if of == code}, width)
+        yield from _rule(code, count, {blame for rule_code, blame in trouble.broken if rule_code == code}, width)
     yield from _rest([("also ", (broken or trouble.unknown).most_common()[_RULES:])], width)
     if broken and trouble.unknown:
         yield from _rest([("not proved: ", trouble.unknown.most_common())], width)
@@ -186,11 +185,11 @@ def _name(names: dict[str, None], name: str) -> None:
 
 
 def _few(names: Iterable[str]) -> str:
-    """`a, b, c and 4 more`."""
+    """Return `a, b, c and 4 more`."""
     all_names = [*names]
-    left = "many" if len(all_names) == _KEPT else number(len(all_names) - _NAMES)
-    more = f" and {left} more" if len(all_names) > _NAMES else ""
-    return ", ".join(shortened(name, 40) for name in all_names[:_NAMES]) + more
+    omitted = "many" if len(all_names) == _KEPT else number(len(all_names) - _NAMES)
+    rest = f" and {omitted} more" if len(all_names) > _NAMES else ""
+    return ", ".join(shortened(name, 40) for name in all_names[:_NAMES]) + rest
 
 
 def _host(address: str) -> str:

@@ -1,4 +1,4 @@
-"""How numbers, times and foreign strings read in text output."""
+"""Text formats of numbers, times and strings from captures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ _SECOND: Final = 1_000_000_000
 
 
 def clock(time_ns: int, digits: int = 6) -> str:
-    """Time of day in UTC, as brokers in containers log it: `14:03:07.412345`."""
+    """Return the time of day in UTC, as brokers in containers log it: `14:03:07.412345`."""
     seconds, rest = divmod(time_ns, _SECOND)
     day = seconds % 86_400
     return f"{day // 3600:02}:{day // 60 % 60:02}:{day % 60:02}.{rest // 10 ** (9 - digits):0{digits}}"
 
 
 def moment(time_ns: int) -> str:
-    """Date and time of day in UTC, milliseconds: `2026-11-21 14:03:07.412`; a time that no calendar holds as plain
-    seconds."""
+    """Return date and time of day in UTC with milliseconds: `2026-11-21 14:03:07.412`.
+
+    A time outside the calendar is returned as plain seconds.
+    """
     try:
         day = datetime.fromtimestamp(time_ns // _SECOND, UTC)
     except (OverflowError, ValueError, OSError):
@@ -26,7 +28,7 @@ def moment(time_ns: int) -> str:
 
 
 def duration(ns: int) -> str:
-    """Three significant digits and a unit: `812 µs`, `1.25 ms`, `30.0 s`, `5 min 3 s`, `2 h 05 min`."""
+    """Return three significant digits and a unit: `812 µs`, `1.25 ms`, `30.0 s`, `5 min 3 s`, `2 h 05 min`."""
     if ns < 0:
         return "-" + duration(-ns)
     if ns < _SECOND:
@@ -39,12 +41,12 @@ def duration(ns: int) -> str:
 
 
 def milliseconds(ns: int) -> str:
-    """For a column titled ms: `0.812`, `1.25`, `503`."""
+    """Return a number for a column titled ms: `0.812`, `1.25`, `503`."""
     return _three(ns / 1e6)
 
 
 def size(count: int) -> str:
-    """Bytes in decimal units: `96 B`, `3.4 kB`, `12.0 MB`."""
+    """Return bytes in decimal units: `96 B`, `3.4 kB`, `12.0 MB`."""
     if count < 1000:
         return f"{count} B"
     value = float(count)
@@ -56,31 +58,30 @@ def size(count: int) -> str:
 
 
 def number(count: int) -> str:
-    """`1,204`."""
+    """Return a number with separators: `1,204`."""
     return f"{count:,}"
 
 
 def counted(count: int, noun: str, many: str = "") -> str:
-    """`1 session`, `1,204 sessions`."""
+    """Return a number and a noun: `1 session`, `1,204 sessions`."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def safe(text: str) -> str:
-    """Strings of a capture may contain anything, also a terminal's control sequences: unprintable characters are
-    escaped."""
+    """Escape unprintable characters: strings of a capture may contain a terminal's control sequences."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def shortened(text: str, length: int) -> str:
-    """Printable, at most `length` characters; the last one is `…` if it was longer."""
+    """Return printable text of at most `length` characters; `…` replaces a longer rest."""
     text = safe(text)
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _three(value: float) -> str:
-    """Three significant digits for what is below 100, else no fraction."""
+    """Return three significant digits; no fraction from 100 on."""
     if value >= 99.95:
         return f"{value:.0f}"
     if value >= 9.995:

@@ -13,7 +13,7 @@ from kshark.analysis import AnalysisResult, Analyzer, Coverage, Observed, Observ
 from kshark.codec.shapes import shape_of
 from kshark.model import Exchange, Flow, Message, Opened
 from kshark.registry import Registry
-from kshark.tables.events import Place, Placed, or_unset
+from kshark.tables.events import PositionedEvent, TimePosition, or_unset
 
 _END = 1 << 62
 
@@ -51,8 +51,8 @@ class _Answered(msgspec.Struct, array_like=True, gc=False):
 class _Row(msgspec.Struct, array_like=True, gc=False):
     """An exchange: where its request stands and where it stands itself, the first packet of its connection."""
 
-    asked: Place
-    place: Place
+    asked: TimePosition
+    place: TimePosition
     first_packet: int
     outcome: Any
     packet: int
@@ -72,7 +72,7 @@ class Judging:
 
     def __init__(
         self,
-        common: Sequence[Placed],
+        common: Sequence[PositionedEvent],
         registry: Registry,
         *,
         first: bool = True,
@@ -90,7 +90,7 @@ class Judging:
         self._flows: dict[int, Flow] = {
             event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)
         }
-        self._waiting: list[Placed] = []
+        self._waiting: list[PositionedEvent] = []
         self._registry = registry
         self._known: dict[tuple[int, int], tuple[Any, Any]] = {}
 
@@ -140,7 +140,7 @@ class Judging:
         self._observer.explain(found)
         return [*found, *self._analyzer.listed()]
 
-    def _events(self, row: _Row) -> Iterator[Placed]:
+    def _events(self, row: _Row) -> Iterator[PositionedEvent]:
         flow, asked = self._flows[row.first_packet], row.request
         readers = self._known.get((asked.api_key, asked.version)) or self._readers(asked.api_key, asked.version)
         names = (
@@ -179,5 +179,5 @@ class Judging:
         return one, other
 
 
-def _place(placed: Placed) -> Place:
+def _place(placed: PositionedEvent) -> TimePosition:
     return placed[0]

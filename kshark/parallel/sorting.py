@@ -27,7 +27,7 @@ from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.records import RecordsField, spans_of
 from kshark.tables.bodies import as_fields
-from kshark.tables.events import AFTER, BEFORE, LATE, MESSAGES, Place, Placed
+from kshark.tables.events import AFTER, BEFORE, LATE, MESSAGES, PositionedEvent, TimePosition
 
 _KEY: Final = BOOK.bucket
 _NEVER: Final = 1 << 62
@@ -63,7 +63,7 @@ class _Lot:
         self.count = 0
         self.packed = bytearray()
 
-    def add(self, asked: Place, *row: Any) -> None:
+    def add(self, asked: TimePosition, *row: Any) -> None:
         self.since = min(self.since, asked[0])
         self.count += 1
         _PACKED.encode_into((asked, *row), self.packed, -1)
@@ -77,7 +77,7 @@ class Buckets:
         self._held: defaultdict[int, _Lot] = defaultdict(_Lot)
         self._full: list[Packed] = []
 
-    def add(self, asked: Place, place: Place, exchange: Exchange) -> None:
+    def add(self, asked: TimePosition, place: TimePosition, exchange: Exchange) -> None:
         """An exchange with a request that can be read: where that stands, and where the exchange does."""
         request, response = exchange.request, exchange.response
         assert request is not None
@@ -115,7 +115,7 @@ class News:
         #: What each address offered last, and all that Metadata told, under itself.
         self._said: dict[str | None, str] = {}
 
-    def takes(self, placed: Placed) -> bool:
+    def takes(self, placed: PositionedEvent) -> bool:
         """Whether it is something else, or new; to be asked in the order of the time line."""
         answer = placed[1].response if isinstance(placed[1], Exchange) else None
         if answer is None or not isinstance(answer.body, str):
@@ -137,14 +137,14 @@ class Sorter:
     """
 
     def __init__(self, buckets: int, *, opened: bool = False) -> None:
-        self.common: list[Placed] = []
+        self.common: list[PositionedEvent] = []
         self._buckets = Buckets(buckets)
         self._with_records = opened
         self._count = 0
         self._latest = (0, BEFORE, -1)
         self._news = News()
         #: By id(): where requests stand that the analysis reads.
-        self._asked: dict[int, Place] = {}
+        self._asked: dict[int, TimePosition] = {}
         #: By connection: its first packet, its last request with its number, and whether one was answered.
         self._first: dict[int, int] = {}
         self._last: dict[int, tuple[int, Message]] = {}
@@ -179,7 +179,7 @@ class Sorter:
     def close(self) -> Iterator[Packed]:
         yield from self._buckets.rest()
 
-    def _place(self, packet: int, phase: int, first_packet: int, at: int) -> Place:
+    def _place(self, packet: int, phase: int, first_packet: int, at: int) -> TimePosition:
         """The place of the share's event number `at`, which is behind the places of those before it."""
         self._latest = max(self._latest, (packet, phase, first_packet))
         return (*self._latest, at)
@@ -243,11 +243,11 @@ class Sorter:
             self.common.append(((message.packet, MESSAGES, self._first[flow], at), _sign(message)))
 
 
-def of_all(asked: Place | None, place: Place, exchange: Exchange) -> list[Placed] | None:
+def of_all(asked: TimePosition | None, place: TimePosition, exchange: Exchange) -> list[PositionedEvent] | None:
     """What every bucket is told of an exchange; None: it concerns its own bucket alone. `asked`: where a request stands
     that is read."""
     request, response = exchange.request, exchange.response
-    odd: list[Placed] = [(place, _of(exchange, _bare(request), _bare(response)))] if _is_odd(exchange) else []
+    odd: list[PositionedEvent] = [(place, _of(exchange, _bare(request), _bare(response)))] if _is_odd(exchange) else []
     if request is None:
         return odd or [(place, _of(exchange, None, _sign(response)))]
     if request.api_key in _BRIEF and request.api_key not in _WHOLE:
@@ -371,7 +371,7 @@ def _goes_with(event: Event, end: Closed | HalfClosed) -> bool:
     return isinstance(event, Weird) and event.packet == end.packet and event.flow == end.flow.id
 
 
-def numbered(shares: list[list[Placed]], weirds: Iterable[Weird]) -> list[Placed]:
+def numbered(shares: list[list[PositionedEvent]], weirds: Iterable[Weird]) -> list[PositionedEvent]:
     """What is common of all shares and what belongs to no connection, in the order of the time line, connections
     numbered in the order of their first packets."""
     flows = [{event.flow.id: event.flow for _, event in common if isinstance(event, Opened)} for common in shares]

@@ -1,2 +1,3 @@
-"""A report for people who have to act: what events and findings come to (`Collector`, `Collected`), as plain data, as a
-page of HTML."""
+"""A report for people who must act: counts of events and findings (`Collector`, `Collected`), as plain data and as an
+HTML page.
+"""

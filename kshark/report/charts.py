@@ -1,4 +1,4 @@
-"""Charts as SVG, in the page's colours: they are CSS variables, so that light and dark need one drawing."""
+"""Charts as SVG in the page's colours; these are CSS variables, so light and dark mode share one drawing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ try:
 except ImportError as missing:
     raise UsageError(f"a report needs {missing.name}: pip install 'kshark[report]'") from None
 
-#: Verdicts, the worst last: it is drawn above the others.
+#: Verdicts, the worst last, so that it is drawn on top.
 _COLOURS: Final = {"note": "var(--note)", "unknown": "var(--unknown)", "violation": "var(--violation)"}
-_SEVERITY: Final = {verdict: place for place, verdict in enumerate(_COLOURS)}
+_SEVERITY: Final = {verdict: rank for rank, verdict in enumerate(_COLOURS)}
 _TITLES: Final = {"cause": "by cause", "client": "by client", "group": "by group"}
-#: Rows of each dimension that are shown; the rest is one more row.
+#: Most rows of each dimension; all others share one more row.
 _ROWS: Final = 8
 _ROW_PX: Final = 24
 #: Pixels of the narrowest bin.
@@ -32,7 +32,7 @@ _DAY: Final = 86_400 * _SECOND
 
 
 class Axis(NamedTuple):
-    """The time axis that all rows share: bins from `begin_ns` on, and how it is written."""
+    """The time axis that all rows share: bins from `begin_ns` on, and the format of its labels."""
 
     begin_ns: int
     end_ns: int
@@ -47,13 +47,13 @@ class Axis(NamedTuple):
 
     @property
     def ticks(self) -> int:
-        """As many as there is room for, and seconds to tell apart."""
+        """The number of ticks: as many as fit, and at most one for each second."""
         seconds = (self.end_ns - self.begin_ns) // _SECOND
         return min(max(3, self.plot_px // 110), seconds) if seconds >= 2 else 3
 
     @property
     def format(self) -> str:
-        """What of a time its places differ in."""
+        """The time format: only the parts in which the ticks differ."""
         span_ns = self.end_ns - self.begin_ns
         return (
             "%S.%L s"
@@ -67,14 +67,14 @@ class Axis(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A name of one dimension, and how many findings of each verdict are in each bin, by the bin's middle."""
+    """A name of one dimension, and the number of findings by the middle of the bin and the verdict."""
 
     name: str
     counts: Counter[tuple[int, str]]
 
 
 def findings_over_time(timed: Timed, captures: Sequence[Capture], width: int) -> str | None:
-    """Findings as points over the captures' time, a row for each cause, client and group; None where there are none."""
+    """Draw findings over the captures' time, a row for each cause, client and group; None without findings."""
     if not timed.cells:
         return None
     axis = axis_of(timed, captures, width)
@@ -85,22 +85,29 @@ def findings_over_time(timed: Timed, captures: Sequence[Capture], width: int) ->
 
 
 def axis_of(timed: Timed, captures: Sequence[Capture], width: int) -> Axis:
-    """As wide as the page; bins are wide enough to be told apart."""
+    """Return an axis as wide as the page, with bins that can be distinguished."""
     label_px = 216 if width > 500 else 136
     plot_px = width - label_px - 30
-    ends = [time_ns for one in captures for time_ns in (one.first_time_ns, one.last_time_ns) if time_ns is not None]
+    ends = [
+        time_ns
+        for capture in captures
+        for time_ns in (capture.first_time_ns, capture.last_time_ns)
+        if time_ns is not None
+    ]
     begin_ns = min([*ends, *(cell.begin_ns for cell in timed.cells)])
     end_ns = max([*ends, *(cell.begin_ns + timed.width_ns for cell in timed.cells)])
     return Axis(begin_ns, end_ns, max(timed.width_ns, -(-(end_ns - begin_ns) * _BIN_PX // plot_px)), plot_px, label_px)
 
 
 def rows_of(timed: Timed, dimension: str, axis: Axis) -> list[Row]:
-    """Names with violations before those without, then those with most findings; what is beyond the limit is one
-    row."""
+    """Return the rows of a dimension: names with violations first, then those with most findings.
+
+    Names beyond the limit share one row.
+    """
     cells = [cell for cell in timed.cells if cell.dimension == dimension]
     ranked = _ranked(cells)
-    shown = {name: Row(shortened(name, 40) or "without a name", Counter()) for name in ranked[:_ROWS]}
-    others = Row(f"{len(ranked) - _ROWS} more", Counter())
+    shown = {name: Row(shortened(name, 40) or "unnamed", Counter()) for name in ranked[:_ROWS]}
+    others = Row(f"{len(ranked) - _ROWS} others", Counter())
     for cell in cells:
         middle_ns = axis.begin_ns + (cell.begin_ns - axis.begin_ns) // axis.bin_ns * axis.bin_ns + axis.bin_ns // 2
         shown.get(cell.name, others).counts[middle_ns, cell.verdict] += cell.count
@@ -118,11 +125,11 @@ def _ranked(cells: Sequence[Cell]) -> list[str]:
 
 def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool) -> Any:
     points = [
-        {"at": _moment(at), "row": str(place), "verdict": verdict, "count": count, "severity": _SEVERITY[verdict]}
-        for place, row in enumerate(rows)
+        {"at": _moment(at), "row": str(index), "verdict": verdict, "count": count, "severity": _SEVERITY[verdict]}
+        for index, row in enumerate(rows)
         for (at, verdict), count in sorted(row.counts.items())
     ]
-    names = " : ".join(f"datum.value == '{place}' ? {_quoted(row.name)}" for place, row in enumerate(rows)) + " : ''"
+    names = " : ".join(f"datum.value == '{index}' ? {_quoted(row.name)}" for index, row in enumerate(rows)) + " : ''"
     ticks = alt.Axis(
         format=axis.format, tickCount=axis.ticks, labels=last, ticks=last, labelOverlap=True, labelSeparation=12
     )
@@ -135,7 +142,7 @@ def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool
         .mark_circle(opacity=1, stroke="var(--ground)", strokeWidth=1)
         .encode(
             x=alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=axis.domain, nice=False), axis=ticks),
-            y=alt.Y("row:N", title=None, sort=[str(place) for place in range(len(rows))], axis=label),
+            y=alt.Y("row:N", title=None, sort=[str(index) for index in range(len(rows))], axis=label),
             size=alt.Size("count:Q", legend=None, scale=size),
             color=alt.Color(
                 "verdict:N", legend=None, scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
@@ -151,7 +158,7 @@ def _panel(title: str, rows: Sequence[Row], axis: Axis, most: int, *, last: bool
 
 
 def _quoted(text: str) -> str:
-    """As a string of Vega's expressions: names come from captures, and may hold anything printable."""
+    """Return a text as a string literal of Vega's expressions; names from captures may have any characters."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -170,7 +177,6 @@ def _styled(chart: Any) -> Any:
 
 
 def _inline(svg: str, width: int) -> str:
-    """As part of a page: no names of other places, which an offline page needs none of, and as wide as it was made
-    for."""
+    """Return the SVG for use inside a page: without namespaces, and at most as wide as it was made for."""
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
     return svg.replace("<svg ", f'<svg role="img" style="max-width:{width}px" ', 1)

@@ -1,4 +1,4 @@
-"""What a report counts, in parts that can be joined."""
+"""The counts of a report, in parts that can be added."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kshark import limits
 from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import Percentiles
 from kshark.model import Finding
-from kshark.report.mergeable import Bins, Counts, Keyed, Sample, Smallest, Span
+from kshark.report.mergeable import Bins, CaptureSpan, Counts, Keyed, Sample, Smallest
 
 
 class Member(NamedTuple):
@@ -23,7 +23,7 @@ class Member(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """A client as it named itself, and its host; texts are empty where it did not."""
+    """A client's id, software and host; texts are empty if it gave none."""
 
     client_id: str
     software: str
@@ -31,7 +31,7 @@ class Caller(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Findings that say the same."""
+    """The properties that equal findings share."""
 
     verdict: str
     code: str
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A share request as a point of its member's time line; `error` is None where no answer came."""
+    """A share request as a point of its member's time line; `error` is None without a response."""
 
     time_ns: int
     packet: int
@@ -48,7 +48,7 @@ class Tick(NamedTuple):
     error: int | None
 
 
-class Found(NamedTuple):
+class CapturedFinding(NamedTuple):
     """A finding and its capture."""
 
     capture: str
@@ -56,63 +56,70 @@ class Found(NamedTuple):
 
 
 class Sessions(list[tuple[str, ShareSession]]):
-    """Sessions with their capture."""
+    """Sessions with their captures."""
 
     def update(self, other: Sessions, /) -> None:
         self.extend(other)
 
 
-def order_of(found: Found) -> Any:
-    """As `kshark check` shows findings: by packet, the one with a cause first."""
-    it = found.finding
-    return found.capture, it.packet, it.cause is None, it.code, it.flow, it.member_id or "", it.argument
+def order_of(captured: CapturedFinding) -> Any:
+    """Return the sort key of findings in `kshark check`: by packet, findings with a cause first."""
+    finding = captured.finding
+    return (
+        captured.capture,
+        finding.packet,
+        finding.cause is None,
+        finding.code,
+        finding.flow,
+        finding.member_id or "",
+        finding.argument,
+    )
 
 
 def _rows() -> Any:
     return Counts(limits.STATISTICS_ROWS)
 
 
-def _first() -> Smallest[Found]:
+def _first() -> Smallest[CapturedFinding]:
     return Smallest(limits.REPORT_FINDINGS, order_of)
 
 
 @dataclass(slots=True)
 class Collected:
-    """Of any share of the events and findings of any captures; `a + b` is what one collector would have counted of both
-    shares.
+    """Counts of any part of the events and findings of any captures; `a + b` gives the counts of both parts.
 
     Times are integer nanoseconds; a service is a Flow's.
     """
 
     #: Time span of each capture's connections.
-    spans: Keyed[str, Span] = field(default_factory=lambda: Keyed(Span))
+    spans: Keyed[str, CaptureSpan] = field(default_factory=lambda: Keyed(CaptureSpan))
     outcomes: Counter[str] = field(default_factory=Counter)
-    #: By service and what is counted: connections, bytes, gaps, older (began before the capture).
+    #: By service and quantity: connections, bytes, gaps, older (began before the capture).
     connections: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: By reason and what is counted: gaps, bytes.
+    #: By reason and quantity: gaps, bytes.
     gaps: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: By code and what is counted: times, bytes.
+    #: By code and quantity: times, bytes.
     weirds: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Requests by broker.
     brokers: Counts[str] = field(default_factory=_rows)
-    #: Answers to ApiVersions by broker and the highest version offered of each API.
+    #: ApiVersions responses by broker and the highest offered version of each API.
     offers: Counts[tuple[str, tuple[tuple[int, int], ...]]] = field(default_factory=_rows)
     #: Requests by API key, version and the client's software.
     apis: Counts[tuple[int, int, str]] = field(default_factory=_rows)
     unanswered: Counter[int] = field(default_factory=Counter)
-    #: By API key, and whether the broker waited as long as it was told to.
+    #: By API key, and True if the broker waited for the whole max_wait_ms.
     latency: Keyed[tuple[int, bool], Percentiles] = field(default_factory=lambda: Keyed(Percentiles))
-    #: By API key and error code, at any depth of an answer.
+    #: By API key and error code, at any depth of a response.
     errors: Counter[tuple[int, int]] = field(default_factory=Counter)
     clients: Counts[Caller] = field(default_factory=_rows)
-    #: Requests of a member by its caller and the answer's error, None without answer.
+    #: Requests of a member by its caller and the response's error, None without response.
     steps: Counts[tuple[Member, Caller, int | None]] = field(default_factory=_rows)
     accepted: Sample[Member, Tick] = field(default_factory=lambda: Sample(limits.REPORT_TICKS))
     refused: Sample[Member, Tick] = field(default_factory=lambda: Sample(limits.REPORT_TICKS))
     sessions: Sessions = field(default_factory=Sessions)
-    #: Findings by what they say, and who is to blame.
+    #: Findings by kind, and by the blamed party.
     kinds: Counter[tuple[Kind, str]] = field(default_factory=Counter)
-    shown: Keyed[Kind, Smallest[Found]] = field(default_factory=lambda: Keyed(_first))
+    shown: Keyed[Kind, Smallest[CapturedFinding]] = field(default_factory=lambda: Keyed(_first))
     #: Findings by member, and by caller, each with the verdict.
     of_members: Counts[tuple[Member, str]] = field(default_factory=_rows)
     of_clients: Counts[tuple[Caller, str]] = field(default_factory=_rows)
@@ -124,6 +131,6 @@ class Collected:
     def __add__(self, other: Collected) -> Collected:
         both = Collected()
         for part in (self, other):
-            for each in fields(Collected):
-                getattr(both, each.name).update(getattr(part, each.name))
+            for field_ in fields(Collected):
+                getattr(both, field_.name).update(getattr(part, field_.name))
         return both

@@ -1,4 +1,4 @@
-"""Events, findings and sessions to counts, one by one: nothing that is counted depends on what came before."""
+"""Count events, findings and sessions one by one: no count depends on earlier events."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
-from kshark.report.collected import Caller, Collected, Found, Kind, Member, Tick
+from kshark.report.collected import Caller, CapturedFinding, Collected, Kind, Member, Tick
 
 _FETCHES: Final = frozenset({FETCH, SHARE_FETCH})
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 
-#: Client id, API key, version and outcome of requests on one connection.
+#: Client id, API key and version of requests on one connection.
 _Asked = tuple[str, int, int]
 
 
 class Collector:
-    """Of one capture, or a share of it. `page` takes events, `finding` and `session` what the analysis said; then
-    `close`."""
+    """Count one capture, or a part of it.
+
+    `page` takes events, `finding` and `session` results of the analysis; `close` returns the counts.
+    """
 
     def __init__(self, capture: str, registry: Registry) -> None:
         self._capture = capture
         self._errors = ErrorCodes(registry)
         self._to = Collected()
-        #: What waits until all that is known of its connection's client is known.
+        #: Counts that wait until the client of their connection is fully known.
         self._asked: dict[int, tuple[Flow, Counter[_Asked], Counter[tuple[Member, str, int | None]]]] = {}
 
     def feed(self, event: Event) -> None:
@@ -59,7 +61,7 @@ class Collector:
         self._to.weirds[code, "bytes"] += size
 
     def close(self) -> Collected:
-        """What was counted; connections whose end was not seen count with what is known of them."""
+        """Return the counts; connections without an end count with the data known so far."""
         for flow in list(self._asked):
             self._settle(flow)
         return self._to
@@ -93,10 +95,10 @@ class Collector:
             self._step(request, response, client_id, waiting[2])
 
     def _offered(self, broker: str, body: Any) -> None:
-        """An answer with an error lists ApiVersions alone."""
+        """Count the offered versions; a response with an error lists only ApiVersions."""
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) == 0 and offered is not UNSET and offered is not None:
-            self._to.offers.add((broker, tuple(sorted((one.api_key, one.max_version) for one in offered))))
+            self._to.offers.add((broker, tuple(sorted((api.api_key, api.max_version) for api in offered))))
 
     def _step(
         self, request: Message, response: Message | None, client_id: str, steps: Counter[tuple[Member, str, int | None]]
@@ -117,18 +119,18 @@ class Collector:
 
     def _closed(self, flow: Flow) -> None:
         to = self._to
-        for what, count in (
+        for quantity, count in (
             ("connections", 1),
             ("bytes", sum(flow.stream_bytes)),
             ("gaps", flow.gaps),
             ("older", flow.opened_by is None),
         ):
-            to.connections[flow.service, what] += count
+            to.connections[flow.service, quantity] += count
         to.spans[self._capture].add(flow.first_time_ns, flow.last_time_ns)
         self._settle(flow.id)
 
     def _settle(self, flow_id: int) -> None:
-        """The client of a connection is who it turned out to be."""
+        """Count the waiting requests of a connection, now that its client is known."""
         waiting = self._asked.pop(flow_id, None)
         if waiting is None:
             return
@@ -141,14 +143,14 @@ class Collector:
         for (member, client_id, error), count in steps.items():
             self._to.steps.add((member, Caller(client_id, software, host), error), count)
 
-    # -- what the analysis said
+    # -- results of the analysis
 
     def finding(self, finding: Finding) -> None:
         to = self._to
         kind = Kind(finding.verdict, finding.code, finding.cause or "")
         caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
         to.kinds[kind, finding.blame] += 1
-        to.shown[kind].add(Found(self._capture, finding))
+        to.shown[kind].add(CapturedFinding(self._capture, finding))
         to.of_clients.add((caller, finding.verdict))
         names = [("cause", finding.cause or finding.code), ("client", caller.client_id or caller.host)]
         if finding.group_id is not None:
@@ -167,5 +169,5 @@ class Collector:
         self._to.sessions.append((self._capture, session))
 
 
-def _text(found: Any) -> str:
-    return found if isinstance(found, str) else ""
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

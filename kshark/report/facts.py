@@ -1,7 +1,8 @@
-"""What a report says, as plain data: `report.json` is a `Report`, and the page is made from it alone.
+"""The content of a report as plain data: `report.json` is a `Report`, and the page is made from it alone.
 
-Times are integer nanoseconds since 1970, names beginning with the broker's `address:port` as in all outputs; texts are
-as the capture has them."""
+Times are integer nanoseconds since 1970. Brokers are `address:port`, as in all outputs. Texts are unchanged from the
+capture.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from kshark.model import Finding
 
 
 class Capture(msgspec.Struct):
-    """One capture, of one file or several; no times where it holds no connection."""
+    """One capture of one or several files; without times if it has no connection."""
 
     name: str
     files: list[str]
@@ -23,23 +24,23 @@ class Capture(msgspec.Struct):
 
 
 class Totals(msgspec.Struct):
-    """What the verdict rests on."""
+    """The totals behind the verdict."""
 
     violations: int
     unknown: int
     notes: int
-    #: Why findings are unknown.
+    #: Unknown findings by reason.
     unknown_because: dict[str, int]
     sessions: int
-    #: How sessions ended.
+    #: Sessions by their end.
     session_ends: dict[str, int]
     members: int
-    #: Requests by outcome: answered, unanswered, one_way, orphan (an answer without request).
+    #: Requests by outcome: answered, unanswered, one_way, orphan (a response without request).
     exchanges: dict[str, int]
 
 
 class Service(msgspec.Struct):
-    """Connections of one service (kafka, tls, http, other, unknown); `older`: they began before the capture."""
+    """Connections of one service (kafka, tls, http, other, unknown); `older`: began before the capture."""
 
     service: str
     connections: int
@@ -49,7 +50,7 @@ class Service(msgspec.Struct):
 
 
 class Gaps(msgspec.Struct):
-    """Holes of one reason (missing, snapped, buffer_full, at_close, undecrypted)."""
+    """Gaps with one reason (missing, snapped, buffer_full, at_close, undecrypted)."""
 
     reason: str
     gaps: int
@@ -57,7 +58,7 @@ class Gaps(msgspec.Struct):
 
 
 class WeirdCount(msgspec.Struct):
-    """A weird of the catalogue: how often, and how many bytes are concerned."""
+    """A weird of the catalogue, with its number and the bytes concerned."""
 
     code: str
     severity: str
@@ -66,38 +67,38 @@ class WeirdCount(msgspec.Struct):
 
 
 class Broker(msgspec.Struct):
-    """A broker, and the releases of Kafka that its ApiVersions answer fits; none where there was no such answer."""
+    """A broker, and the Kafka releases that match its ApiVersions response; empty without a response."""
 
     broker: str
     requests: int
     releases: list[str]
 
 
-class Place(msgspec.Struct):
-    """Packets of the evidence in one file, by their numbers there."""
+class FileFrames(msgspec.Struct):
+    """Packets of the evidence in one file, by their numbers in it."""
 
     file: str
     frames: list[int]
 
 
-class Shown(msgspec.Struct):
-    """A finding in full, with the places of its witness."""
+class ShownFinding(msgspec.Struct):
+    """A complete finding, with the packets of its witnesses in the files."""
 
     capture: str
     finding: Finding
     topic: str | None
-    places: list[Place]
+    places: list[FileFrames]
 
 
 class FindingKind(msgspec.Struct):
-    """Findings that say the same: how many, whom they blame, and the first of them."""
+    """Equal findings: their number, the blamed parties, and the first of them."""
 
     verdict: str
     code: str
     cause: str | None
     count: int
     blame: dict[str, int]
-    shown: list[Shown]
+    shown: list[ShownFinding]
 
 
 class Verdicts(msgspec.Struct):
@@ -112,7 +113,7 @@ class Verdicts(msgspec.Struct):
 
 
 class Cell(msgspec.Struct):
-    """Findings of one bin of time: `dimension` is cause, client or group."""
+    """Findings of one time bin; `dimension` is cause, client or group."""
 
     begin_ns: int
     dimension: str
@@ -128,8 +129,8 @@ class Timed(msgspec.Struct):
     cells: list[Cell]
 
 
-class Step(msgspec.Struct):
-    """A share request of a member; `error_code` null where no answer came."""
+class MemberRequest(msgspec.Struct):
+    """A share request of a member; `error_code` is null without a response."""
 
     time_ns: int
     packet: int
@@ -139,8 +140,10 @@ class Step(msgspec.Struct):
 
 
 class MemberLine(msgspec.Struct):
-    """A member's sessions with a broker; of accepted steps one in `one_in` is there, of refused ones one in
-    `one_in_refused`."""
+    """A member's sessions with a broker.
+
+    `steps` has one in `one_in` of the accepted requests, and one in `one_in_refused` of the rejected ones.
+    """
 
     capture: str
     broker: str
@@ -154,14 +157,16 @@ class MemberLine(msgspec.Struct):
     requests: int
     refused: dict[str, int]
     sessions: list[ShareSession]
-    steps: list[Step]
+    steps: list[MemberRequest]
     one_in: int
     one_in_refused: int
 
 
 class Latency(msgspec.Struct):
-    """Of one API in nanoseconds; `waited`: fetches for which the broker waited as long as they allow, where there were
-    no records."""
+    """Latency of one API in nanoseconds.
+
+    `waited`: fetches without records, for which the broker waited for the whole max_wait_ms.
+    """
 
     api_key: int
     api: str
@@ -185,7 +190,7 @@ class ApiUse(msgspec.Struct):
 
 
 class Client(msgspec.Struct):
-    """A client as it named itself, and its host."""
+    """A client's id, software and host."""
 
     client_id: str
     software: str
@@ -194,7 +199,7 @@ class Client(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """Everything, in the order of the page."""
+    """The whole report, in the order of the page."""
 
     kshark: str
     totals: Totals
@@ -211,15 +216,15 @@ class Report(msgspec.Struct):
     latency: list[Latency]
     apis: list[ApiUse]
     clients: list[Client]
-    #: What rows beyond a limit were counted for: requests of further clients, and so on.
+    #: Counts of rows beyond a limit, by field: requests of further clients, and so on.
     others: dict[str, int]
 
 
 def to_json(report: Report) -> bytes:
-    """As `report.json` has it."""
+    """Encode the report as in `report.json`."""
     encoded: bytes = msgspec.json.format(msgspec.json.encode(report, enc_hook=_plain), indent=1)
     return encoded + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    raise TypeError(f"{type(value).__name__} is no plain data")
+    raise TypeError(f"{type(value).__name__} is not plain data")

@@ -1,4 +1,4 @@
-"""The folder of a report: report.html, report.json and findings.parquet, which appear when they are complete."""
+"""The folder of a report: report.html, report.json and findings.parquet; each appears when it is complete."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from kshark.errors import UsageError
 PAGE: Final = "report.html"
 DATA: Final = "report.json"
 FINDINGS: Final = "findings.parquet"
-_OURS: Final = {name for each in (PAGE, DATA, FINDINGS) for name in (each, f".{each}.unfinished")}
+_OURS: Final = {name for file in (PAGE, DATA, FINDINGS) for name in (file, f".{file}.unfinished")}
 
 
 def prepare(folder: Path) -> None:
-    """Makes the folder, or removes an earlier report from it. Raises kshark.UsageError if it holds something else."""
-    held = sorted(folder.iterdir()) if folder.exists() else []
-    foreign = [path for path in held if path.name not in _OURS]
+    """Create the folder, or remove an earlier report from it.
+
+    Raises kshark.UsageError if it contains other files.
+    """
+    present = sorted(folder.iterdir()) if folder.exists() else []
+    foreign = [path for path in present if path.name not in _OURS]
     if foreign:
         raise UsageError(
-            f"{folder} holds {foreign[0].name}, which is no part of a report; name an empty folder with -o"
+            f"{folder} contains {foreign[0].name}, which is not part of a report; name an empty folder with -o"
         )
-    for path in held:
+    for path in present:
         path.unlink()
     folder.mkdir(parents=True, exist_ok=True)
 
 
 def write(path: Path, data: bytes) -> None:
-    """The file is there only when it is complete."""
+    """Write a file; it appears only when it is complete."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.write_bytes(data)
     os.replace(unfinished, path)

@@ -1,9 +1,8 @@
-"""Counts that can be made in parts: whatever way events are shared out, the parts joined are what one part would have
-been.
+"""Counts that can be made in parts: the sum of the parts does not depend on how events were divided.
 
-Each class takes what another of its kind has counted by `update`, as `collections.Counter` does. What is bounded is
-bounded by a rule that depends on the whole alone and not on the order: which keys, which time, which packets, never
-which came first."""
+Each class adds the counts of another object by `update`, like `collections.Counter`. Limits are applied by rules that
+depend only on the whole, not on the order of events: which keys, which time, which packets, never "first come".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from zlib import crc32
 
 #: The shortest width of a bin in nanoseconds, about a millisecond; a width is this times a power of two.
 SHORTEST_NS: Final = 1 << 20
-#: The longest: beyond it bins are as few as they can be.
+#: The longest width; with it there is only one bin.
 LONGEST_NS: Final = 1 << 60
 
 K = TypeVar("K", bound=Hashable)
@@ -23,17 +22,17 @@ V = TypeVar("V")
 
 
 class Mergeable(Protocol):
-    """Takes what another one has counted."""
+    """An object that can add the counts of another one."""
 
     def update(self, other: Self, /) -> None:
-        """Adds the other's."""
+        """Add the other's counts."""
 
 
 M = TypeVar("M", bound=Mergeable)
 
 
 class Keyed(defaultdict[K, M]):
-    """A mergeable of its own for each key."""
+    """A separate mergeable object for each key."""
 
     def update(self, other: Any, /) -> None:
         for key, value in other.items():
@@ -41,12 +40,14 @@ class Keyed(defaultdict[K, M]):
 
 
 class Counts(Counter[K]):
-    """A count for each key; beyond the limit keys are chosen by their digest, which favours none, and the rest counts
-    for `others`."""
+    """A count for each key, up to a limit; other keys are counted in `others`.
+
+    Beyond the limit the keys with the smallest digests are kept, so that no key is preferred.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        #: What was counted for keys that are not kept.
+        #: The counts of keys that are not kept.
         self.others = 0
         super().__init__()
 
@@ -65,7 +66,7 @@ class Counts(Counter[K]):
             self.bound()
 
     def bound(self) -> None:
-        """Keeps as many keys as the limit allows."""
+        """Keep as many keys as the limit allows."""
         if len(self) > self._limit:
             kept = set(heapq.nsmallest(self._limit, self, key=digest))
             for key in [key for key in self if key not in kept]:
@@ -80,13 +81,13 @@ def _counts(limit: int, others: int, counted: dict[Any, int]) -> Counts[Any]:
 
 
 def digest(key: Any) -> tuple[int, str]:
-    """A number that has nothing to do with what the key means, the same in every process."""
+    """Return a number that is unrelated to the key's meaning, and the same in every process."""
     text = repr(key)
     return crc32(text.encode("utf-8", "backslashreplace")), text
 
 
-class Span:
-    """The first and the last time; None while there is none."""
+class CaptureSpan:
+    """The first and the last time; None if there is none."""
 
     def __init__(self) -> None:
         self.first_ns: int | None = None
@@ -96,13 +97,13 @@ class Span:
         self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
         self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
 
-    def update(self, other: Span, /) -> None:
+    def update(self, other: CaptureSpan, /) -> None:
         if other.first_ns is not None and other.last_ns is not None:
             self.add(other.first_ns, other.last_ns)
 
 
 class Smallest(Generic[V]):
-    """The first so many by an order, of however many; they are kept sorted by `key`."""
+    """The smallest values by a sort key, up to a limit."""
 
     def __init__(self, limit: int, key: Callable[[V], Any]) -> None:
         self._limit, self._key = limit, key
@@ -122,12 +123,12 @@ class Smallest(Generic[V]):
 
 
 class Bins:
-    """Counts by time and name: bins are as narrow as the limit of cells allows, and all of one width."""
+    """Counts by time and name; all bins have one width, as narrow as the limit of cells allows."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.width_ns = SHORTEST_NS
-        #: By the bin's beginning, which is a multiple of the width, and the name.
+        #: By the start of the bin, a multiple of the width, and the name.
         self.cells: Counter[tuple[int, Any]] = Counter()
 
     def add(self, time_ns: int, name: Any) -> None:
@@ -152,12 +153,11 @@ class Bins:
 
 
 class Sample(Generic[K, V]):
-    """Values that stand for all: every one as long as there is room, then those of every second packet, of every
-    fourth, and so on."""
+    """A sample of values: all while there is room, then those of every second packet, every fourth, and so on."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        #: One in 2**thinned packets is kept.
+        #: Values of one in 2**thinned packets are kept.
         self.thinned = 0
         self._values: list[tuple[int, K, V]] = []
 
@@ -169,22 +169,22 @@ class Sample(Generic[K, V]):
 
     def update(self, other: Sample[K, V], /) -> None:
         self.thinned = max(self.thinned, other.thinned)
-        self._values = [each for each in (*self._values, *other._values) if self._takes(each[0])]
+        self._values = [entry for entry in (*self._values, *other._values) if self._takes(entry[0])]
         self._bound()
 
     def of(self, keys: set[K]) -> dict[K, list[V]]:
-        """The values kept for these keys, in the order of their packets."""
-        found: dict[K, list[V]] = {key: [] for key in keys}
-        for _, key, value in sorted(self._values, key=lambda each: each[0]):
-            if key in found:
-                found[key].append(value)
-        return found
+        """Return the kept values of these keys, in the order of their packets."""
+        values: dict[K, list[V]] = {key: [] for key in keys}
+        for _, key, value in sorted(self._values, key=lambda entry: entry[0]):
+            if key in values:
+                values[key].append(value)
+        return values
 
     def _takes(self, packet: int) -> bool:
-        # a multiplicative hash: neighbours must not share a fate, since requests come at regular distances
+        # a multiplicative hash: requests come at regular packet distances, so plain `packet % n` would be biased
         return (packet * 2_654_435_761 >> 11) % (1 << self.thinned) == 0
 
     def _bound(self) -> None:
         while len(self._values) > self._limit and self.thinned < 32:
             self.thinned += 1
-            self._values = [each for each in self._values if self._takes(each[0])]
+            self._values = [entry for entry in self._values if self._takes(entry[0])]

@@ -1,4 +1,4 @@
-"""A report as one page of HTML: a pure function of its data. The page needs nothing from anywhere else."""
+"""A report as one page of HTML: a pure function of its data. The page loads nothing else."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ except ImportError:
 
 #: Pixels of a chart on a desktop and on a phone.
 WIDE, NARROW = 900, 350
-#: Rows of a table, kinds of findings, and findings of a kind that the page shows, so many of them at once; the files
-#: beside it have all.
+#: Most rows of a table, kinds of findings, and findings of a kind on the page; OPEN of them are not folded. The other
+#: files have all.
 ROWS: Final = 12
 KINDS: Final = 30
 FINDINGS: Final = 5
@@ -65,7 +65,7 @@ def _templates() -> Environment:
 
 
 def html(report: facts.Report) -> str:
-    """The page."""
+    """Render the page."""
     templates = _templates()
     template = templates.get_template("page.html.j2")
     page: str = template.render(
@@ -88,26 +88,26 @@ def html(report: facts.Report) -> str:
 
 
 def _error(code: Any) -> str:
-    """An error by number and name."""
+    """Return the number and the name of an error."""
     return f"{code} {_ERRORS.get(int(code), '')}".rstrip()
 
 
 def _drawn(members: list[facts.MemberLine]) -> list[Drawn]:
-    """Members of one capture over the same time; where its broker went down all of them show it."""
-    found = {}
+    """Draw the members; members of one capture share the time axis, and members of a broker its restarts."""
+    drawings = {}
     for capture, of_capture in groupby(sorted(members, key=attrgetter("capture")), key=attrgetter("capture")):
         lines = list(of_capture)
         window = timelines.window_of(lines)
         for member in lines:
-            restarts = timelines.restarts_of(one for one in lines if one.broker == member.broker)
-            found[capture, member.broker, member.group_id, member.member_id] = Drawn(
+            restarts = timelines.restarts_of(line for line in lines if line.broker == member.broker)
+            drawings[capture, member.broker, member.group_id, member.member_id] = Drawn(
                 member, timelines.drawing(member, window, restarts)
             )
-    return [found[member.capture, member.broker, member.group_id, member.member_id] for member in members]
+    return [drawings[member.capture, member.broker, member.group_id, member.member_id] for member in members]
 
 
 class Measured(NamedTuple):
-    """A row of latencies, and where its bar begins and ends, as percentages on a logarithmic scale."""
+    """A row of latencies, and the positions of its bar in percent on a logarithmic scale."""
 
     row: facts.Latency
     left: float
@@ -116,31 +116,35 @@ class Measured(NamedTuple):
 
 
 def _latency(rows: list[facts.Latency]) -> list[tuple[bool, list[Measured]]]:
-    """Rows of fetches that waited apart from all others."""
-    return [(waited, [_measured(row) for row in some]) for waited, some in groupby(rows, key=attrgetter("waited"))]
+    """Separate rows of fetches that waited from all others."""
+    return [(waited, [_measured(row) for row in group]) for waited, group in groupby(rows, key=attrgetter("waited"))]
 
 
 def _measured(row: facts.Latency) -> Measured:
-    """The scale goes from 100 microseconds to 100 seconds."""
-    places = []
+    """Place a latency on a scale from 100 microseconds to 100 seconds."""
+    positions = []
     for ns in (row.p50, row.p95, row.p99):
         digits = len(str(max(1, ns)))
         exact = digits - 1 + (int(str(max(1, ns))[:3].ljust(3, "0")) / 100 - 1) / 9
-        places.append(round(min(100.0, max(0.0, 100 * (exact - 5) / 6)), 1))
-    return Measured(row, *places)
+        positions.append(round(min(100.0, max(0.0, 100 * (exact - 5) / 6)), 1))
+    return Measured(row, *positions)
 
 
 def _software(apis: list[facts.ApiUse]) -> list[tuple[str, int, list[tuple[str, str]]]]:
-    """Each software with its requests, and the versions that it used of each API."""
+    """Return each software with its number of requests, and the versions that it used of each API."""
     requests: dict[str, int] = {}
     used: dict[str, dict[str, list[int]]] = {}
     for api in apis:
-        for version, by in api.versions.items():
-            for software, count in by.items():
+        for version, counts in api.versions.items():
+            for software, count in counts.items():
                 requests[software] = requests.get(software, 0) + count
                 used.setdefault(software, {}).setdefault(api.api, []).append(int(version))
     ranked = sorted(requests, key=lambda name: (-requests[name], name))
     return [
-        (name, requests[name], [(api, ", ".join(map(str, sorted(them)))) for api, them in sorted(used[name].items())])
+        (
+            name,
+            requests[name],
+            [(api, ", ".join(map(str, sorted(versions)))) for api, versions in sorted(used[name].items())],
+        )
         for name in ranked
     ]

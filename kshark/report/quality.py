@@ -1,4 +1,4 @@
-"""How much of the truth the captures hold, as answers to the questions that a reader has."""
+"""The completeness of the captures, as answers to a reader's questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kshark.output.catalogue import CODES
 from kshark.output.units import counted, number, size
 from kshark.report.facts import Report
 
-#: Weirds that say in their own words what is amiss: packets missing of which no gap tells, clocks that may differ.
+#: Weirds whose text describes a defect of the capture: missing packets without a gap, clocks that may differ.
 _AMISS: Final = (
     "PACKETS_DROPPED",
     "CAPTURE_CUT",
@@ -21,48 +21,50 @@ _AMISS: Final = (
 
 
 class Quality(NamedTuple):
-    """One answer: `good` where nothing is wrong."""
+    """One answer: `good` if nothing is wrong."""
 
     good: bool
     text: str
 
 
 def quality_of(report: Report) -> list[Quality]:
-    """The good answers are given too: they say what was looked at."""
+    """Return all answers, also the good ones: they show what was checked."""
     return [*_connections(report), *_messages(report)]
 
 
 def _connections(report: Report) -> Iterator[Quality]:
-    services = {one.service: one for one in report.connections}
+    services = {entry.service: entry for entry in report.connections}
     kafka, tls = services.get("kafka"), services.get("tls")
-    gaps = sum(one.gaps for one in report.gaps)
+    gaps = sum(entry.gaps for entry in report.gaps)
     if gaps:
-        reasons = ", ".join(f"{one.reason} {number(one.gaps)}" for one in report.gaps)
-        yield Quality(False, f"{counted(gaps, 'gap')} ({reasons}), {size(sum(one.bytes for one in report.gaps))} lost")
+        reasons = ", ".join(f"{entry.reason} {number(entry.gaps)}" for entry in report.gaps)
+        yield Quality(
+            False, f"{counted(gaps, 'gap')} ({reasons}), {size(sum(entry.bytes for entry in report.gaps))} lost"
+        )
     else:
-        yield Quality(True, "No gaps: every byte of every connection is there")
+        yield Quality(True, "No gaps: every byte of every connection is in the capture")
     if kafka is not None and kafka.older:
         yield Quality(
             False, f"{number(kafka.older)} of {counted(kafka.connections, 'Kafka connection')} began before the capture"
         )
     elif kafka is not None:
-        yield Quality(True, "Every Kafka connection is there from its beginning")
+        yield Quality(True, "Every Kafka connection is complete from its beginning")
     if tls is not None:
         yield Quality(False, f"{counted(tls.connections, 'TLS connection')} not read ({size(tls.bytes)})")
     else:
-        yield Quality(True, "No TLS: nothing was hidden from the decoder")
+        yield Quality(True, "No TLS: the decoder could read everything")
 
 
 def _messages(report: Report) -> Iterator[Quality]:
-    times = {one.code: one.times for one in report.weirds}
-    if found_again := times.get("RESYNC"):
-        yield Quality(False, f"{counted(found_again, 'message')} found again after a gap")
+    times = {weird.code: weird.times for weird in report.weirds}
+    if resynced := times.get("RESYNC"):
+        yield Quality(False, f"{counted(resynced, 'message')} found by searching after a gap")
     else:
-        yield Quality(True, "No message had to be searched for")
+        yield Quality(True, "Every message boundary is certain")
     if twice := times.get("DUPLICATE_PACKETS"):
-        yield Quality(False, f"{counted(twice, 'connection')} captured twice, and counted once")
+        yield Quality(False, f"{counted(twice, 'connection')} captured twice, but counted once")
     else:
-        yield Quality(True, "Nothing was captured twice")
+        yield Quality(True, "No connection was captured twice")
     for code in _AMISS:
         if code in times:
             yield Quality(False, CODES[code].text)

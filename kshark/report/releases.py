@@ -1,4 +1,4 @@
-"""Which releases of Kafka a broker may run, by the versions that it offers. Source: kshark_dissectors.releases."""
+"""Kafka releases that a broker may run, from the versions that it offers. Source: dissectors.releases."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ _UNSTABLE: Final = "*"
 
 
 def releases_offering(offered: Mapping[int, int]) -> list[str]:
-    """Those of which every highest version offered, by API key, is the last one they speak; none where no known release
-    fits."""
-    known = {key: version for key, version in offered.items() if key in SPOKEN}
-    if not known:
+    """Return the releases whose last versions equal the highest offered versions, by API key.
+
+    Empty if no known release matches.
+    """
+    comparable = {key: version for key, version in offered.items() if key in SPOKEN}
+    if not comparable:
         return []
     return [
         release
-        for place, release in enumerate(RELEASES)
-        if all(version in _last(key, place) for key, version in known.items())
+        for index, release in enumerate(RELEASES)
+        if all(version in _last(key, index) for key, version in comparable.items())
     ]
 
 
 @cache
-def _last(key: int, place: int) -> tuple[int, ...]:
-    """The last version of an API in a release; two where the last one is unstable, none where it does not have the
-    API."""
-    text = SPOKEN[key][place]
+def _last(key: int, release: int) -> tuple[int, ...]:
+    """Return the last version of an API in a release.
+
+    Two versions if the last one is unstable; none if the release does not have the API.
+    """
+    text = SPOKEN[key][release]
     if not text:
         return ()
     last = int(text.removesuffix(_UNSTABLE).rpartition("-")[2])

@@ -1,4 +1,4 @@
-"""Counts to a report: sorted, named, and cut down to what a reader can use. The same counts give the same bytes."""
+"""Turn counts into a report: sorted, named, and limited. Equal counts give equal bytes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kshark.analysis import ShareSession
 from kshark.anomaly import CATALOGUE
 from kshark.registry import Registry
 from kshark.report import facts
-from kshark.report.collected import Collected, Found, Kind, Member
+from kshark.report.collected import CapturedFinding, Collected, Kind, Member
 from kshark.report.releases import releases_offering
 
-#: The order in which readers need them.
+#: Verdicts in the order of the report.
 VERDICTS: Final = ("violation", "unknown", "note")
 _PLURALS: Final = {"violation": "violations", "unknown": "unknown", "note": "notes"}
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a capture came from: its files, and which of them a packet is in, with its number there."""
+    """The files of a capture; `locate` returns the file of a packet, and its number in that file."""
 
     name: str
     files: Sequence[str]
@@ -32,15 +32,17 @@ class Origin:
 
 
 def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> facts.Report:
-    """The report of all captures together."""
+    """Return the report of all captures together."""
     for name in ("brokers", "offers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups"):
         getattr(counts, name).bound()
     return facts.Report(
         kshark=__version__,
         totals=_totals(counts),
         captures=[
-            facts.Capture(one.name, list(one.files), counts.spans[one.name].first_ns, counts.spans[one.name].last_ns)
-            for one in origins
+            facts.Capture(
+                origin.name, list(origin.files), counts.spans[origin.name].first_ns, counts.spans[origin.name].last_ns
+            )
+            for origin in origins
         ],
         connections=[
             facts.Service(*row) for row in _wide(counts.connections, ("connections", "bytes", "gaps", "older"))
@@ -51,9 +53,11 @@ def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> 
             for code, times, size in _wide(counts.weirds, ("times", "bytes"))
         ],
         brokers=_brokers(counts),
-        findings=_kinds(counts, {one.name: one for one in origins}),
+        findings=_kinds(counts, {origin.name: origin for origin in origins}),
         clients_in_findings=_clients_in_findings(counts),
-        groups_in_findings=[facts.Verdicts(name, None, None, *of.values()) for name, of in _by_name(counts.of_groups)],
+        groups_in_findings=[
+            facts.Verdicts(name, None, None, *verdicts.values()) for name, verdicts in _by_name(counts.of_groups)
+        ],
         over_time=facts.Timed(
             counts.times.width_ns,
             [
@@ -77,7 +81,7 @@ def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> 
 
 
 def _most(counter: Counter[Any]) -> list[tuple[Any, int]]:
-    """By count, then by name: `most_common` would depend on which came first."""
+    """Return the entries by count, then by key: `most_common` would depend on the order of counting."""
     return sorted(counter.items(), key=lambda item: (-item[1], repr(item[0])))
 
 
@@ -86,7 +90,7 @@ def _ordered(counter: Counter[Any]) -> dict[str, int]:
 
 
 def _wide(counter: Counter[tuple[str, str]], columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """A row for each name, most of the first column before less."""
+    """Return a row for each name, sorted by the first column, largest first."""
     names = {name for name, _ in counter}
     return sorted(
         ((name, *(counter[name, column] for column in columns)) for name in names), key=lambda row: (-row[1], row[0])
@@ -120,8 +124,8 @@ def _severity(code: str) -> str:
 def _brokers(counts: Collected) -> list[facts.Broker]:
     releases: dict[str, set[str]] = {}
     for broker, offered in counts.offers:
-        found = set(releases_offering(dict(offered)))
-        releases[broker] = releases.get(broker, set()) | found
+        matching = set(releases_offering(dict(offered)))
+        releases[broker] = releases.get(broker, set()) | matching
     return [facts.Broker(name, count, sorted(releases.get(name, ()))) for name, count in _most(counts.brokers)]
 
 
@@ -140,38 +144,40 @@ def _kinds(counts: Collected, origins: Mapping[str, Origin]) -> list[facts.Findi
             kind.cause or None,
             blame[kind].total(),
             _ordered(blame[kind]),
-            [_shown(found, origins[found.capture]) for found in counts.shown[kind]],
+            [_shown(captured, origins[captured.capture]) for captured in counts.shown[kind]],
         )
         for kind in order
     ]
 
 
-def _shown(found: Found, origin: Origin) -> facts.Shown:
-    finding = found.finding
+def _shown(captured: CapturedFinding, origin: Origin) -> facts.ShownFinding:
+    finding = captured.finding
     packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {
         finding.packet
     }
     frames: dict[str, list[int]] = {}
     for packet in sorted(packets):
-        place = (origin.files[0], packet) if origin.locate is None else origin.locate(packet)
-        if place is not None:
-            frames.setdefault(place[0], []).append(place[1])
+        located = (origin.files[0], packet) if origin.locate is None else origin.locate(packet)
+        if located is not None:
+            frames.setdefault(located[0], []).append(located[1])
     topic = None if finding.topic_id is None else origin.topics.get(finding.topic_id)
-    return facts.Shown(found.capture, finding, topic, [facts.Place(file, numbers) for file, numbers in frames.items()])
+    return facts.ShownFinding(
+        captured.capture, finding, topic, [facts.FileFrames(file, numbers) for file, numbers in frames.items()]
+    )
 
 
 def _by_name(counter: Counter[tuple[Any, str]]) -> list[tuple[Any, dict[str, int]]]:
-    """Each name with its verdicts, the worst first."""
-    found: dict[Any, dict[str, int]] = {}
+    """Return each name with its verdicts, the worst first."""
+    verdicts_of: dict[Any, dict[str, int]] = {}
     for (name, verdict), count in counter.items():
-        found.setdefault(name, dict.fromkeys(_PLURALS.values(), 0))[_PLURALS[verdict]] += count
-    return sorted(found.items(), key=lambda item: ([-count for count in item[1].values()], repr(item[0])))
+        verdicts_of.setdefault(name, dict.fromkeys(_PLURALS.values(), 0))[_PLURALS[verdict]] += count
+    return sorted(verdicts_of.items(), key=lambda item: ([-count for count in item[1].values()], repr(item[0])))
 
 
 def _clients_in_findings(counts: Collected) -> list[facts.Verdicts]:
     return [
-        facts.Verdicts(caller.client_id, caller.software or None, caller.host, *of.values())
-        for caller, of in _by_name(counts.of_clients)
+        facts.Verdicts(caller.client_id, caller.software or None, caller.host, *verdicts.values())
+        for caller, verdicts in _by_name(counts.of_clients)
     ]
 
 
@@ -179,7 +185,7 @@ def _clients_in_findings(counts: Collected) -> list[facts.Verdicts]:
 
 
 def _members(counts: Collected) -> list[facts.MemberLine]:
-    """Those with most findings, then those refused most often; the first so many have their time line."""
+    """Return the worst members: most findings first, then most rejected requests; up to a limit."""
     of_findings = dict(_by_name(counts.of_members))
     callers: dict[Member, Counter[Any]] = {}
     errors: dict[Member, Counter[Any]] = {}
@@ -216,8 +222,8 @@ def _members(counts: Collected) -> list[facts.MemberLine]:
                 **of_findings.get(member, nothing),
                 requests=errors[member].total(),
                 refused=_ordered(Counter({error: count for error, count in errors[member].items() if error})),
-                sessions=sorted(sessions.get(member, ()), key=lambda one: one.session),
-                steps=[facts.Step(*tick) for tick in steps],
+                sessions=sorted(sessions.get(member, ()), key=lambda session: session.session),
+                steps=[facts.MemberRequest(*tick) for tick in steps],
                 one_in=1 << counts.accepted.thinned,
                 one_in_refused=1 << counts.refused.thinned,
             )
@@ -251,7 +257,7 @@ def _apis(counts: Collected, registry: Registry) -> list[facts.ApiUse]:
             _api(registry, key),
             count,
             counts.unanswered[key],
-            {str(version): _ordered(by) for version, by in sorted(versions[key].items())},
+            {str(version): _ordered(by_software) for version, by_software in sorted(versions[key].items())},
             _ordered(errors.get(key, Counter())),
         )
         for key, count in _most(requests)

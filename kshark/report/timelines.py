@@ -1,8 +1,8 @@
-"""A member's share sessions over time, drawn: sessions as bars, accepted requests as ticks with their epochs, refusals,
-restarts.
+"""Draw a member's share sessions over time: sessions as bars, accepted requests as ticks with epochs, errors, restarts.
 
-Places along the time are percentages, so that a drawing is as wide as the page lets it be; colours are classes of the
-page's style."""
+Positions on the time axis are percentages, so that the drawing adapts to the page; colours are classes of the page's
+style.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
+from dissectors.enums import ErrorCode
 from kshark.output.units import clock
-from kshark.report.facts import MemberLine, Step
-from kshark_dissectors.enums import ErrorCode
+from kshark.report.facts import MemberLine, MemberRequest
 
 _NAMES: Final = {member.value: member.name for member in ErrorCode}
 _ACKNOWLEDGE: Final = "ShareAcknowledge"
-#: Percent of the width between two labels, on a desktop and on a phone; and between two ticks.
+#: Least percent of the width between two labels, on a desktop and on a phone; and between two ticks.
 _LABEL, _COARSE, _TICK = 3.0, 9.0, 0.12
 _HEIGHT, _TOP, _BOTTOM, _AXIS = 86, 26, 48, 68
-#: Places of the axis that have their time written below; on a phone every second.
+#: Labelled positions of the axis; on a phone every second one.
 _TIMES: Final = 5
 
 
 class Window(NamedTuple):
-    """The time that drawings of one capture show."""
+    """The time span of the drawings of one capture."""
 
     first_ns: int
     last_ns: int
 
     def at(self, time_ns: int) -> float:
-        """Percent of the width."""
+        """Return the position of a time, in percent of the width."""
         return round(0.8 + 98.0 * (time_ns - self.first_ns) / max(1, self.last_ns - self.first_ns), 2)
 
     @property
     def digits(self) -> int:
-        """Of a second that its times need to differ."""
+        """The digits of a second that its labels need."""
         return 3 if self.last_ns - self.first_ns < 20_000_000_000 else 1
 
 
 def window_of(members: Iterable[MemberLine]) -> Window:
-    """All that happened to these members."""
+    """Return the time span of all events of these members."""
     times = [step.time_ns for member in members for step in member.steps]
     for member in members:
         for session in member.sessions:
@@ -49,7 +49,7 @@ def window_of(members: Iterable[MemberLine]) -> Window:
 
 
 def drawing(member: MemberLine, window: Window, restarts: Sequence[int]) -> str:
-    """An SVG element; `restarts` are times at which the broker was seen to go down."""
+    """Return an SVG element; `restarts` are the times at which the broker went down."""
     parts = [
         *_axis(window),
         *_restarts(window, restarts),
@@ -65,17 +65,17 @@ def drawing(member: MemberLine, window: Window, restarts: Sequence[int]) -> str:
 
 def _axis(window: Window) -> Iterator[str]:
     yield f'<line class="axis" x1="0" x2="100%" y1="{_AXIS}" y2="{_AXIS}"/>'
-    for place in range(_TIMES):
-        time_ns = window.first_ns + (window.last_ns - window.first_ns) * place // (_TIMES - 1)
-        x, anchor = window.at(time_ns), "start" if place == 0 else "end" if place == _TIMES - 1 else "middle"
-        fine = " fine" if place % 2 else ""
+    for index in range(_TIMES):
+        time_ns = window.first_ns + (window.last_ns - window.first_ns) * index // (_TIMES - 1)
+        x, anchor = window.at(time_ns), "start" if index == 0 else "end" if index == _TIMES - 1 else "middle"
+        fine = " fine" if index % 2 else ""
         yield f'<line class="axis" x1="{x}%" x2="{x}%" y1="{_AXIS}" y2="{_AXIS + 4}"/>'
         text = clock(time_ns, window.digits)
         yield f'<text class="axis{fine}" x="{x}%" y="{_AXIS + 16}" text-anchor="{anchor}">{text}</text>'
 
 
 def restarts_of(members: Iterable[MemberLine]) -> list[int]:
-    """When sessions ended because their broker went down."""
+    """Return the times at which sessions ended because their broker went down."""
     return sorted(
         {
             s.closed.time_ns
@@ -102,21 +102,17 @@ def _sessions(member: MemberLine, window: Window) -> Iterator[str]:
             continue
         begin = window.at(session.opened.time_ns if session.opened is not None else window.first_ns)
         end = window.at(session.closed.time_ns if session.closed is not None else steps[-1])
-        how = (
-            "not as far as the capture shows"
-            if session.closed is None or session.closed.how == "open"
-            else session.closed.how
-        )
+        how = "no end in the capture" if session.closed is None or session.closed.how == "open" else session.closed.how
         epochs = f"epochs {session.first_epoch} to {session.last_epoch}"
-        told = f"session {session.session}: {epochs}, {session.requests} requests; ended: {how}"
+        title = f"session {session.session}: {epochs}, {session.requests} requests; ended: {how}"
         width = max(0.4, round(end - begin, 2))
         kind = "odd" if number % 2 else "even"
-        place = f'x="{begin}%" y="{_TOP}" width="{width}%" height="{_BOTTOM - _TOP}" rx="3"'
-        yield f'<rect class="session {kind}" {place}><title>{escape(told)}</title></rect>'
+        attributes = f'x="{begin}%" y="{_TOP}" width="{width}%" height="{_BOTTOM - _TOP}" rx="3"'
+        yield f'<rect class="session {kind}" {attributes}><title>{escape(title)}</title></rect>'
 
 
-def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step, str | None]]:
-    """The steps that have room, each with its place and the class of its label; None where a label has no room."""
+def _spaced(steps: Iterable[MemberRequest], window: Window) -> Iterator[tuple[float, MemberRequest, str | None]]:
+    """Return the steps that fit, each with its position and the class of its label; None if the label does not fit."""
     drawn = labelled = coarse = -100.0
     for step in steps:
         x = window.at(step.time_ns)
@@ -131,7 +127,7 @@ def _spaced(steps: Iterable[Step], window: Window) -> Iterator[tuple[float, Step
         yield x, step, label
 
 
-def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
+def _accepted(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if not step.error_code), window):
         kind = (
             "silent"
@@ -143,28 +139,28 @@ def _accepted(steps: Iterable[Step], window: Window) -> Iterator[str]:
             else "step"
         )
         top = _TOP + (10 if step.api == _ACKNOWLEDGE else 3)
-        title = f"<title>{_told(step)}</title>"
+        title = f"<title>{_title(step)}</title>"
         yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}">{title}</line>'
         if label is not None:
             yield f'<text class="epoch{label}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
 
 
-def _refused(steps: Iterable[Step], window: Window) -> Iterator[str]:
+def _refused(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if step.error_code), window):
-        title = f"<title>{_told(step)}</title>"
+        title = f"<title>{_title(step)}</title>"
         yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}">{title}</line>'
-        yield f'<circle class="refused" cx="{x}%" cy="17" r="3.5"><title>{_told(step)}</title></circle>'
+        yield f'<circle class="refused" cx="{x}%" cy="17" r="3.5"><title>{_title(step)}</title></circle>'
         if label is not None:
             yield f'<text class="refused{label}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
 
 
-def _told(step: Step) -> str:
+def _title(step: MemberRequest) -> str:
     error = step.error_code
     answer = (
         "no answer"
         if error is None
         else "accepted"
         if error == 0
-        else f"refused: {error} {_NAMES.get(error, '')}".rstrip()
+        else f"error: {error} {_NAMES.get(error, '')}".rstrip()
     )
     return escape(f"{clock(step.time_ns, 3)} packet {step.packet}: {step.api} epoch {step.epoch}, {answer}")

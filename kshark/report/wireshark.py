@@ -1,4 +1,4 @@
-"""Display filters for Wireshark that lead from a finding to its packets."""
+"""Wireshark display filters for the packets of a finding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kshark.endpoints import host_of, port_of
 
 
 def of_frames(frames: Iterable[int]) -> str:
-    """Exactly these packets of a file."""
+    """Return a filter for exactly these packets of a file."""
     numbers = list(frames)
     return (
         f"frame.number == {numbers[0]}" if len(numbers) == 1 else f"frame.number in {{{', '.join(map(str, numbers))}}}"
@@ -16,7 +16,7 @@ def of_frames(frames: Iterable[int]) -> str:
 
 
 def of_connection(client: str, broker: str) -> str:
-    """All packets between two ends (kshark.endpoints)."""
+    """Return a filter for all packets between two ends (kshark.endpoints)."""
     host = host_of(client)
     field = "ipv6.addr" if host.startswith("[") else "ip.addr"
     return f"{field} == {host.strip('[]')} && tcp.port == {port_of(client)} && tcp.port == {port_of(broker)}"

@@ -1,4 +1,4 @@
-"""The verdict for a person on call: one sentence that says what happened, and what else has to be known with it."""
+"""The verdict for a person on call: one sentence about what happened, and further sentences."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from kshark.output.catalogue import CODES, parties
 from kshark.output.units import counted, number, safe, shortened, size
 from kshark.report.facts import FindingKind, Report, Verdicts
 
-#: Whom a finding may blame and there may be many of.
+#: Blamed parties of which there may be several.
 _MANY: Final = ("client", "broker")
-#: Kinds of findings that the verdict names.
+#: Most kinds of findings in the verdict.
 _NAMED: Final = 3
-#: A SESSION_UNKNOWN by its cause: the catalogue's text leaves that open.
+#: SESSION_UNKNOWN by cause; the catalogue's text does not name one.
 _ENDED: Final = {
-    "broker_restart": "A request was refused because the broker had restarted and forgotten its share sessions.",
-    "connection_closed": "A request was refused because the connection that had opened its share session was closed.",
-    "evicted": "A request was refused because the broker had given the place of its share session to another.",
-    "session_limit": "A request was refused because the broker had no room for another share session.",
-    "never_opened": "A request was refused because no share session had been opened for it.",
-    "broker_anomaly": "A request was refused though nothing had ended its share session.",
-    "unknown": "A request was refused for want of a share session; what ended it cannot be told.",
+    "broker_restart": "A request was rejected because the broker had restarted and lost its share sessions.",
+    "connection_closed": "A request was rejected because the connection that had opened its share session was closed.",
+    "evicted": "A request was rejected because the broker had evicted its share session for another one.",
+    "session_limit": "A request was rejected because the broker had no room for another share session.",
+    "never_opened": "A request was rejected because its share session had never been opened.",
+    "broker_anomaly": "A request was rejected although its share session had not ended.",
+    "unknown": "A request was rejected because its share session did not exist; why it ended is unknown.",
 }
 
 
 class Verdict(NamedTuple):
-    """`level` is violation, unknown, note, good or nothing (there was nothing to judge); `more` are further
-    sentences."""
+    """`level` is violation, unknown, note, good, or nothing (nothing to judge); `more` are further sentences."""
 
     level: str
     sentence: str
@@ -36,15 +35,15 @@ class Verdict(NamedTuple):
 
 
 def verdict_of(report: Report) -> Verdict:
-    """What a report comes to; never a bare zero."""
+    """Return the verdict of a report; a zero is never alone."""
     totals, unseen = report.totals, _unseen(report)
     if totals.violations:
         return Verdict("violation", _broken(report), [*_most_often(report, "violation"), *_beside(report), *unseen])
     if totals.unknown:
         looks = "finding looks" if totals.unknown == 1 else "findings look"
         sentence = (
-            f"No rule is proved broken, but {number(totals.unknown)} {looks} like it: the capture cannot prove them "
-            f"either way."
+            f"No violation is proved, but {number(totals.unknown)} {looks} like one: the capture can neither prove nor "
+            f"exclude it."
         )
         return Verdict(
             "unknown", sentence, [*_reasons(report), *_most_often(report, "unknown"), *_beside(report), *unseen]
@@ -53,22 +52,26 @@ def verdict_of(report: Report) -> Verdict:
     if totals.notes:
         return Verdict(
             "note",
-            f"No rule was broken {judged}; {counted(totals.notes, 'note')} to read.",
+            f"No rule was broken {judged}; {counted(totals.notes, 'note')}.",
             [*_most_often(report, "note"), *_damage(report), *unseen],
         )
     if totals.sessions or _exchanges(report):
-        seen = judged if totals.sessions else f"in {counted(_exchanges(report), 'exchange')}; no share session was seen"
+        seen = (
+            judged
+            if totals.sessions
+            else f"in {counted(_exchanges(report), 'exchange')}; the capture has no share session"
+        )
         more = [*_damage(report), *unseen]
         return Verdict("note" if more else "good", f"No rule was broken {seen}.", more)
     others = [
-        f"{counted(one.connections, 'connection')} {one.service}"
-        for one in report.connections
-        if one.service != "kafka"
+        f"{counted(service.connections, 'connection')} {service.service}"
+        for service in report.connections
+        if service.service != "kafka"
     ]
     return Verdict(
         "nothing",
-        "There was nothing to judge: the capture holds no Kafka.",
-        [f"Seen instead: {', '.join(others)}."] if others else [],
+        "Nothing to judge: the capture has no Kafka traffic.",
+        [f"Found instead: {', '.join(others)}."] if others else [],
     )
 
 
@@ -77,17 +80,17 @@ def _exchanges(report: Report) -> int:
 
 
 def _broken(report: Report) -> str:
-    """`Client A broke the protocol 28 times.`"""
+    """Return the sentence about violations: `Client A broke the protocol 28 times.`"""
     count = report.totals.violations
     blame: Counter[str] = Counter()
     for kind in report.findings:
-        for name, many in kind.blame.items() if kind.verdict == "violation" else ():
-            blame[" or ".join(parties(kind.code, name))] += many
+        for name, number_of_findings in kind.blame.items() if kind.verdict == "violation" else ():
+            blame[" or ".join(parties(kind.code, name))] += number_of_findings
     times = {1: "once", 2: "twice"}.get(count, f"{number(count)} times")
     if list(blame) != ["client"]:
-        who = " and ".join(f"{name}s" if name in _MANY else name for name, _ in blame.most_common())
-        return f"The protocol was broken {times}, by {who}."
-    clients = [one for one in report.clients_in_findings if one.violations]
+        blamed = " and ".join(f"{name}s" if name in _MANY else name for name, _ in blame.most_common())
+        return f"The protocol was broken {times}, by {blamed}."
+    clients = [client for client in report.clients_in_findings if client.violations]
     if len(clients) == 1:
         return f"Client {name_of(clients[0])} broke the protocol {times}."
     return (
@@ -97,12 +100,12 @@ def _broken(report: Report) -> str:
 
 
 def name_of(client: Verdicts) -> str:
-    """A client by its id, else by its address."""
-    return shortened(client.name, 60) if client.name else client.address or "without a name"
+    """Return a client's id, or its address."""
+    return shortened(client.name, 60) if client.name else client.address or "(unnamed)"
 
 
 def _most_often(report: Report, verdict: str) -> list[str]:
-    """What the most frequent findings say."""
+    """Return the texts of the most frequent findings."""
     kinds = [kind for kind in report.findings if kind.verdict == verdict]
     if not kinds:
         return []
@@ -113,12 +116,12 @@ def _most_often(report: Report, verdict: str) -> list[str]:
 
 
 def times(count: int) -> str:
-    """`once`, `9 times`."""
+    """Return `once`, or `9 times`."""
     return "once" if count == 1 else f"{number(count)} times"
 
 
 def meaning_of(kind: FindingKind) -> str:
-    """What the catalogue says of it."""
+    """Return the catalogue's text of a kind of findings."""
     if kind.code == "SESSION_UNKNOWN" and kind.cause in _ENDED:
         return _ENDED[kind.cause]
     entry = CODES.get(kind.code)
@@ -126,7 +129,7 @@ def meaning_of(kind: FindingKind) -> str:
 
 
 def _reasons(report: Report) -> list[str]:
-    """Why what looks wrong is not proved."""
+    """Return the reasons why findings are not proved."""
     return [
         f"Not proved, {times(count)}: {REASONS.get(reason, safe(reason))}."
         for reason, count in report.totals.unknown_because.items()
@@ -134,44 +137,37 @@ def _reasons(report: Report) -> list[str]:
 
 
 def _beside(report: Report) -> list[str]:
-    """What else was found, less severe than what the sentence says."""
-    found = []
+    """Return the number of less severe findings."""
+    others = []
     if report.totals.violations and report.totals.unknown:
-        found.append(f"{number(report.totals.unknown)} more look like it and cannot be proved")
+        others.append(f"{counted(report.totals.unknown, 'possible violation')} not proved")
     if report.totals.notes:
-        found.append(f"{counted(report.totals.notes, 'note')} where nobody broke a rule")
-    return [f"Beside {'it' if totals_of(report) == 1 else 'them'}: {', and '.join(found)}."] if found else []
-
-
-def totals_of(report: Report) -> int:
-    """How many findings the verdict's sentence is about."""
-    return report.totals.violations or report.totals.unknown
+        others.append(f"{counted(report.totals.notes, 'note')} without a broken rule")
+    return [f"Also: {', and '.join(others)}."] if others else []
 
 
 def _damage(report: Report) -> list[str]:
-    """Messages that are not as the protocol has them: no rule judges them, and still somebody sent them."""
-    wrong = [one for one in report.weirds if one.severity == "error"]
-    told = ", ".join(f"{one.code} {times(one.times)}" for one in wrong[:_NAMED])
+    """Return a sentence about messages that violate the wire format; no rule judges them."""
+    wrong = [weird for weird in report.weirds if weird.severity == "error"]
+    codes = ", ".join(f"{weird.code} {times(weird.times)}" for weird in wrong[:_NAMED])
     return (
-        [f"Some bytes are not as the protocol has them: {told}{' and more' if len(wrong) > _NAMED else ''}."]
-        if wrong
-        else []
+        [f"Some bytes violate the wire format: {codes}{' and more' if len(wrong) > _NAMED else ''}."] if wrong else []
     )
 
 
 def _unseen(report: Report) -> list[str]:
-    """What may hold more: bytes that the capture lacks, and those that are encrypted."""
-    lost, lost_bytes = sum(one.gaps for one in report.gaps), sum(one.bytes for one in report.gaps)
+    """Return the data that could not be judged: gaps and TLS."""
+    lost, lost_bytes = sum(gap.gaps for gap in report.gaps), sum(gap.bytes for gap in report.gaps)
     unseen = [f"{counted(lost, 'gap')} ({size(lost_bytes)})"] if lost else []
     unseen += [
-        f"{counted(one.connections, 'TLS connection')} ({size(one.bytes)})"
-        for one in report.connections
-        if one.service == "tls"
+        f"{counted(service.connections, 'TLS connection')} ({size(service.bytes)})"
+        for service in report.connections
+        if service.service == "tls"
     ]
-    return [f"Not judged, since it could not be read: {' and '.join(unseen)}."] if unseen else []
+    return [f"Not judged, because not readable: {' and '.join(unseen)}."] if unseen else []
 
 
 def weird_text(code: str) -> str:
-    """What the catalogue says of a weird."""
+    """Return the catalogue's text of a weird."""
     entry = CODES.get(code)
     return "" if entry is None else entry.text

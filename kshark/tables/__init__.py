@@ -1,7 +1,7 @@
-"""Messages, connections, weirds and findings as flat rows, and rows as events again.
+"""Convert messages, connections, weirds and findings to flat rows, and rows back to events.
 
 rows = Rows("a.pcap")
-for table, block in rows.page(events): ...  # its rows as columns
+for table, block in rows.page(events): ...  # rows as columns
 for table, row in rows.feed(event): ...  # a tuple in the order of TABLES[table].columns
 """
 

@@ -1,4 +1,4 @@
-"""Record batches and records as rows, of every API that carries them."""
+"""Record batches and records as rows, from every API that carries them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
 from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
-from kshark.tables.connections import Connection
+from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import value
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.readers import field, its, made
 
 
-class _Place(NamedTuple):
-    """Where a body holds records: the arrays of topics and partitions, the topic's name, the partition's number, the
-    records field."""
+class _RecordFields(NamedTuple):
+    """The names of the fields that hold records in a body: topics, partitions, topic name, partition, records."""
 
     topics: str
     partitions: str
@@ -28,16 +27,16 @@ class _Place(NamedTuple):
     records: str
 
 
-_PRODUCED: Final = _Place("topic_data", "partition_data", "name", "index", "records")
-_FETCHED: Final = _Place("responses", "partitions", "topic", "partition_index", "records")
-_SNAPSHOT: Final = _Place("topics", "partitions", "name", "index", "unaligned_records")
+_PRODUCED: Final = _RecordFields("topic_data", "partition_data", "name", "index", "records")
+_FETCHED: Final = _RecordFields("responses", "partitions", "topic", "partition_index", "records")
+_SNAPSHOT: Final = _RecordFields("topics", "partitions", "name", "index", "unaligned_records")
 #: Requests, and responses, that carry records, by API key.
-IN_REQUESTS: Final[dict[Any, _Place]] = {PRODUCE: _PRODUCED}
-IN_RESPONSES: Final[dict[Any, _Place]] = {FETCH: _FETCHED, FETCH_SNAPSHOT: _SNAPSHOT, SHARE_FETCH: _FETCHED}
+IN_REQUESTS: Final[dict[Any, _RecordFields]] = {PRODUCE: _PRODUCED}
+IN_RESPONSES: Final[dict[Any, _RecordFields]] = {FETCH: _FETCHED, FETCH_SNAPSHOT: _SNAPSHOT, SHARE_FETCH: _FETCHED}
 
 
 def _count(batch: Any) -> int:
-    """Return how many records a batch has; one of another magic than 2 does not say it."""
+    """Return the number of records of a batch; a message set (magic 0, 1) has no count field."""
     count: int = batch.count if type(batch) is Batch else len(batch.records)
     return count
 
@@ -51,18 +50,18 @@ RECORD_BATCHES: Final = table(
     *TOPIC,
     Column("base_offset", "bigint", "offset of the first record", field("batch", "base_offset")),
     Column(
-        "last_offset_delta", "int", "offset of the last record less base_offset", field("batch", "last_offset_delta")
+        "last_offset_delta", "int", "offset of the last record minus base_offset", field("batch", "last_offset_delta")
     ),
-    Column("count", "int", "records", made(_count, "batch")),
+    Column("count", "int", "number of records", made(_count, "batch")),
     Column(
         "magic", "int", "version of the format: 0 and 1 are message sets, 2 is a record batch", field("batch", "magic")
     ),
-    Column("codec", "string", "of the compression", field("batch", "codec")),
-    Column("size_bytes", "int", "on the wire", field("batch", "size")),
+    Column("codec", "string", "compression codec", field("batch", "codec")),
+    Column("size_bytes", "int", "size on the wire", field("batch", "size")),
     Column(
         "crc_ok",
         "boolean",
-        "the checksum is that of the bytes; null: the batch cannot be read so far",
+        "true if the checksum matches the bytes; null: the magic is unknown",
         field("batch", "crc_ok"),
     ),
     Column("producer_id", "bigint", "-1: the producer is not idempotent", field("batch", "producer_id")),
@@ -70,14 +69,12 @@ RECORD_BATCHES: Final = table(
     Column(
         "base_sequence",
         "int",
-        "of the first record, by its producer's count; -1: not idempotent",
+        "sequence number of the first record at its producer; -1: not idempotent",
         field("batch", "base_sequence"),
     ),
     Column("transactional", "boolean", "part of a transaction", field("batch", "transactional")),
-    Column(
-        "control", "boolean", "holds markers of transactions and no records of applications", field("batch", "control")
-    ),
-    Column("timestamp_type", "string", "who set the times", field("batch", "timestamp_type")),
+    Column("control", "boolean", "holds transaction markers instead of application records", field("batch", "control")),
+    Column("timestamp_type", "string", "how the times were set", field("batch", "timestamp_type")),
     Column("base_timestamp", "bigint", "milliseconds since 1970", field("batch", "base_timestamp")),
     Column("max_timestamp", "bigint", "milliseconds since 1970", field("batch", "max_timestamp")),
 )
@@ -107,14 +104,14 @@ RECORDS: Final = table(
     "message topic_id topic partition record",
     CORRELATION,
     *TOPIC,
-    Column("offset", "bigint", "of the record; in a Produce request counted from 0", its("record.offset")),
+    Column("offset", "bigint", "offset of the record; in a Produce request counted from 0", its("record.offset")),
     Column("timestamp", "bigint", "milliseconds since 1970", its("record.timestamp")),
-    Column("key", "binary", "bytes; null: none, or left out (--no-payload)", field("record", "key")),
-    Column("value", "binary", "bytes; null: none (a tombstone), or left out", field("record", "value")),
+    Column("key", "binary", "bytes; null: no key, or left out (--no-payload)", field("record", "key")),
+    Column("value", "binary", "bytes; null: no value (a tombstone), or left out", field("record", "value")),
     Column(
         "headers",
         "array<struct<key: string, value: binary>>",
-        "names and values, in their order; values may be left out",
+        "names and values, in wire order; values may be left out",
         made(_headers, "record"),
     ),
     Column("key_size", "int", "bytes; null: no key", made(_key_size, "record")),
@@ -125,31 +122,42 @@ _batch_row: Final = RECORD_BATCHES.row_maker()
 _record_row: Final = RECORDS.row_maker()
 
 
-def add_produced(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
-    """Adds the batches of a request to `record_batches`, and to `records` where asked for."""
+def add_produced(
+    held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange
+) -> None:
+    """Add the batches of a request to `record_batches`, and to `records` if requested."""
     _add(held, names, connection, request, exchange, IN_REQUESTS[request.api_key])
 
 
-def add_fetched(held: Held, names: Names, connection: Connection, response: Message, exchange: Exchange) -> None:
-    """The same for the batches of a response."""
+def add_fetched(
+    held: PendingRows, names: Names, connection: OpenConnection, response: Message, exchange: Exchange
+) -> None:
+    """Add the batches of a response in the same way."""
     _add(held, names, connection, response, exchange, IN_RESPONSES[response.api_key])
 
 
-def _add(held: Held, names: Names, connection: Connection, message: Message, exchange: Exchange, place: _Place) -> None:
+def _add(
+    held: PendingRows,
+    names: Names,
+    connection: OpenConnection,
+    message: Message,
+    exchange: Exchange,
+    field_names: _RecordFields,
+) -> None:
     where, exchange_packet = connection.named(message), (exchange.request or message).packet
     here = (where, message.packet, message.time_ns, exchange_packet, message)
     batches = held.rows["record_batches"]
-    for topic in getattr(message.body, place.topics, None) or ():
+    for topic in getattr(message.body, field_names.topics, None) or ():
         topic_id = getattr(topic, "topic_id", None)
-        name = value(topic, place.topic) or names.topic(topic_id)
-        for partition in getattr(topic, place.partitions, None) or ():
-            opened = getattr(partition, place.records, None)
+        name = value(topic, field_names.topic) or names.topic(topic_id)
+        for partition in getattr(topic, field_names.partitions, None) or ():
+            opened = getattr(partition, field_names.records, None)
             if not isinstance(opened, RecordsField) or isinstance(opened.batches, UnsetType):
                 continue
             if message.api_key == SHARE_FETCH:
                 opened.spans = spans_of(opened)
             held.opened.append(opened)
-            index = getattr(partition, place.partition, None)
+            index = getattr(partition, field_names.partition, None)
             of_partition = (*here, topic_id, name, index)
             batches += [_batch_row(*of_partition, batch) for batch in opened.batches]
             if held.with_records:

@@ -1,4 +1,4 @@
-"""Rows of one table as columns, a thousand or so at a time: what is written to Parquet and handed to Spark."""
+"""Rows of one table as columns, about a thousand at a time: for Parquet files and for Spark."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _encode_into = msgspec.json.Encoder().encode_into
 
 @dataclass(slots=True, eq=False)
 class Where:
-    """Capture and connection of a row. Rows of one connection share the object, so a block converts its names only
-    once."""
+    """The capture and the connection of a row.
+
+    Rows of one connection share the object, so a block converts its names only once.
+    """
 
     capture: str
     flow_id: str | None
@@ -29,11 +31,11 @@ class Where:
 class Texts:
     """A column of JSON texts in one bytes object, without a Python string for each.
 
-    `begins`: where each text begins in `data`, None for null; at the end the end of the last one.
+    `begins`: the index in `data` where each text begins, None for null; the last entry is the end of the last text.
     """
 
     def __init__(self, values: Iterable[Any]) -> None:
-        """Encodes each value; None and UNSET are null."""
+        """Encode each value; None and UNSET are null."""
         self.data = data = bytearray()
         self.begins: list[int | None] = []
         begins = self.begins
@@ -57,14 +59,16 @@ class Texts:
         return reversed(texts)
 
 
-#: The cells of a column, null as None or UNSET; None where all are null.
+#: The cells of a column, null as None or UNSET; None if all cells are null.
 Cells: TypeAlias = "Sequence[Any] | Texts | None"
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Rows of one table: `where`, `packet`, `time_ns` and `exchange` give the common columns, `own` are the table's own
-    columns."""
+    """Rows of one table as columns.
+
+    `where`, `packet`, `time_ns` and `exchange` give the common columns, `own` are the table's own columns.
+    """
 
     where: Sequence[Where]
     packet: Sequence[int | None]
@@ -74,7 +78,7 @@ class Block:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Block:
-        """Needs one row at least."""
+        """Make a block of at least one row."""
         where, packet, time_ns, exchange, *own = zip(*rows, strict=True)
         return cls(where, packet, time_ns, exchange, own)
 
@@ -82,7 +86,7 @@ class Block:
         return len(self.packet)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """A tuple for each row in the order of the table's columns, null as None."""
+        """Return a tuple for each row in the order of the table's columns; null is None."""
         own = [[None] * len(self) if cells is None else cells for cells in self.own]
         for where, packet, time_ns, exchange, *cells in zip(
             self.where, self.packet, self.time_ns, self.exchange, *own, strict=True
@@ -93,7 +97,7 @@ class Block:
 
 
 def _plain(cell: Any) -> Any:
-    """A cell with None for null."""
+    """Return a cell with None for null."""
     match cell:
         case list():
             return [_plain(member) for member in cell]

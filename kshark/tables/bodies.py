@@ -1,4 +1,4 @@
-"""Bodies as `exchanges` holds them, back from JSON."""
+"""Bodies of messages, decoded from the JSON in `exchanges`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kshark.registry import Registry
 _Read = Callable[[str], Any]
 
 
-class Fields:
-    """A body whose class is not known: its fields as attributes, UNSET if absent; bytes stay base64."""
+class JsonFields:
+    """A body without a known class: its fields as attributes, UNSET if absent; bytes stay base64."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.__dict__ = fields
@@ -28,20 +28,19 @@ class Fields:
 
 
 def as_fields(text: str) -> Any:
-    """Fields, and fields in them."""
-    return json.loads(text, object_hook=Fields)
+    """Decode JSON objects as Fields, at any depth."""
+    return json.loads(text, object_hook=JsonFields)
 
 
 class Bodies:
-    """Reads bodies into the classes of the codec; where the API is not known, or the text is no such body, into
-    Fields."""
+    """Decode bodies into the classes of the codec; into Fields if the API is unknown or the text does not fit."""
 
     def __init__(self) -> None:
         self._registry = Registry()
         self._readers: dict[tuple[Any, ...], _Read] = {}
 
     def read(self, row: Mapping[str, Any], kind: str) -> Any:
-        """The body of the `request` or `response` in a row of `exchanges`; None if it was not read."""
+        """Return the body of the `request` or `response` in a row of `exchanges`; None if it was not decoded."""
         text = row[f"{kind}_json"]
         if text is None:
             return None

@@ -1,4 +1,4 @@
-"""Captures in the tables: their names, and groups of them that one task writes."""
+"""Names of captures in the tables, and groups of captures that one task writes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from kshark.capture.paths import parted
 
 #: A capture's name and its files.
 Named = tuple[str, Sequence[str]]
-#: A task is given about so many bytes of small captures, so that they share files.
+#: Bytes of small captures for one task, so that they share Parquet files.
 TASK_BYTES: Final = 512 << 20
 
 
 def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset()) -> list[str]:
-    """A name for each capture, which is one file or several read as one: `a.pcap`, `a.pcap+2`; folders stand before
-    names that repeat.
+    """Return a name for each capture: `a.pcap`, or `a.pcap+2` for a capture of three files.
 
-    None is one of those `taken`.
+    Folders precede names that repeat. No name is one of those `taken`.
 
     >>> capture_names([["/x/a.pcap"], ["/y/a.pcap"], ["/x/b.pcap", "/x/c.pcap"]])
     ['x/a.pcap', 'y/a.pcap', 'b.pcap+1']
     """
     parts = [PurePath(parted(files[0])[0]).parts or ("-",) for files in captures]
-    others = [f"+{len(files) - 1}" if len(files) > 1 else "" for files in captures]
+    suffixes = [f"+{len(files) - 1}" if len(files) > 1 else "" for files in captures]
     kept = [1] * len(captures)
 
     def names() -> list[str]:
         return [
-            "/".join(part[-keep:]).replace("//", "/") + more
-            for part, keep, more in zip(parts, kept, others, strict=True)
+            "/".join(part[-keep:]).replace("//", "/") + suffix
+            for part, keep, suffix in zip(parts, kept, suffixes, strict=True)
         ]
 
     while True:
@@ -43,17 +42,17 @@ def capture_names(captures: Sequence[Sequence[str]], taken: Set[str] = frozenset
             break
         for i in longer:
             kept[i] += 1
-    found: list[str] = []
+    chosen: list[str] = []
     used = {*taken}
     for name in names():
         numbered = (name if number == 1 else f"{name}#{number}" for number in count(1))
-        found.append(next(one for one in numbered if one not in used))
-        used.add(found[-1])
-    return found
+        chosen.append(next(candidate for candidate in numbered if candidate not in used))
+        used.add(chosen[-1])
+    return chosen
 
 
 def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
-    """The captures of each task: as many tasks as run at a time, more where there is more than TASK_BYTES for each."""
+    """Return the captures of each task: `parallelism` tasks, or more if each would get more than TASK_BYTES."""
     size = sizes_of([files for _, files in captures])
     share = min(-(-sum(size) // parallelism), TASK_BYTES)
     tasks: list[list[Named]] = []

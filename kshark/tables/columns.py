@@ -1,9 +1,10 @@
 """Columns and tables, as data: the contract between `kshark export`, Spark jobs and readers of the Parquet files.
 
-A column is one row, with its reader, in the file of its table (README.md here shows how to add one). Types are written
-as Spark SQL writes them (`bigint`, `array<struct<topic_id: string, partition: int>>`), so that a schema is made from
-the same text on every engine. Offsets are Kafka's, both ends of a range included; times end in their unit; null is
-"does not apply here"."""
+Each column is one row, with its reader, in the file of its table (README.md shows how to add one). Types are in Spark
+SQL's notation (`bigint`, `array<struct<topic_id: string, partition: int>>`), so that every engine makes its schema from
+the same text. Offsets are Kafka's; ranges include both ends; names of times end in their unit; null means "does not
+apply here".
+"""
 
 from __future__ import annotations
 
@@ -17,29 +18,32 @@ from kshark.tables.readers import Reader, columns_maker, its, row_maker
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `type` in Spark SQL's words, `about` for people, `of` reads its cell; `since` is the version of its
-    table that brought it, or gave it another meaning."""
+    """One column.
+
+    `type`: in Spark SQL's notation. `about`: the description for people. `of`: reads its cell. `since`: the version of
+    its table that added the column, or changed its meaning.
+    """
 
     name: str
     type: str
     about: str
-    #: None of a common column, which a Block makes of its place.
+    #: None for a common column, which Block computes.
     of: Reader | None = None
     since: int = 1
 
     def read(self, of: Reader) -> Column:
-        """The same column, read from other values."""
+        """Return the same column with another reader."""
         return replace(self, of=of)
 
 
 def quoted(text: str) -> str:
-    """A text as SQL writes it."""
+    """Return a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One folder of Parquet files; `values` names what its columns may read."""
+    """One folder of Parquet files; `values` names the values that its columns may read."""
 
     name: str
     rows: str
@@ -48,29 +52,29 @@ class Table:
 
     @property
     def version(self) -> int:
-        """Counts up when columns come: a folder of an earlier version lacks them."""
+        """The table's version; it rises when columns are added. A folder of an earlier version lacks them."""
         return max(column.since for column in self.columns)
 
     @property
     def ddl(self) -> str:
-        """The schema as Spark SQL takes it, descriptions included."""
+        """The schema in Spark SQL, with descriptions."""
         return ", ".join(f"{column.name} {column.type} COMMENT {quoted(column.about)}" for column in self.columns)
 
     @property
     def own(self) -> tuple[Column, ...]:
-        """The columns that not every table has."""
+        """The columns after the common ones."""
         return self.columns[len(COMMON) :]
 
     def position(self, name: str) -> int:
-        """Where a column stands in a Row."""
+        """Return the index of a column in a Row."""
         return _COMMON_CELLS + [column.name for column in self.own].index(name)
 
     def row_maker(self) -> Callable[..., Row]:
-        """A function of where, packet, time_ns, exchange and `values`; it returns a row."""
+        """Compile a function of where, packet, time_ns, exchange and `values` that returns a row."""
         return row_maker(self.values, self._readers())
 
     def columns_maker(self) -> Callable[..., list[Cells]]:
-        """A function of a list for each of `values`; it returns the cells of each of the table's own columns."""
+        """Compile a function of a list for each of `values` that returns the cells of each own column."""
         return columns_maker(self.values, self._readers())
 
     def _readers(self) -> list[Reader]:
@@ -85,43 +89,43 @@ _COMMON_CELLS: Final = 4
 
 
 def table(name: str, rows: str, values: str, *columns: Column) -> Table:
-    """A table, with the common columns before its own."""
+    """Return a table with the common columns before its own."""
     return Table(name, rows, tuple(values.split()), (*COMMON, *columns))
 
 
 COMMON: Final = (
     Column("capture", "string", "name of the capture: its file, or several files read as one"),
     Column("flow_id", "string", "the TCP connection: capture name and number of its first packet there"),
-    Column("packet", "bigint", "packet with which the message was complete, from 1 over the capture"),
+    Column("packet", "bigint", "packet that completed the message, from 1 over the capture"),
     Column("broker", "string", "address:port of the connection's broker"),
     Column("client", "string", "address:port of the connection's client"),
-    Column("ts", "timestamp", "time of the packet, UTC, in microseconds"),
+    Column("ts", "timestamp", "time of the packet in UTC, in microseconds"),
     Column("ts_ns", "bigint", "the same in nanoseconds since 1970"),
     Column(
         "exchange",
         "bigint",
-        "packet of the request (of an orphan: the answer): with capture and flow_id it joins all tables; null: of no "
-        "exchange",
+        "packet of the request (for an orphan: of the response); joins all tables with capture and flow_id; null: "
+        "no exchange",
     ),
 )
 
-#: Columns of several tables; each reads them from what its rows have.
-GROUP: Final = Column("group_id", "string", "group, by its name", its("group_id"))
-MEMBER: Final = Column("member_id", "string", "member of the group", its("member_id"))
+#: Columns of several tables; each table reads them from its own values.
+GROUP: Final = Column("group_id", "string", "name of the group", its("group_id"))
+MEMBER: Final = Column("member_id", "string", "id of the member in the group", its("member_id"))
 API: Final = Column("api", "string", "Kafka's name of the API, as in ShareFetch", its("message.api"))
 SESSION_KEY: Final = Column("session_key", "bigint", "hash of broker, group and member", its("session_key"))
 SESSION: Final = Column("session", "int", "number of the share session, from 1 for each session_key", its("session"))
 CORRELATION: Final = Column(
     "correlation_id",
     "int",
-    "of the exchange; tells those apart whose requests came in one packet",
+    "correlation id of the exchange; needed if one packet has several requests",
     its("message.correlation_id"),
 )
-TOPIC_ID: Final = Column("topic_id", "string", "Kafka's 22 characters", its("topic_id"))
-PARTITION: Final = Column("partition", "int", "of the topic, by its number", its("partition"))
+TOPIC_ID: Final = Column("topic_id", "string", "id of the topic, in Kafka's 22 characters", its("topic_id"))
+PARTITION: Final = Column("partition", "int", "number of the partition in its topic", its("partition"))
 TOPIC: Final = (
     TOPIC_ID,
-    Column("topic", "string", "its name, where the capture told it before", its("topic")),
+    Column("topic", "string", "name of the topic, if an earlier packet contains it", its("topic")),
     PARTITION,
 )
 PARTITIONS: Final = "array<struct<topic_id: string, partition: int>>"

@@ -14,28 +14,28 @@ from kshark.tables.readers import its, made, optional
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
-    """An open connection. `flow_id` is a name that does not depend on how flows are numbered."""
+class OpenConnection:
+    """An open connection. `flow_id` does not depend on the numbering of flows."""
 
     flow: Flow
     capture: str
     flow_id: str
-    #: As its messages name it; None until the first one.
+    #: Its addresses as its messages name them; None until the first message.
     where: Where | None = None
-    #: What was odd about it before that, with its position.
+    #: Gaps and weirds before the first message, with their positions.
     unnamed: list[tuple[int, Gap | Weird]] = field(default_factory=list)
     #: Position of the next event among the flow's events.
     position: int = 0
-    #: Each request without exchange yet, with its position.
+    #: Requests whose exchange is not complete yet, with their positions.
     requests: ByMessage[tuple[Message, int]] = field(default_factory=ByMessage)
     half_closed: HalfClosed | None = None
-    #: Positions from which on events were known, at the earliest, with the packet beside.
+    #: Positions of late events: events from each position on became known with the packet of the same index, or later.
     late_positions: list[int] = field(default_factory=list)
     late_packets: list[int] = field(default_factory=list)
     half_closed_position: int | None = None
-    #: What members of share groups asked.
+    #: Earlier requests of the members of share groups.
     earlier: Earlier = field(default_factory=Earlier)
-    #: Packets of the first and last request and the first answer: they show that the connection was alive.
+    #: Packets of the first and last request and the first response: evidence that the connection was alive.
     first_request: int | None = None
     last_request: int | None = None
     first_response: int | None = None
@@ -45,7 +45,7 @@ class Connection:
         return self.position - 1
 
     def late(self, packet: int) -> None:
-        """The next events were known with that packet at the earliest."""
+        """Record that the next events became known with that packet, or later."""
         if self.late_positions and self.late_positions[-1] == self.position:
             self.late_packets[-1] = packet
         else:
@@ -53,17 +53,17 @@ class Connection:
             self.late_packets.append(packet)
 
     def named(self, message: Message) -> Where:
-        """Its ends as its messages name them: all of them name them the same."""
+        """Return the ends as its messages name them; all messages name them the same."""
         if self.where is None:
             self.where = Where(self.capture, self.flow_id, message.broker, message.client)
         return self.where
 
     def now(self) -> Where:
-        """Its ends as known now; which end is the client may be found out later."""
+        """Return the ends as known at this moment; which end is the client may become known later."""
         return Where(self.capture, self.flow_id, self.flow.broker, self.flow.client)
 
     def presumed(self) -> Where:
-        """Its ends as they are where nothing but the first packets tells."""
+        """Return the ends as the first packets alone suggest."""
         client = self.flow.opened_by or 0
         return Where(self.capture, self.flow_id, self.flow.ends[1 - client], self.flow.ends[client])
 
@@ -73,20 +73,20 @@ class Connection:
         return "client" if self.flow.ends[side] == self.flow.client else "broker"
 
 
-def _told(connection: Connection) -> bool:
+def _told(connection: OpenConnection) -> bool:
     return connection.flow.client_side is not None
 
 
-def _opened_by(connection: Connection) -> str | None:
+def _opened_by(connection: OpenConnection) -> str | None:
     return connection.direction(connection.flow.opened_by)
 
 
-def _half_closed_by(connection: Connection) -> str | None:
+def _half_closed_by(connection: OpenConnection) -> str | None:
     half = connection.half_closed
     return None if half is None else connection.direction(half.side)
 
 
-def _closed_by(connection: Connection, closed: Closed) -> str | None:
+def _closed_by(connection: OpenConnection, closed: Closed) -> str | None:
     return connection.direction(closed.side)
 
 
@@ -98,11 +98,11 @@ def _broker_bytes(flow: Flow) -> int:
     return flow.stream_bytes[1 if flow.ends[0] == flow.client else 0]
 
 
-def _late_positions(connection: Connection) -> list[int] | None:
+def _late_positions(connection: OpenConnection) -> list[int] | None:
     return connection.late_positions or None
 
 
-def _late_packets(connection: Connection) -> list[int] | None:
+def _late_packets(connection: OpenConnection) -> list[int] | None:
     return connection.late_packets or None
 
 
@@ -110,72 +110,79 @@ FLOWS: Final = table(
     "flows",
     "TCP connection; packet and time are those of its first packet",
     "connection flow half_closed closed node",
-    Column("node_id", "int", "of the broker, where the capture told it", optional("node.node_id")),
+    Column("node_id", "int", "id of the broker, if the capture contains it", optional("node.node_id")),
     Column(
-        "listener", "string", "the broker's advertised host:port, where the capture told it", optional("node.listener")
+        "listener", "string", "the broker's advertised host:port, if the capture contains it", optional("node.listener")
     ),
-    Column("software_name", "string", "of the client", its("flow.software_name")),
-    Column("software_version", "string", "of the client", its("flow.software_version")),
+    Column("software_name", "string", "name of the client's software", its("flow.software_name")),
+    Column("software_version", "string", "version of the client's software", its("flow.software_version")),
     Column("service", "string", "kafka, tls, http, other, unknown", its("flow.service")),
-    Column("told", "boolean", "which end is the client was told by content", made(_told, "connection")),
+    Column("told", "boolean", "true if the content shows which end is the client", made(_told, "connection")),
     Column(
         "opened_by",
         "string",
-        "client or broker: who sent the SYN; null: the connection is older than the capture",
+        "sender of the SYN, client or broker; null: the connection is older than the capture",
         made(_opened_by, "connection"),
     ),
-    Column("half_closed_packet", "bigint", "of the first FIN", optional("half_closed.packet")),
+    Column("half_closed_packet", "bigint", "packet of the first FIN", optional("half_closed.packet")),
     Column(
         "half_closed_ts_ns",
         "bigint",
         "time of that packet, in nanoseconds since 1970",
         optional("half_closed.time_ns"),
     ),
-    Column("half_closed_by", "string", "client or broker", made(_half_closed_by, "connection")),
+    Column(
+        "half_closed_by", "string", "sender of the first FIN, client or broker", made(_half_closed_by, "connection")
+    ),
     Column(
         "half_closed_position",
         "bigint",
-        "its place among the events of the flow",
+        "its position among the events of the flow",
         its("connection.half_closed_position"),
     ),
     Column("first_request_packet", "bigint", "last packet of the first request", its("connection.first_request")),
     Column("last_request_packet", "bigint", "last packet of the last request", its("connection.last_request")),
-    Column("first_response_packet", "bigint", "of one whose request is known", its("connection.first_response")),
-    Column("closed_packet", "bigint", "with which the connection ended", its("closed.packet")),
+    Column(
+        "first_response_packet",
+        "bigint",
+        "first response whose request is in the capture",
+        its("connection.first_response"),
+    ),
+    Column("closed_packet", "bigint", "packet that ended the connection", its("closed.packet")),
     Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", its("closed.time_ns")),
     Column(
         "closed_by",
         "string",
-        "client or broker: who sent the first FIN or the RST",
+        "sender of the first FIN or of the RST, client or broker",
         made(_closed_by, "connection", "closed"),
     ),
     Column(
         "ended",
         "string",
-        "fin, rst, reused (new SYN on the same ports), forgotten, capture (with the capture)",
+        "fin, rst, reused (new SYN on the same ports), forgotten, capture (at the end of the capture)",
         its("closed.how"),
     ),
-    Column("last_packet", "bigint", "of the connection", its("flow.last_packet")),
+    Column("last_packet", "bigint", "last packet of the connection", its("flow.last_packet")),
     Column("last_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", its("flow.last_time_ns")),
     Column(
         "client_bytes",
         "bigint",
-        "payload from the client, retransmissions not counted twice",
+        "payload from the client, without retransmissions",
         made(_client_bytes, "flow"),
     ),
     Column("broker_bytes", "bigint", "payload from the broker", made(_broker_bytes, "flow")),
-    Column("gaps", "int", "holes in either direction", its("flow.gaps")),
+    Column("gaps", "int", "gaps in both directions", its("flow.gaps")),
     Column(
         "late_positions",
         "array<bigint>",
-        "of events of the flow: from each on, they were known with the next packet of late_packets",
+        "positions in the flow: events from each on became known with the packet of the same index in late_packets",
         made(_late_positions, "connection"),
         since=2,
     ),
     Column(
         "late_packets",
         "array<bigint>",
-        "with which they were known at the earliest: there they stand in time",
+        "earliest packets with which these events became known: their place in time",
         made(_late_packets, "connection"),
         since=2,
     ),
@@ -183,8 +190,8 @@ FLOWS: Final = table(
 _row: Final = FLOWS.row_maker()
 
 
-def flow_row(connection: Connection, closed: Closed, node: Node | None) -> Row:
-    """The connection's row of `flows`."""
+def flow_row(connection: OpenConnection, closed: Closed, node: Node | None) -> Row:
+    """Return the connection's row of `flows`."""
     flow = connection.flow
     here = connection.now(), flow.first_packet, flow.first_time_ns, None
     return _row(*here, connection, flow, connection.half_closed, closed, node)

@@ -1,5 +1,7 @@
-"""What the members on a connection asked before: with it, one row of `share_requests` tells what else only several
-would."""
+"""Earlier requests of the members on a connection.
+
+With them, one row of `share_requests` contains what otherwise only several rows show.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _UNKNOWN: Final = -1
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """The member's last request, and the partitions that its fetches listed."""
+    """A member's last request, and the partitions that its fetches listed."""
 
     packet: int = _UNKNOWN
     epoch: Any = None
@@ -25,14 +27,19 @@ class _Asked:
 
 
 class Earlier:
-    """Of one connection. What goes beyond a limit is forgotten: what comes next then counts as the first."""
+    """Earlier requests on one connection.
+
+    Members and partitions beyond a limit are forgotten; their next request counts as the first.
+    """
 
     def __init__(self) -> None:
         self._asked: dict[_Member, _Asked] = {}
 
     def previous_epoch(self, member: _Member, packet: int, epoch: Any) -> Any:
-        """The epoch of the member's request before this one; null where there is none, or their packets do not tell the
-        order."""
+        """Return the epoch of the member's previous request, and remember this one.
+
+        None if there is no previous request, or if it is in the same packet, so that the order is unknown.
+        """
         asked = self._asked.get(member)
         if asked is None:
             if len(self._asked) >= limits.MEMBERS_OF_CONNECTION:
@@ -45,11 +52,13 @@ class Earlier:
     def adds(
         self, member: _Member, listed: Collection[_Partition], acknowledged: Collection[_Partition]
     ) -> tuple[bool, bool]:
-        """A fetch of a member that has a last request: whether it lists, and acknowledges, a partition that none before
-        it listed."""
-        known = self._asked[member].listed
-        new = not known.issuperset(listed), not known.issuperset(acknowledged)
-        known.update(listed)
-        if len(known) > limits.SESSION_PARTITIONS:
-            known.clear()
-        return new
+        """Return whether a fetch lists, and whether it acknowledges, a partition that no earlier fetch listed.
+
+        The member must have a last request.
+        """
+        listed_before = self._asked[member].listed
+        is_new = not listed_before.issuperset(listed), not listed_before.issuperset(acknowledged)
+        listed_before.update(listed)
+        if len(listed_before) > limits.SESSION_PARTITIONS:
+            listed_before.clear()
+        return is_new

@@ -1,7 +1,8 @@
-"""Rows back to events: the tables alone tell the analysis what the packets told it.
+"""Convert rows back to events: the tables contain everything that the analysis needs from the packets.
 
-`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the time
-line's order. Not kept in rows is what no rule needs: records."""
+`exchanges`, `flows` and `weirds` become Opened, Message, Exchange, Gap, HalfClosed, Closed and Weird again, in the
+order of the time line. Rows do not contain records: no rule needs them.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, M
 from kshark.tables.bodies import Bodies
 
 RowMap = Mapping[str, Any]
-#: Where an event stands: packet, LATE to AFTER, first packet of its flow, place among the flow's events.
-Place = tuple[int, int, int, int]
-Placed = tuple[Place, Event]
+#: The position of an event in time: packet, LATE to AFTER, first packet of its flow, position in the flow.
+TimePosition = tuple[int, int, int, int]
+PositionedEvent = tuple[TimePosition, Event]
 
-#: Of what happens with one packet, on any connection: what of earlier packets was known only now, what is told before
-#: the packet's messages, these, and the ends of connections.
+#: Order of the events of one packet, on all connections: late events of earlier packets, events before the packet's
+#: messages, the messages, and the ends of connections.
 LATE: Final = -1
 BEFORE: Final = 0
 MESSAGES: Final = 1
@@ -33,25 +34,25 @@ _LAST: Final = 1 << 62
 
 
 class Course(NamedTuple):
-    """What a `flows` row tells of where the connection's events stand.
+    """The parts of a `flows` row that place the connection's events in time.
 
-    `ending`: packet and position with which its ends begin: what lies behind in the same packet comes with them.
-    `late`: positions, in their order, each with the packet with which events from there on were known at the earliest.
+    `ending`: packet and position at which the connection ends; later events of the same packet come with the end.
+    `late`: positions in ascending order, each with the earliest packet with which events from there on became known.
     """
 
     ending: tuple[int, int]
     late: list[tuple[int, int]]
 
-    def place(self, packet: int, phase: int, first: int, position: int) -> Place:
-        """Of one with that packet: there, unless it was known only later."""
+    def position_of(self, packet: int, phase: int, first: int, position: int) -> TimePosition:
+        """Return the position of an event with that packet: there, or later if it became known only later."""
         at = bisect_left(self.late, (position + 1, 0))
         if at and self.late[at - 1][1] > packet:
             return self.late[at - 1][1], LATE, first, position
         return packet, phase, first, position
 
 
-def place_of(table: str, row: RowMap) -> Place:
-    """Where a row's first event belongs: rows sorted by this may be fed to a Timeline."""
+def position_of(table: str, row: RowMap) -> TimePosition:
+    """Return the position of a row's first event. A Timeline needs rows in this order."""
     first = first_packet_of(row["flow_id"])
     match table:
         case "flows":
@@ -65,48 +66,49 @@ def place_of(table: str, row: RowMap) -> Place:
 
 
 def first_packet_of(flow_id: str | None) -> int:
-    """The number of a flow's first packet, which is the end of its name; what belongs to no flow comes first."""
+    """Return the number of a flow's first packet, the end of its name; -1 without a flow, to sort first."""
     return -1 if flow_id is None else int(flow_id.rpartition(":")[2])
 
 
 def events_from_tables(
     exchanges: Iterable[RowMap], flows: Iterable[RowMap], weirds: Iterable[RowMap]
 ) -> Iterator[Event]:
-    """The events of one capture from its rows, which may come in any order: maps from column name to value.
+    """Return the events of one capture from its rows, in any order: maps from column name to value.
 
-    Flows are numbered in the order of their first packets, as the engine does.
+    Flows are numbered in the order of their first packets, as in the engine.
     """
-    timeline = Timeline()
+    timeline = EventTimeline()
     rows = [("flows", row) for row in flows]
     rows += [("exchanges", row) for row in exchanges]
     rows += [("weirds", row) for row in weirds]
-    for table, row in sorted(rows, key=lambda named: place_of(*named)):
+    for table, row in sorted(rows, key=lambda named: position_of(*named)):
         yield from timeline.feed(table, row)
     yield from timeline.close()
 
 
-class Timeline:
-    """Events in their order from rows that come in the order of `place_of`; only open exchanges and connections are
-    held.
+class EventTimeline:
+    """Convert rows in the order of `position_of` to events; only open exchanges and connections are held.
 
-    Flows are numbered as they come.
+    Flows are numbered in the order of their rows.
     """
 
     def __init__(self) -> None:
         self._bodies = Bodies()
-        #: By first packet: the connections that are open, and where their events stand.
+        #: By first packet: the open connections, and the positions of their events.
         self._flows: dict[int, Flow] = {}
         self._courses: dict[int, Course] = {}
         self._numbered = 0
-        self._to_come: list[tuple[Place, int, Event]] = []
+        self._to_come: list[tuple[TimePosition, int, Event]] = []
         self._count = 0
 
     def feed(self, table: str, row: RowMap) -> Iterator[Event]:
-        """All events before this row; rows of connections without a `flows` row are left out, and weirds of messages:
-        these name them."""
-        place = place_of(table, row)
-        yield from self._until(place)
-        first = place[2]
+        """Return all events before this row.
+
+        Skips rows of connections without a `flows` row, and weirds of messages, which the messages contain.
+        """
+        position = position_of(table, row)
+        yield from self._until(position)
+        first = position[2]
         if table == "weirds" and row["kind"] == "message" and row["exchange"] is not None:
             return
         if table == "flows":
@@ -118,22 +120,22 @@ class Timeline:
             else:
                 self._add(of_weird(row, flow, self._courses[first]))
         elif first < 0 and table == "weirds":
-            self._add((place, weird_of(row, None)))
+            self._add((position, weird_of(row, None)))
 
     def close(self) -> Iterator[Event]:
         yield from self._until((_LAST, AFTER, _LAST, _LAST))
 
-    def _until(self, place: Place) -> Iterator[Event]:
-        while self._to_come and self._to_come[0][0] < place:
+    def _until(self, position: TimePosition) -> Iterator[Event]:
+        while self._to_come and self._to_come[0][0] < position:
             event = heapq.heappop(self._to_come)[2]
             if isinstance(event, Closed):
                 del self._flows[event.flow.first_packet], self._courses[event.flow.first_packet]
             yield event
 
-    def _add(self, *events: Placed) -> None:
-        for place, event in events:
+    def _add(self, *events: PositionedEvent) -> None:
+        for position, event in events:
             self._count += 1
-            heapq.heappush(self._to_come, (place, self._count, event))
+            heapq.heappush(self._to_come, (position, self._count, event))
 
     def _open(self, row: RowMap) -> None:
         flow = self._flows[row["packet"]] = flow_of(self._numbered, row)
@@ -142,19 +144,22 @@ class Timeline:
         self._add(*of_flow(row, flow, course))
 
 
-def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
-    """A connection's beginning and ends."""
+def of_flow(row: RowMap, flow: Flow, course: Course) -> Iterator[PositionedEvent]:
+    """Return the beginning and the ends of a connection."""
     first = row["packet"]
     yield (first, BEFORE, first, _FIRST), Opened(flow, first, row["ts_ns"])
     if row["half_closed_packet"] is not None:
         half = HalfClosed(flow, row["half_closed_packet"], row["half_closed_ts_ns"], _side(row["half_closed_by"]) or 0)
-        yield course.place(half.packet, AFTER, first, row["half_closed_position"]), half
+        yield course.position_of(half.packet, AFTER, first, row["half_closed_position"]), half
     closed = Closed(flow, row["closed_packet"], row["closed_ts_ns"], row["ended"], _side(row["closed_by"]))
-    yield course.place(closed.packet, AFTER, first, _LAST), closed
+    yield course.position_of(closed.packet, AFTER, first, _LAST), closed
 
 
-def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
-    """For users that give only some exchanges: signs of a connection's first and last request and first answer."""
+def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[PositionedEvent]:
+    """Return signs of a connection's first and last request and first response.
+
+    For callers that have only some exchanges.
+    """
     first = row["packet"]
     for packet in (row["first_request_packet"], row["last_request_packet"]):
         if packet is not None:
@@ -166,7 +171,7 @@ def signs_of_flow(row: RowMap, flow: Flow) -> Iterator[Placed]:
 
 
 def course_of(row: RowMap) -> Course:
-    """Where the events of a `flows` row stand."""
+    """Return the Course of a `flows` row."""
     ends_at_once = row["half_closed_packet"] == row["closed_packet"]
     ending = row["closed_packet"], row["half_closed_position"] if ends_at_once else _FIRST
     return Course(ending, [*zip(row["late_positions"] or (), row["late_packets"] or (), strict=True)])
@@ -174,23 +179,23 @@ def course_of(row: RowMap) -> Course:
 
 def of_exchange(
     row: RowMap, messages: tuple[Message | None, Message | None], flow: Flow, course: Course
-) -> Iterator[Placed]:
-    """The messages, and the exchange behind them."""
+) -> Iterator[PositionedEvent]:
+    """Return the messages, and the exchange after them."""
     request, response = messages
     first, end = flow.first_packet, row["given_up_packet"]
     if request is not None:
-        yield course.place(request.packet, MESSAGES, first, row["request_position"]), request
+        yield course.position_of(request.packet, MESSAGES, first, row["request_position"]), request
         end = request.packet if end is None else end
     if response is not None:
-        yield course.place(response.packet, MESSAGES, first, row["response_position"]), response
+        yield course.position_of(response.packet, MESSAGES, first, row["response_position"]), response
         end = response.packet
     phase = AFTER if row["given_up_packet"] is not None and (end, row["position"]) > course.ending else MESSAGES
-    yield course.place(end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
+    yield course.position_of(end, phase, first, row["position"]), Exchange(request, response, row["outcome"], flow, end)
 
 
-def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
-    """A hole, a message without a readable header, or what else was odd about a connection."""
-    packet, phase, first, position = place_of("weirds", row)
+def of_weird(row: RowMap, flow: Flow, course: Course) -> PositionedEvent:
+    """Return a gap, a message without a readable header, or another weird of a connection."""
+    packet, phase, first, position = position_of("weirds", row)
     event: Event
     if row["kind"] == "message":
         phase, event = MESSAGES, frame_of(row, flow)
@@ -199,18 +204,21 @@ def of_weird(row: RowMap, flow: Flow, course: Course) -> Placed:
     else:
         event = weird_of(row, flow)
         phase = AFTER if (packet, position) > course.ending else MESSAGES if row["stage"] == "exchange" else BEFORE
-    return course.place(packet, phase, first, position), event
+    return course.position_of(packet, phase, first, position), event
 
 
-def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[Placed]:
-    """For users that give only some exchanges: a sign of the last request before an answer to none."""
+def sign_before_orphan(row: RowMap, flow: Flow, course: Course) -> Iterator[PositionedEvent]:
+    """Return a sign of the last request before a response without request.
+
+    For callers that have only some exchanges.
+    """
     if row["after_request_packet"] is not None:
-        place = course.place(row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
-        yield place, sign_of(flow, "request", row["after_request_packet"])
+        position = course.position_of(row["response_packet"], MESSAGES, flow.first_packet, row["response_position"] - 1)
+        yield position, sign_of(flow, "request", row["after_request_packet"])
 
 
 def flow_of(number: int, row: RowMap) -> Flow:
-    """The connection of a `flows` row, as it was at its end; the client is side 0."""
+    """Return the connection of a `flows` row, as it was at its end; the client is side 0."""
     return Flow(
         id=number,
         ends=Ends(row["client"], row["broker"]),
@@ -229,7 +237,7 @@ def flow_of(number: int, row: RowMap) -> Flow:
 
 
 def messages_of(row: RowMap, flow: Flow, bodies: Bodies) -> tuple[Message | None, Message | None]:
-    """Request and response of an `exchanges` row."""
+    """Return the request and the response of an `exchanges` row."""
     request = _message(row, flow, bodies, "request") if row["request_packet"] is not None else None
     response = _message(row, flow, bodies, "response") if row["response_packet"] is not None else None
     if request is not None and response is not None:
@@ -264,7 +272,7 @@ def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
 
 
 def frame_of(row: RowMap, flow: Flow) -> Message:
-    """A message of which nothing is known but its place and size, and what is odd about it."""
+    """Return a message without a readable header: only its position, its size and its weird are known."""
     kind: Any = "request" if row["direction"] == "client" else "response"
     first, packet = row["first_packet"], row["packet"]
     return Message(
@@ -275,7 +283,7 @@ def frame_of(row: RowMap, flow: Flow) -> Message:
 
 
 def sign_of(flow: Flow, kind: Any, packet: int) -> Message:
-    """A message of which only is known that it was there."""
+    """Return a message of which only the existence is known."""
     return Message(
         packet,
         UNSET,
@@ -312,7 +320,7 @@ def gap_of(row: RowMap, flow: Flow) -> Gap:
 
 def weird_of(row: RowMap, flow: Flow | None) -> Weird:
     number, side = None if flow is None else flow.id, _sender(row, flow)
-    place = (
+    common_values = (
         row["packet"],
         row["ts_ns"],
         row["detail"],
@@ -322,12 +330,14 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
         row["size_bytes"],
         row["times"] or 1,
     )
-    return Weird(row["code"], row["stage"], *place, row["correlation_id"])
+    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"])
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:
-    """Who sent what a row of `weirds` is about: by the ends as that row names them, before anything told which one is
-    the client."""
+    """Return the sender's side of a row of `weirds`.
+
+    The row names the ends as they were known then; the client may have become known later.
+    """
     side = _side(row["direction"])
     return side if side is None or flow is None or row["client"] == flow.ends[0] else 1 - side
 
@@ -336,6 +346,6 @@ def _side(end: str | None) -> Any:
     return None if end is None else ("client", "broker").index(end)
 
 
-def or_unset(found: Any) -> Any:
-    """What is null in a row is UNSET in a message."""
-    return UNSET if found is None else found
+def or_unset(cell: Any) -> Any:
+    """Return UNSET for null, as in messages."""
+    return UNSET if cell is None else cell

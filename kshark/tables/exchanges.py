@@ -1,5 +1,7 @@
-"""Requests with their responses as columns of `exchanges`: the table with the most rows, so its columns are made
-without making rows."""
+"""Requests with their responses as columns of `exchanges`.
+
+This table has the most rows, so its columns are made without making rows.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,15 @@ from kshark.tables.blocks import Block, Texts, Where
 from kshark.tables.columns import API, GROUP, MEMBER, Column, table
 from kshark.tables.readers import answered, asked, its, made
 
-#: A complete exchange, its connection, and the columns that are not in its messages: request_position, position,
+#: A complete exchange, its connection, and the columns that its messages do not contain: request_position, position,
 #: after_request_packet.
 Complete = tuple[Exchange, Where, int | None, int, int | None]
 
-#: Bytes of messages in one block: as JSON they take less than a hundred times as many, and a column may have 2 GB.
+#: Most bytes of messages in one block: their JSON is less than 100 times as large, and a column may have 2 GB.
 BYTES: Final = 16 << 20
 
-#: In the place of a message that the exchange does not have: all its cells are null.
-_LACKING: Final = cast("Any", Message)(
+#: Stands for a message that the exchange does not have: all its cells are null.
+_ABSENT: Final = cast("Any", Message)(
     packet=None, packets=UNSET, time_ns=None, flow=None, client=None, broker=None, kind=None, api_key=None, api=None,
     version=None,
     correlation_id=None, client_id=None, request_packet=None, latency_ns=None, size=None, body=None,
@@ -32,12 +34,12 @@ _LACKING: Final = cast("Any", Message)(
 
 
 def _first_packet(message: Message) -> int | None:
-    """Return where a message began; null where it came in one packet."""
+    """Return the first packet of a message; None if it is in one packet."""
     return message.packets[0] if message.packets else None
 
 
 def _answered_at(response: Message, position: int) -> int | None:
-    return None if response is _LACKING else position - 1
+    return None if response is _ABSENT else position - 1
 
 
 def _given_up(exchange: Exchange) -> int | None:
@@ -51,14 +53,14 @@ EXCHANGES: Final = table(
     "request_position position after_request_packet",
     Column("api_key", "smallint", "number of the API", its("message.api_key")),
     API,
-    Column("api_version", "smallint", "version of the API in which both are written", its("message.version")),
+    Column("api_version", "smallint", "version of the API of both messages", its("message.version")),
     Column(
         "correlation_id",
         "int",
-        "that the client gave the request and the response repeats",
+        "correlation id of the request; the response repeats it",
         its("message.correlation_id"),
     ),
-    Column("client_id", "string", "name that the client gave itself", its("message.client_id")),
+    Column("client_id", "string", "client id in the header of the request", its("message.client_id")),
     Column("request_packet", "bigint", "last packet of the request", its("request.packet")),
     Column("response_packet", "bigint", "last packet of the response", its("response.packet")),
     Column(
@@ -73,64 +75,71 @@ EXCHANGES: Final = table(
         "time of the response's last packet, in nanoseconds since 1970",
         its("response.time_ns"),
     ),
-    Column("latency_ns", "bigint", "from the request's last byte to the response's first", its("response.latency_ns")),
-    Column("request_bytes", "int", "without the length prefix", its("request.size")),
-    Column("response_bytes", "int", "without the length prefix", its("response.size")),
+    Column(
+        "latency_ns", "bigint", "time from the request's last byte to the response's first", its("response.latency_ns")
+    ),
+    Column("request_bytes", "int", "size of the request without its length prefix", its("request.size")),
+    Column("response_bytes", "int", "size of the response without its length prefix", its("response.size")),
     Column("outcome", "string", "answered, unanswered, one_way, orphan", its("exchange.outcome")),
-    Column("error_code", "smallint", "of the response as a whole", answered("error_code")),
+    Column("error_code", "smallint", "error code of the response as a whole", answered("error_code")),
     Column(
         "error_codes",
         "array<smallint>",
-        "of the response, at any depth, without those that are 0; null: it has no other",
+        "error codes of the response at any depth, except 0; null: none",
         its("error_codes"),
         since=2,
     ),
-    Column("throttle_time_ms", "int", "for which the broker held the client back", answered("throttle_time_ms")),
+    Column("throttle_time_ms", "int", "time for which the broker throttled the client", answered("throttle_time_ms")),
     GROUP.read(asked("group_id")),
     MEMBER.read(asked("member_id")),
-    Column("request_json", "string", "body; records as with --no-records", its("asked_json")),
+    Column("request_json", "string", "body of the request; records as with --no-records", its("asked_json")),
     Column(
         "response_json",
         "string",
-        "body; records as with --no-records, those of ShareFetch with their spans",
+        "body of the response; records as with --no-records, in ShareFetch with their spans",
         its("answer_json"),
     ),
     Column(
         "request_first_packet",
         "bigint",
-        "where it began, when more than one packet carried it",
+        "its first packet, if it has more than one",
         made(_first_packet, "request"),
     ),
     Column(
         "response_first_packet",
         "bigint",
-        "where it began, when more than one packet carried it",
+        "its first packet, if it has more than one",
         made(_first_packet, "response"),
     ),
-    Column("request_weird", "array<string>", "catalogue codes that touch the request", its("request.weird")),
-    Column("response_weird", "array<string>", "catalogue codes that touch the response", its("response.weird")),
-    Column("request_detail", "string", "what exactly was seen where the request has codes", its("request.detail")),
-    Column("response_detail", "string", "what exactly was seen where the response has codes", its("response.detail")),
-    Column("request_position", "bigint", "place among the events of its flow", its("request_position")),
+    Column("request_weird", "array<string>", "codes of the weirds of the request", its("request.weird")),
+    Column("response_weird", "array<string>", "codes of the weirds of the response", its("response.weird")),
+    Column("request_detail", "string", "details of the weirds of the request", its("request.detail")),
+    Column("response_detail", "string", "details of the weirds of the response", its("response.detail")),
     Column(
-        "response_position", "bigint", "place among the events of its flow", made(_answered_at, "response", "position")
+        "request_position", "bigint", "position of the request among the events of its flow", its("request_position")
+    ),
+    Column(
+        "response_position",
+        "bigint",
+        "position of the response among the events of its flow",
+        made(_answered_at, "response", "position"),
     ),
     Column(
         "position",
         "bigint",
-        "place at which the exchange was complete or given up, among the events of its flow",
+        "position of the exchange's end, complete or given up, among the events of its flow",
         its("position"),
     ),
     Column(
         "given_up_packet",
         "bigint",
-        "with which it became clear that no answer comes",
+        "packet with which it became clear that no response comes",
         made(_given_up, "exchange"),
     ),
     Column(
         "after_request_packet",
         "bigint",
-        "of an orphan: the flow's last request before it",
+        "for an orphan: packet of the flow's last request before it",
         its("after_request_packet"),
     ),
 )
@@ -138,17 +147,20 @@ _columns: Final = EXCHANGES.columns_maker()
 
 
 def size(complete: Iterable[Complete]) -> int:
-    """Bytes of the exchanges' messages."""
+    """Return the bytes of the exchanges' messages."""
     return sum(
-        [message.size for one in complete for message in (one[0].request, one[0].response) if message is not None]
+        [message.size for row in complete for message in (row[0].request, row[0].response) if message is not None]
     )
 
 
 def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:
-    """The rows of these exchanges; more than one block if the messages are long. `codes` finds those of answers."""
+    """Return the rows of these exchanges; several blocks if the messages are long.
+
+    `codes` finds the error codes of responses.
+    """
     exchanges, where, asked_at, at, after = zip(*complete, strict=True)
-    requests = [exchange.request or _LACKING for exchange in exchanges]
-    responses = [exchange.response or _LACKING for exchange in exchanges]
+    requests = [exchange.request or _ABSENT for exchange in exchanges]
+    responses = [exchange.response or _ABSENT for exchange in exchanges]
     sizes = [message.size or 0 for messages in (requests, responses) for message in messages]
     if len(complete) > 1 and sum(sizes) > BYTES:
         half = len(complete) // 2
@@ -169,7 +181,7 @@ def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:
 
 @contextmanager
 def closed(fields: Sequence[RecordsField]) -> Iterator[None]:
-    """A context in which records are encoded as with --no-records: their size only."""
+    """Encode records as with --no-records inside this context: only their size."""
     opened = [(field.batches, field.partial_bytes) for field in fields]
     for field in fields:
         field.batches = field.partial_bytes = UNSET

@@ -1,5 +1,7 @@
-"""Heartbeats of all group types, and requests of partition leaders to the share coordinator (KIP-932, KIP-848), as
-rows."""
+"""Heartbeats of all group types, and requests of partition leaders to the share coordinator, as rows.
+
+Sources: KIP-932, KIP-848.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ from kshark.api_keys import (
 )
 from kshark.model import Exchange, Message
 from kshark.tables.columns import CORRELATION, GROUP, MEMBER, PARTITION, PARTITIONS, TOPIC_ID, Column, table
-from kshark.tables.connections import Connection
+from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import partitions, value
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.readers import answered, asked, field, its, made
 
-#: By API key: the type of the group; what is done with the share state.
+#: By API key: the type of the group; the operation on the share state.
 GROUP_TYPES: Final[dict[Any, str]] = {
     HEARTBEAT: "classic",
     CONSUMER_GROUP_HEARTBEAT: "consumer",
@@ -45,7 +47,7 @@ def _group_type(request: Message) -> str:
 
 
 def _member(asked: Any, answer: Any) -> Any:
-    """Return the member; the broker gives a new one its id."""
+    """Return the member id; a broker may assign it in its response."""
     return getattr(asked, "member_id", None) or getattr(answer, "member_id", None)
 
 
@@ -76,13 +78,13 @@ HEARTBEATS: Final = table(
     Column("group_type", "string", "share, consumer, classic", made(_group_type, "message")),
     GROUP.read(asked("group_id")),
     MEMBER.read(made(_member, "asked", "answer")),
-    Column("member_epoch", "int", "as sent; a classic group's generation", made(_epoch, "asked")),
-    Column("response_member_epoch", "int", "as received", answered("member_epoch")),
+    Column("member_epoch", "int", "epoch in the request; in a classic group the generation", made(_epoch, "asked")),
+    Column("response_member_epoch", "int", "epoch in the response", answered("member_epoch")),
     Column("outcome", "string", "answered, unanswered", made(_outcome, "response")),
-    Column("error_code", "smallint", "of the response as a whole", answered("error_code")),
-    Column("interval_ms", "int", "until the next heartbeat is due", answered("heartbeat_interval_ms")),
+    Column("error_code", "smallint", "error code of the response as a whole", answered("error_code")),
+    Column("interval_ms", "int", "time until the next heartbeat is due", answered("heartbeat_interval_ms")),
     Column("subscribed", "array<string>", "topic names; null: unchanged", made(_subscribed, "asked")),
-    Column("assignment", PARTITIONS, "null: unchanged", made(_assignment, "answer")),
+    Column("assignment", PARTITIONS, "assigned partitions; null: unchanged", made(_assignment, "answer")),
 )
 
 
@@ -106,30 +108,37 @@ SHARE_STATE: Final = table(
     GROUP.read(asked("group_id")),
     TOPIC_ID.read(its("topic.topic_id")),
     PARTITION.read(its("in_request.partition")),
-    Column("state_epoch", "int", "counts the times that the partition was initialized", field("state", "state_epoch")),
-    Column("leader_epoch", "int", "of the partition's leader, who asks", field("in_request", "leader_epoch")),
-    Column("start_offset", "bigint", "before it nothing is delivered any more", field("state", "start_offset")),
+    Column("state_epoch", "int", "number of times that the partition was initialized", field("state", "state_epoch")),
+    Column(
+        "leader_epoch",
+        "int",
+        "epoch of the partition's leader, which sends the request",
+        field("in_request", "leader_epoch"),
+    ),
+    Column("start_offset", "bigint", "records before it are no longer delivered", field("state", "start_offset")),
     Column(
         "delivery_complete_count",
         "int",
-        "offsets from start_offset on that need no further delivery; -1: not known",
+        "number of offsets from start_offset on that need no further delivery; -1: unknown",
         field("state", "delivery_complete_count"),
     ),
     Column(
         "batches",
         "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: int, delivery_count: int>>",
-        "written or read",
+        "state batches that were written or read",
         made(_batches, "state"),
     ),
-    Column("error_code", "smallint", "of the partition in the response", field("in_response", "error_code")),
+    Column("error_code", "smallint", "error code of the partition in the response", field("in_response", "error_code")),
 )
 
 _heartbeat_row: Final = HEARTBEATS.row_maker()
 _share_state_row: Final = SHARE_STATE.row_maker()
 
 
-def add_heartbeat(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
-    """Adds an exchange to `heartbeats`."""
+def add_heartbeat(
+    held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange
+) -> None:
+    """Add an exchange to `heartbeats`."""
     response = exchange.response
     answer = None if response is None else response.body
     held.rows["heartbeats"].append(
@@ -140,9 +149,13 @@ def add_heartbeat(held: Held, names: Names, connection: Connection, request: Mes
     )  # fmt: skip
 
 
-def add_share_state(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
-    """Adds each partition of the request to `share_state`: a state that was read is in the response, all else in the
-    request."""
+def add_share_state(
+    held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange
+) -> None:
+    """Add each partition of the request to `share_state`.
+
+    A state that was read is in the response, every other state in the request.
+    """
     response = exchange.response
     asked, answer = request.body, None if response is None else response.body
     here = (connection.named(request), request.packet, request.time_ns, request.packet)

@@ -1,4 +1,4 @@
-"""What a capture tells about its cluster: names of topic ids, node ids and cluster ids of brokers' addresses."""
+"""Names that a capture contains: topics by id, and node ids and cluster ids by broker address."""
 
 from __future__ import annotations
 
@@ -25,35 +25,34 @@ class Node(NamedTuple):
 
 
 class Names:
-    """Topics from any structure that has id and name, nodes and clusters from Metadata, as far as the capture has told
-    them.
+    """Topics from any structure with an id and a name; nodes and clusters from Metadata.
 
-    `asking`: of a capture only some connections come here; what is asked that others may have told is remembered.
+    `asking`: only some connections of the capture come here; record the questions that other connections may answer.
     """
 
     def __init__(self, *, asking: bool = False) -> None:
         self._topics = TopicNames(kafka_registry())
         self._nodes: dict[str, Node] = {}
         self._clusters = Clusters()
-        #: Classes of bodies that tell no names: most of them.
+        #: Classes of bodies without names: most of them.
         self.silent: set[type] = {type(None)}
         self._asking = asking
         self._asked = Asked("topic"), Asked("node")
         self._coming = Coming()
-        #: What was told here about nodes and clusters.
+        #: Facts about nodes and clusters from connections here.
         self._taught: list[Fact] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "silent": {type(None)}}  # found out again
+        return {**vars(self), "silent": {type(None)}}  # rebuilt after unpickling
 
-    def told(self, facts: Iterable[Fact]) -> None:
-        """What connections decoded elsewhere taught."""
-        known = [*facts]
-        self._topics.add_facts(fact for fact in known if fact.kind == "topic")
-        self._coming.add(fact for fact in known if fact.kind in ("node", "cluster"))
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Add facts from connections that were decoded elsewhere."""
+        new_facts = [*facts]
+        self._topics.add_facts(fact for fact in new_facts if fact.kind == "topic")
+        self._coming.add(fact for fact in new_facts if fact.kind in ("node", "cluster"))
 
     def reach(self, packet: int) -> None:
-        """So far the time line has come, if not farther: what others taught before that packet is known now."""
+        """Advance the time to this packet: facts that others learned from earlier packets become known."""
         self._topics.reach(packet)
         for fact in self._coming.before(packet):
             if fact.kind == "node":
@@ -63,17 +62,17 @@ class Names:
 
     @property
     def taught(self) -> Iterator[Fact]:
-        """What connections here taught."""
+        """Facts from connections here."""
         yield from self._topics.taught("topic")
         yield from self._taught
 
     @property
     def asked(self) -> Iterator[Question]:
-        """What was asked here, and the answers."""
+        """The questions asked here, with the answers."""
         return chain(*self._asked)
 
     def learn(self, message: Message) -> None:
-        """Takes the names that a message tells."""
+        """Store the names that a message contains."""
         key = (message.api_key, message.kind)
         if key == (METADATA, "response") or self._topics.teaches(*key):
             self._learn(message)
@@ -102,24 +101,24 @@ class Names:
             self._taught.append(Fact("cluster", address, cluster, self._topics.packet))
 
     def cluster(self, address: str | None) -> str | None:
-        """The id of a broker's cluster; where the capture told of one cluster only, that one's."""
+        """Return the id of a broker's cluster; if the capture names only one cluster, that one."""
         return self._clusters.of(address)
 
     def topic(self, topic_id: str | None) -> str | None:
         if not topic_id:
             return None
-        found = self._topics.by_id.get(topic_id)
+        name = self._topics.by_id.get(topic_id)
         if self._asking:
-            self._asked[0].ask(topic_id, found, self._topics.packet + 1)
-        return found
+            self._asked[0].ask(topic_id, name, self._topics.packet + 1)
+        return name
 
     def node(self, address: str) -> Node | None:
-        found = self._nodes.get(address)
+        node = self._nodes.get(address)
         if self._asking:
             self._asked[1].ask(
-                address, None if found is None else f"{found.node_id} {found.listener}", self._topics.packet + 1
+                address, None if node is None else f"{node.node_id} {node.listener}", self._topics.packet + 1
             )
-        return found
+        return node
 
 
 def _node(text: str) -> Node:

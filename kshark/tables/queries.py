@@ -1,7 +1,8 @@
-"""Questions that analysts ask of the tables, as SQL that DuckDB and Spark take as it is.
+"""Queries that analysts need, in SQL that DuckDB and Spark run unchanged.
 
-They name the tables of kshark.tables, and `errors`, `apis` and `releases`, which kshark.output.sql makes of Kafka's
-facts."""
+They use the tables of kshark.tables, and the views `errors`, `apis` and `releases`, which kshark.output.sql makes from
+Kafka's facts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Query(NamedTuple):
-    """`about`: what is asked, in one line."""
+    """`about`: the question, in one line."""
 
     about: str
     sql: str
@@ -17,7 +18,7 @@ class Query(NamedTuple):
 
 QUERIES: Final = (
     Query(
-        "Which errors did brokers answer, at any depth, to whom, and may the client try again?",
+        "Which errors did brokers return, at any depth, to which clients, and may the client retry?",
         """
 SELECT capture, api, client_id, e.error_code, error, retriable, count(*) AS answers, min(ts) AS first, max(ts) AS last
 FROM exchanges x JOIN errors e ON array_contains(x.error_codes, e.error_code)
@@ -27,7 +28,7 @@ ORDER BY answers DESC, capture, api, client_id
 """,
     ),
     Query(
-        "How long do brokers take, in milliseconds? (a fetch may wait for records: a long poll is no slow answer)",
+        "How long do brokers take, in milliseconds? (a fetch may wait for records: a long poll is not slow)",
         """
 SELECT broker, x.api, about, count(*) AS answers,
        percentile_cont(0.5) WITHIN GROUP (ORDER BY latency_ns) / 1e6 AS p50,
@@ -52,8 +53,8 @@ ORDER BY minute
 """,
     ),
     Query(
-        "Which software speaks which versions of an API, and what is the oldest release of Kafka, from 3.8 on, that "
-        "knows them?",
+        "Which software uses which versions of an API, and which is the oldest Kafka release, from 3.8 on, that "
+        "supports them?",
         """
 WITH spoken AS (
   SELECT software_name, software_version, api_key, api, api_version, count(*) AS requests
@@ -67,7 +68,7 @@ ORDER BY software_name, software_version, s.api_key, api_version
 """,
     ),
     Query(
-        "What was asked and answered where a rule of share sessions was broken?",
+        "Which requests and responses belong to violations of share session rules?",
         """
 SELECT f.ts, f.code, f.blame, f.cause, f.client_id, r.group_id, r.member_id, r.api, r.epoch, s.expected, error,
        f.argument
@@ -82,7 +83,7 @@ ORDER BY f.ts_ns, f.packet, f.code
 """,
     ),
     Query(
-        "Why were requests of share sessions refused, and with which epochs?",
+        "Why were requests of share sessions rejected, and with which epochs?",
         """
 SELECT error, cause, api, count(*) AS refused, count(expected) AS expectation_known,
        count(DISTINCT session_key) AS members,
@@ -105,7 +106,7 @@ ORDER BY capture, group_id, broker, ended
 """,
     ),
     Query(
-        "How many records of a share group were handed out again, and how often at most?",
+        "How many records of a share group were delivered again, and how often at most?",
         """
 SELECT capture, group_id, coalesce(topic, topic_id) AS topic, partition,
        sum(last_offset - first_offset + 1) AS acquired,

@@ -1,4 +1,4 @@
-"""Events to rows: time lines of captures, flattened as they come; only what open connections need is kept."""
+"""Convert events of captures to rows, one by one; only the state of open connections is kept."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis import AnalysisResult, ListedSession, ListedStep
+from kshark.analysis import ListedSession, ListedStep, AnalysisResult
 from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.catalogue import TABLES
-from kshark.tables.connections import Connection, flow_row
-from kshark.tables.held import Held
+from kshark.tables.connections import OpenConnection, flow_row
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.sessions import session_row, step_row
 
-#: A table's name and one of its rows, in the order of its columns.
+#: The name of a table and one of its rows, in the order of its columns.
 Named = tuple[str, tuple[Any, ...]]
-#: Adds the rows of a complete exchange to other tables than `exchanges`.
-Adds = Callable[[Held, Names, Connection, Message, Exchange], None]
+#: A function that adds the rows of a complete exchange to tables other than `exchanges`.
+Adds = Callable[[PendingRows, Names, OpenConnection, Message, Exchange], None]
 
-#: By the API key of the request, and of the response.
+#: The functions by the API key of the request, and of the response.
 _OF_REQUEST: Final[dict[Any, Adds]] = {
     **dict.fromkeys(share.APIS, share.add),
     **dict.fromkeys(groups.GROUP_TYPES, groups.add_heartbeat),
@@ -33,18 +33,20 @@ _OF_REQUEST: Final[dict[Any, Adds]] = {
     **dict.fromkeys(batches.IN_REQUESTS, batches.add_produced),
 }
 _OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.IN_RESPONSES, batches.add_fetched)
-#: Stands for the request of an answer without one, and its position.
-_NOBODY: Final = (None, None)
+#: Stands for the missing request of a response, and its position.
+_NO_REQUEST: Final = (None, None)
 
 
 class Rows:
-    """Rows of captures, one after the other: takes what the engine gives, in its order, and what the analysis tells
-    wherever it comes.
+    """Rows of captures, one after the other.
 
-    `page` gives the blocks that its events fill, `rest` at the end those that are not full; `feed` gives the rows of
-    one event. A row of an exchange comes when the exchange is complete, a connection's when it ends. `records`: a row
-    for each record too; `wanted`: which exchanges have rows. `asking`: only some of the capture's connections come
-    here; `names` is told what the others taught."""
+    Takes the engine's events in their order, and results of the analysis at any time. `page` returns the blocks that
+    its events fill, `rest` the blocks that are not full at the end; `feed` returns the rows of one event. The row of an
+    exchange comes when the exchange is complete, the row of a connection when it ends.
+
+    `records`: add a row for each record too. `wanted`: selects the exchanges that have rows. `asking`: only some
+    connections of the capture come here; `names` receives the facts of the others.
+    """
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class Rows:
         asking: bool = False,
     ) -> None:
         self._asking = asking
-        self._held = Held(TABLES, records=records)
+        self._held = PendingRows(TABLES, records=records)
         self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
             Opened: self._opened,
@@ -71,10 +73,10 @@ class Rows:
         self.begin(capture)
 
     def begin(self, capture: str) -> None:
-        """The following events are another capture's."""
+        """Start another capture."""
         self.capture = capture
         self.names = Names(asking=self._asking)
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, OpenConnection] = {}
         self._first_packets = array("q")
 
     def feed(self, event: Event | AnalysisResult) -> Iterator[Named]:
@@ -82,8 +84,8 @@ class Rows:
             for row in block.rows():
                 yield name, row
 
-    def page(self, events: Iterable[Event | AnalysisResult]) -> Iterator[tuple[str, Block]]:
-        """Tables' names and blocks of their rows."""
+    def page(self, events: Iterable[Event | AnalysisResult]) -> Iterator[tuple[str, Block]]:  # noqa: C901 a loop per event
+        """Return the names of tables with blocks of their rows."""
         connections, held, silent = self._connections, self._held, self.names.silent
         for event in events:
             if type(event) is Message:
@@ -103,39 +105,39 @@ class Rows:
             elif type(event) is Exchange:
                 connection = connections.get(event.flow.id) or self._connection(event.flow)
                 self._complete(
-                    connection, event, connection.requests.pop(id(event.request), _NOBODY)[1], connection.next()
+                    connection, event, connection.requests.pop(id(event.request), _NO_REQUEST)[1], connection.next()
                 )
                 if held.with_records:
                     yield from held.records()
             else:
                 take = self._takes.get(type(event))
                 if take is None:
-                    raise TypeError(f"{type(event).__name__} is no row: feed what the engine gives")
+                    raise TypeError(f"{type(event).__name__} has no row: feed only events and results of the analysis")
                 take(event)
         yield from held.full()
 
     def rest(self) -> Iterator[tuple[str, Block]]:
-        """The blocks that are not full."""
+        """Return the blocks that are not full."""
         return self._held.rest()
 
     def fault(self, capture: str, error: UnreadableInput) -> None:
-        """That capture cannot be read."""
+        """Add a row: that capture cannot be read."""
         self._held.rows["faults"].append(weirds.fault_row(Where(capture, None, None, None), error))
 
     # -- connections
 
     def _where(self, number: int, broker: str | None, client: str | None) -> Where:
-        """A flow by a name that does not depend on how flows are numbered."""
+        """Return the connection of a flow by a name that does not depend on the numbering of flows."""
         first = self._first_packets[number] if 0 <= number < len(self._first_packets) else -1
         return Where(self.capture, None if first < 0 else f"{self.capture}:{first}", broker, client)
 
-    def _connection(self, flow: Flow) -> Connection:
+    def _connection(self, flow: Flow) -> OpenConnection:
         connection = self._connections.get(flow.id)
         if connection is None:
             missing = flow.id + 1 - len(self._first_packets)
             self._first_packets.extend([-1] * missing)
             self._first_packets[flow.id] = flow.first_packet
-            connection = self._connections[flow.id] = Connection(
+            connection = self._connections[flow.id] = OpenConnection(
                 flow, self.capture, f"{self.capture}:{flow.first_packet}"
             )
         return connection
@@ -154,14 +156,14 @@ class Rows:
     def _closed(self, event: Closed) -> None:
         connection = self._connection(event.flow)
         del self._connections[event.flow.id]
-        self._tell_unnamed(connection, connection.now())
+        self._add_unnamed(connection, connection.now())
         self.names.reach(event.packet)
         self._held.rows["flows"].append(flow_row(connection, event, self.names.node(event.flow.broker)))
 
     # -- messages
 
-    def _other_message(self, connection: Connection, message: Message) -> None:
-        """A connection's first response, or a frame without a readable header."""
+    def _other_message(self, connection: OpenConnection, message: Message) -> None:
+        """Note a connection's first response, or a frame without a readable header."""
         if message.kind == "request":
             connection.first_request = connection.first_request or message.packet
             connection.last_request = message.packet
@@ -170,7 +172,7 @@ class Rows:
         if message.correlation_id is UNSET:
             self._held.rows["weirds"] += weirds.touched(self._named(connection, message), message, None)
 
-    def _complete(self, connection: Connection, exchange: Exchange, asked_at: int | None, position: int) -> None:
+    def _complete(self, connection: OpenConnection, exchange: Exchange, asked_at: int | None, position: int) -> None:
         request, response = exchange.request, exchange.response
         first = request or response
         if first is None or (self._wanted is not None and not self._wanted(exchange)):
@@ -194,9 +196,9 @@ class Rows:
             if add is not None:
                 add(held, names, connection, response, exchange)
 
-    def _named(self, connection: Connection, message: Message) -> Where:
+    def _named(self, connection: OpenConnection, message: Message) -> Where:
         where = connection.named(message)
-        self._tell_unnamed(connection, where)
+        self._add_unnamed(connection, where)
         return where
 
     # -- weirds
@@ -212,9 +214,12 @@ class Rows:
         else:
             self._odd(connection, weird)
 
-    def _odd(self, connection: Connection, event: Gap | Weird) -> None:
-        """Which end is the client may be known by now or not, as the batches fall: only what tells it to all alike is
-        waited for."""
+    def _odd(self, connection: OpenConnection, event: Gap | Weird) -> None:
+        """Add a gap or weird of a connection, or hold it until a message names the ends.
+
+        The flow may or may not know its client by now, depending on page boundaries; messages name it the same in every
+        run.
+        """
         position, where = connection.next(), connection.where
         if where is None and len(connection.unnamed) < limits.UNNAMED:
             connection.unnamed.append((position, event))
@@ -223,13 +228,13 @@ class Rows:
                 weirds.odd_row(connection.flow, where or connection.presumed(), position, event)
             )
 
-    def _tell_unnamed(self, connection: Connection, where: Where) -> None:
+    def _add_unnamed(self, connection: OpenConnection, where: Where) -> None:
         unnamed, connection.unnamed = connection.unnamed, []
         self._held.rows["weirds"] += (
             weirds.odd_row(connection.flow, where, position, event) for position, event in unnamed
         )
 
-    # -- what the analysis tells
+    # -- results of the analysis
 
     def _finding(self, finding: Finding) -> None:
         where = self._where(finding.flow, finding.broker, finding.client)

@@ -1,4 +1,4 @@
-"""Share sessions and their requests as the analysis lists them, as rows."""
+"""Share sessions and their requests as rows, from the lists of the analysis."""
 
 from __future__ import annotations
 
@@ -27,37 +27,49 @@ SESSIONS: Final = table(
     MEMBER.read(its("session.member_id")),
     SESSION_KEY.read(made(_key, "session")),
     SESSION.read(its("session.session")),
-    Column("opened_packet", "bigint", "of the answer that accepted epoch 0; null: not seen", optional("opened.packet")),
+    Column(
+        "opened_packet",
+        "bigint",
+        "packet of the response that accepted epoch 0; null: not in the capture",
+        optional("opened.packet"),
+    ),
     Column("opened_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", optional("opened.time_ns")),
     Column(
         "closed_packet",
         "bigint",
-        "with which it ended, or was last known to be there; null: there was no session at all",
+        "packet that ended it, or the last sign of it; null: there was no session",
         optional("closed.packet"),
     ),
     Column("closed_ts_ns", "bigint", "time of that packet, in nanoseconds since 1970", optional("closed.time_ns")),
     Column(
         "ended",
         "string",
-        "final_epoch, connection_closed, reopened, broker_restart, evicted; open: not as far as the capture shows",
+        "final_epoch, connection_closed, reopened, broker_restart, evicted; open: no end in the capture",
         optional("closed.how"),
     ),
-    Column("first_epoch", "int", "of its first request", its("session.first_epoch")),
-    Column("last_epoch", "int", "of its last request, refused or not; -1: it was closed", its("session.last_epoch")),
-    Column("requests", "bigint", "ShareFetch and ShareAcknowledge, refused ones too", its("session.requests")),
-    Column("accepted", "bigint", "requests without an error", its("session.accepted")),
+    Column("first_epoch", "int", "epoch of its first request", its("session.first_epoch")),
+    Column(
+        "last_epoch", "int", "epoch of its last request, rejected or not; -1: it was closed", its("session.last_epoch")
+    ),
+    Column(
+        "requests",
+        "bigint",
+        "number of ShareFetch and ShareAcknowledge requests, also rejected ones",
+        its("session.requests"),
+    ),
+    Column("accepted", "bigint", "number of requests without an error", its("session.accepted")),
     Column(
         "rejected",
         "array<struct<error_code: smallint, requests: bigint>>",
-        "requests with an error, by its code",
+        "number of requests with an error, by error code",
         made(_rejected, "session"),
     ),
-    Column("connections", "int", "how many its requests came on", its("session.connections")),
+    Column("connections", "int", "number of connections of its requests", its("session.connections")),
 )
 
 
 def _step_key(listed: ListedStep) -> int:
-    """Return its session's key, which another of the broker's addresses may have given it."""
+    """Return the key of the step's session; the session may name another address of the broker."""
     broker = listed.broker if listed.session is None else listed.session.broker
     return session_key(broker, listed.group_id, listed.member_id)
 
@@ -69,7 +81,7 @@ def _expected(step: Any) -> Any:
 
 STEPS: Final = table(
     "steps",
-    "ShareFetch or ShareAcknowledge as its session took it (kshark sessions -V)",
+    "ShareFetch or ShareAcknowledge with its effect on the session (kshark sessions -V)",
     "listed step session",
     CORRELATION.read(its("listed.witness.correlation_id")),
     API.read(its("step.api")),
@@ -81,17 +93,17 @@ STEPS: Final = table(
     Column(
         "expected",
         "array<int>",
-        "what the broker may have expected, 0: there was no session; null: not known",
+        "epochs that the broker may have expected; 0: there was no session; null: unknown",
         made(_expected, "step"),
     ),
-    Column("error_code", "smallint", "of the response as a whole", its("step.error_code")),
+    Column("error_code", "smallint", "error code of the response as a whole", its("step.error_code")),
     Column(
         "outcome",
         "string",
         "opened, reopened, advanced, closed, overtaken, not found, wrong epoch, refused, unanswered",
         its("step.outcome"),
     ),
-    Column("cause", "string", "why it was refused with 122 or 123, as in its finding", its("step.cause")),
+    Column("cause", "string", "cause of error 122 or 123, as in its finding", its("step.cause")),
 )
 
 _session_row: Final = SESSIONS.row_maker()
@@ -99,12 +111,12 @@ _step_row: Final = STEPS.row_maker()
 
 
 def session_row(where: Where, listed: ListedSession) -> Row:
-    """A session stands where its first request does, in `sessions`."""
+    """Return the row of a session in `sessions`; its packet and time are those of its first request."""
     session = listed.session
     return _session_row(where, listed.packet, listed.time_ns, listed.packet, session, session.opened, session.closed)
 
 
 def step_row(where: Where, listed: ListedStep) -> Row:
-    """A request's row in `steps`."""
+    """Return the row of a request in `steps`."""
     step = listed.step
     return _step_row(where, step.packet, listed.time_ns, step.packet, listed, step, listed.session)

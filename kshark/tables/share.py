@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge as rows: what was asked, what was acquired, what was acknowledged (KIP-932)."""
+"""ShareFetch and ShareAcknowledge as rows: requests, acquired records, acknowledgements (KIP-932)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kshark.conditions import any_of, size
 from kshark.model import Exchange, Message
 from kshark.tables.blocks import Row
 from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, PARTITIONS, SESSION_KEY, TOPIC, Column, table
-from kshark.tables.connections import Connection
+from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import partitions, session_key
-from kshark.tables.held import Held
 from kshark.tables.names import Names
+from kshark.tables.pending import PendingRows
 from kshark.tables.readers import answered, asked, its, made, optional
 
 _Partition = tuple[str | None, int | None]
 APIS: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
-#: A column that says of requests what this condition does.
+#: The condition of the column only_lists.
 ONLY_LISTS: Final = any_of("topics.partitions", size("acknowledgement_batches") == 0)
 _test_only_lists: Final = ONLY_LISTS.compiled()
 
@@ -44,7 +44,7 @@ def _forgotten(asked: Any) -> list[_Partition]:
 
 
 def _has_failed(response: Message | None, answer: Any, acknowledged: Sequence[_Partition]) -> bool | None:
-    """Return whether the answer has an error for a partition, or none of those whose records were acknowledged."""
+    """True if the response has an error for a partition, or does not name an acknowledged partition."""
     if response is None:
         return None
     missing = {*acknowledged}
@@ -71,66 +71,66 @@ SHARE_REQUESTS: Final = table(
     Column(
         "previous_epoch",
         "int",
-        "of the member's request before it on the connection; null: none, or packets do not tell the order",
+        "epoch of the member's previous request on the connection; null: none, or in the same packet (order unknown)",
         its("previous_epoch"),
         since=2,
     ),
     Column("outcome", "string", "answered, unanswered", its("exchange.outcome")),
-    Column("error_code", "smallint", "of the response as a whole", answered("error_code")),
-    Column("max_wait_ms", "int", "how long the broker may wait for records", asked("max_wait_ms")),
-    Column("max_records", "int", "how many records are wanted at most", asked("max_records")),
+    Column("error_code", "smallint", "error code of the response as a whole", answered("error_code")),
+    Column("max_wait_ms", "int", "longest time that the broker may wait for records", asked("max_wait_ms")),
+    Column("max_records", "int", "most records that the member accepts", asked("max_records")),
     Column(
         "acquire_mode",
         "smallint",
-        "0: batches are handed out whole, also beyond that; 1: never more records (KIP-1206)",
+        "0: whole batches, even beyond max_records; 1: never more than max_records (KIP-1206)",
         asked("share_acquire_mode"),
         since=3,
     ),
-    Column("renew", "boolean", "the request says that it renews acquisition locks", asked("is_renew_ack")),
-    Column("partitions", PARTITIONS, "listed in the request", its("listed")),
-    Column("repeats", "boolean", "lists a partition twice", made(_repeats, "listed"), since=2),
+    Column("renew", "boolean", "true if the request renews acquisition locks", asked("is_renew_ack")),
+    Column("partitions", PARTITIONS, "partitions listed in the request", its("listed")),
+    Column("repeats", "boolean", "true if a partition is listed twice", made(_repeats, "listed"), since=2),
     Column(
         "only_lists",
         "boolean",
-        "lists a partition without acknowledging records of it",
+        "true if a partition is listed without acknowledgements",
         made(_only_lists, "asked", "listed"),
         since=2,
     ),
     Column(
         "lists_new",
         "boolean",
-        "a fetch that lists a partition which none before it on the connection listed",
+        "true if a fetch lists a partition that no earlier fetch on the connection listed",
         its("lists_new"),
         since=2,
     ),
     Column(
         "acknowledges_new",
         "boolean",
-        "a fetch that acknowledges records of a partition which none before it on the connection listed",
+        "true if a fetch acknowledges records of a partition that no earlier fetch on the connection listed",
         its("acknowledges_new"),
         since=2,
     ),
-    Column("forgotten", PARTITIONS, "taken out of the session", made(_forgotten, "asked")),
+    Column("forgotten", PARTITIONS, "partitions removed from the session", made(_forgotten, "asked")),
     Column(
         "failed",
         "boolean",
-        "the answer has an error for a partition, or nothing for one whose records were acknowledged",
+        "true if the response has an error for a partition, or does not name an acknowledged partition",
         made(_has_failed, "response", "answer", "acknowledged"),
         since=3,
     ),
     Column(
         "latency_ns",
         "bigint",
-        "from the request's last byte to the response's first",
+        "time from the request's last byte to the response's first",
         optional("response.latency_ns"),
     ),
 )
 
 
 def _lacking(spans: Sequence[Span] | None, run: Any) -> int | None:
-    """Return how many offsets of an acquired range have no record, as far as that is known."""
-    lacks = lacking(spans, run.first_offset, run.last_offset)
-    return None if lacks is None else sum(lack.last - lack.first + 1 for lack in lacks)
+    """Return the number of offsets in an acquired range without a record; None if unknown."""
+    missing_ranges = lacking(spans, run.first_offset, run.last_offset)
+    return None if missing_ranges is None else sum(missing.last - missing.first + 1 for missing in missing_ranges)
 
 
 def _misplaced(run: Any, before: int | None) -> bool:
@@ -145,31 +145,31 @@ ACQUIRED: Final = table(
     GROUP,
     MEMBER,
     *TOPIC,
-    Column("first_offset", "bigint", "of the range", its("run.first_offset")),
-    Column("last_offset", "bigint", "of the range, included", its("run.last_offset")),
+    Column("first_offset", "bigint", "first offset of the range", its("run.first_offset")),
+    Column("last_offset", "bigint", "last offset of the range, included", its("run.last_offset")),
     Column(
         "delivery_count",
         "int",
-        "how often these records were handed out, this time included",
+        "number of deliveries of these records, this one included",
         its("run.delivery_count"),
     ),
     Column(
         "lock_timeout_ms",
         "int",
-        "after which the records are available again",
+        "time after which the lock expires and the records are available again",
         answered("acquisition_lock_timeout_ms"),
     ),
     Column(
         "lacking",
         "bigint",
-        "offsets of the range for which the answer has no record; null: not known",
+        "number of offsets in the range without a record in the response; null: unknown",
         made(_lacking, "spans", "run"),
         since=2,
     ),
     Column(
         "misplaced",
         "boolean",
-        "ends before it begins, or does not begin behind the partition's range before it",
+        "true if the range ends before it begins, or begins before the end of the partition's previous range",
         made(_misplaced, "run", "before"),
         since=2,
     ),
@@ -188,19 +188,19 @@ ACKNOWLEDGEMENTS: Final = table(
     GROUP,
     MEMBER,
     *TOPIC,
-    Column("first_offset", "bigint", "of the range", its("batch.first_offset")),
-    Column("last_offset", "bigint", "of the range, included", its("batch.last_offset")),
+    Column("first_offset", "bigint", "first offset of the range", its("batch.first_offset")),
+    Column("last_offset", "bigint", "last offset of the range, included", its("batch.last_offset")),
     Column(
         "types",
         "array<int>",
-        "0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the range, or one for each offset",
+        "0 gap, 1 accept, 2 release, 3 reject, 4 renew; one for the range, or one for each offset",
         made(_types, "batch"),
     ),
-    Column("piggybacked", "boolean", "came with a ShareFetch", its("piggybacked")),
+    Column("piggybacked", "boolean", "true if it was sent in a ShareFetch", its("piggybacked")),
     Column(
         "error_code",
         "smallint",
-        "of the partition in the response; null: the response does not name it",
+        "error code of the partition in the response; null: not in the response",
         its("error_code"),
     ),
 )
@@ -210,8 +210,8 @@ _acquired_row: Final = ACQUIRED.row_maker()
 _acknowledgement_row: Final = ACKNOWLEDGEMENTS.row_maker()
 
 
-def add(held: Held, names: Names, connection: Connection, request: Message, exchange: Exchange) -> None:
-    """Adds an exchange to `share_requests`, `acknowledgements` and `acquired`."""
+def add(held: PendingRows, names: Names, connection: OpenConnection, request: Message, exchange: Exchange) -> None:
+    """Add an exchange to `share_requests`, `acknowledgements` and `acquired`."""
     response, where, earlier = exchange.response, connection.where or connection.named(request), connection.earlier
     asked, answer = request.body, None if response is None else response.body
     group_id, member_id = getattr(asked, "group_id", None), getattr(asked, "member_id", None)
@@ -230,16 +230,16 @@ def add(held: Held, names: Names, connection: Connection, request: Message, exch
         )
     )  # fmt: skip
     if topics:
-        place = (where, request.packet, request.time_ns, request.packet, request, group_id, member_id)
+        common_values = (where, request.packet, request.time_ns, request.packet, request, group_id, member_id)
         held.rows["acknowledgements"] += _acknowledgements(
-            place, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH
+            common_values, topics, answer, names, piggybacked=request.api_key == SHARE_FETCH
         )
     if response is not None and request.api_key == SHARE_FETCH and (responses := getattr(answer, "responses", None)):
         received = (where, response.packet, response.time_ns, request.packet, response, group_id, member_id, answer)
         held.rows["acquired"] += _acquired(received, responses, names)
 
 
-def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, piggybacked: bool) -> list[Row]:
+def _acknowledgements(common_values: Row, topics: Any, answer: Any, names: Names, *, piggybacked: bool) -> list[Row]:
     rows: list[Row] = []
     errors = None
     for topic in topics:
@@ -250,7 +250,7 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
             if errors is None:
                 errors = _errors(answer, "acknowledge_error_code" if piggybacked else "error_code")
             index = partition.partition_index
-            here = (*place, topic_id, names.topic(topic_id), index)
+            here = (*common_values, topic_id, names.topic(topic_id), index)
             error_code = errors.get((topic_id, index))
             for batch in partition.acknowledgement_batches:
                 rows.append(_acknowledgement_row(*here, batch, piggybacked, error_code))
@@ -258,17 +258,17 @@ def _acknowledgements(place: Row, topics: Any, answer: Any, names: Names, *, pig
 
 
 def _acknowledged(topics: Any) -> list[_Partition]:
-    """The partitions that a request acknowledges records of."""
+    """Return the partitions whose records a request acknowledges."""
     return [
-        (topic.topic_id, one.partition_index)
+        (topic.topic_id, partition.partition_index)
         for topic in topics
-        for one in topic.partitions or ()
-        if one.acknowledgement_batches
+        for partition in topic.partitions or ()
+        if partition.acknowledgement_batches
     ]
 
 
 def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:
-    """The error of each partition that a response names."""
+    """Return the error of each partition in a response."""
     return {
         (topic.topic_id, partition.partition_index): getattr(partition, name, None)
         for topic in getattr(answer, "responses", None) or ()
@@ -276,13 +276,13 @@ def _errors(answer: Any, name: str) -> dict[tuple[Any, Any], Any]:
     }
 
 
-def _acquired(place: Row, responses: Any, names: Names) -> list[Row]:
+def _acquired(common_values: Row, responses: Any, names: Names) -> list[Row]:
     rows: list[Row] = []
     for topic in responses:
         for partition in topic.partitions or ():
             acquired = partition.acquired_records
             if acquired:
-                here = (*place, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
+                here = (*common_values, topic.topic_id, names.topic(topic.topic_id), partition.partition_index)
                 spans, before = record_spans(partition.records), None
                 for run in acquired:
                     rows.append(_acquired_row(*here, run, spans, before))

@@ -13,12 +13,12 @@ class Struct(NamedTuple):
     fields: tuple[tuple[str, Type], ...]
 
 
-#: A scalar type is its name.
+#: A scalar type is represented by its name.
 Type: TypeAlias = "str | Array | Struct"
 
 
 def parse_type(text: str) -> Type:
-    """The type that a column's text says.
+    """Parse a column's type.
 
     >>> parse_type("array<struct<topic_id: string, partition: int>>")
     Array(element=Struct(fields=(('topic_id', 'string'), ('partition', 'int'))))
@@ -36,11 +36,11 @@ def parse_type(text: str) -> Type:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas that stand inside no brackets."""
+    """Split at the commas outside brackets."""
     parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
+    for index, letter in enumerate(text):
         depth += {"<": 1, ">": -1}.get(letter, 0)
         if letter == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
+            parts.append(text[start:index])
+            start = index + 1
     return [*parts, text[start:]]

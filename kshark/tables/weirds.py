@@ -59,29 +59,34 @@ def _times(event: Gap | Weird | Message) -> int:
 
 WEIRDS: Final = table(
     "weirds",
-    "a weird is a fact about these bytes (inside record batches: with --records)",
+    "weird: an anomaly in the bytes (inside record batches: with --records)",
     "event code direction position",
-    Column("stage", "string", "who saw it", made(_stage, "event", "code")),
-    Column("code", "string", "of the catalogue (kshark explain CODE)", its("code")),
-    Column("detail", "string", "what exactly was seen", made(_detail, "event")),
+    Column("stage", "string", "stage that found it", made(_stage, "event", "code")),
+    Column("code", "string", "code in the catalogue (kshark explain CODE)", its("code")),
+    Column("detail", "string", "details", made(_detail, "event")),
     Column(
         "kind",
         "string",
-        "gap: a hole in the bytes; message: it touches the message with this correlation id; event: any other",
+        "gap: missing bytes; message: concerns the message with this correlation id; event: any other",
         made(_kind, "event"),
     ),
-    Column("direction", "string", "client or broker: who sent the bytes", its("direction")),
+    Column("direction", "string", "sender of the bytes, client or broker", its("direction")),
     Column(
         "first_packet",
         "bigint",
-        "where it began; of a gap: the last packet before it",
+        "first packet of it; for a gap: the last packet before the gap",
         made(_first_packet, "event"),
     ),
-    Column("last_packet", "bigint", "of a gap: the packet with which it was given up", made(_last_packet, "event")),
-    Column("size_bytes", "bigint", "-1: unknown", its("event.size")),
-    Column("correlation_id", "int", "of the message that it touches", field("event", "correlation_id")),
-    Column("position", "bigint", "place among the events of its flow", its("position")),
-    Column("times", "bigint", "how often it was seen: an event may stand for many", made(_times, "event")),
+    Column(
+        "last_packet",
+        "bigint",
+        "for a gap: the packet with which kshark stopped to wait for the bytes",
+        made(_last_packet, "event"),
+    ),
+    Column("size_bytes", "bigint", "number of bytes; -1: unknown", its("event.size")),
+    Column("correlation_id", "int", "correlation id of the message", field("event", "correlation_id")),
+    Column("position", "bigint", "position among the events of its flow", its("position")),
+    Column("times", "bigint", "number of occurrences: one row may stand for many", made(_times, "event")),
 )
 
 
@@ -93,7 +98,7 @@ FINDINGS: Final = table(
     "findings",
     "finding (kshark check)",
     "finding exchange",
-    Column("code", "string", "of the catalogue (kshark explain CODE)", its("finding.code")),
+    Column("code", "string", "code in the catalogue (kshark explain CODE)", its("finding.code")),
     Column("rule", "int", "number in the rule catalogue", its("finding.rule")),
     Column("severity", "string", "error, warn, note", its("finding.severity")),
     Column("verdict", "string", "violation, unknown, note", its("finding.verdict")),
@@ -101,45 +106,45 @@ FINDINGS: Final = table(
     Column("flow", "bigint", "number of the connection, in order of first packet", its("finding.flow")),
     GROUP.read(its("finding.group_id")),
     MEMBER.read(its("finding.member_id")),
-    Column("topic_id", "string", "of the partition it is about", its("finding.topic_id")),
-    Column("partition", "int", "it is about", its("finding.partition")),
-    Column("cause", "string", "of a refused epoch", its("finding.cause")),
+    Column("topic_id", "string", "topic id of the partition concerned", its("finding.topic_id")),
+    Column("partition", "int", "number of the partition concerned", its("finding.partition")),
+    Column("cause", "string", "cause, for example of a rejected epoch", its("finding.cause")),
     Column(
         "witness",
         "array<struct<flow: bigint, correlation_id: int, request_packet: bigint, response_packet: bigint, "
         "packet: bigint, event: string>>",
-        "exchanges that the finding rests on",
+        "exchanges that are the evidence",
         made(_witness, "finding"),
     ),
     Column("argument", "string", "the evidence as a sentence", its("finding.argument")),
     Column(
         "unknown_because",
         "string",
-        "why the capture proves nothing (kshark explain REASON)",
+        "reason why it is not proved (kshark explain REASON)",
         its("finding.unknown_because"),
     ),
-    Column("client_id", "string", "name that the client gave itself", its("finding.client_id")),
-    Column("software", "string", "of the client", its("finding.software")),
+    Column("client_id", "string", "client id in the header of the request", its("finding.client_id")),
+    Column("software", "string", "name and version of the client's software", its("finding.software")),
     CORRELATION.read(optional("exchange.correlation_id")),
 )
 
 FAULTS: Final = table(
     "faults",
-    "capture that could not be read: its other rows are those of a later export; of no packet and no time",
+    "capture that could not be read (without packet and time); other rows of it are from a later export",
     "error",
     Column(
         "code",
         "string",
-        "vanished, changed (it was another file in the end), damaged, no_capture, unreadable (it was refused)",
+        "vanished, changed (the file changed while it was read), damaged, no_capture, unreadable (cannot be opened)",
         its("error.code"),
     ),
     Column(
         "stage",
         "string",
-        "what was done with it: hash (to know it again), index (Spark: to share it out), read",
+        "operation that failed: hash (to recognize the file), index (Spark: to distribute it), read",
         its("error.when"),
     ),
-    Column("detail", "string", "what was said, with the file's name", made(str, "error")),
+    Column("detail", "string", "error message, with the file's name", made(str, "error")),
 )
 
 _weird_row: Final = WEIRDS.row_maker()
@@ -148,7 +153,7 @@ _fault_row: Final = FAULTS.row_maker()
 
 
 def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Row]:
-    """A row for each code of a message; a frame without a readable header is of no `exchange`."""
+    """Return a row for each code of a message; a frame without a readable header has no `exchange`."""
     if isinstance(message.weird, UnsetType):
         return
     for code in message.weird:
@@ -158,7 +163,7 @@ def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Ro
 
 
 def odd_row(flow: Flow, where: Where, position: int, event: Gap | Weird) -> Row:
-    """A row for a gap or a weird of a connection whose ends have these names."""
+    """Return the row of a gap or a weird of a connection whose ends have these names."""
     sent_by = None if event.side is None else "client" if flow.ends[event.side] == where.client else "broker"
     if isinstance(event, Gap):
         return _weird_row(where, event.packet, event.time_ns, None, event, "STREAM_GAP", sent_by, position)
@@ -166,22 +171,30 @@ def odd_row(flow: Flow, where: Where, position: int, event: Gap | Weird) -> Row:
 
 
 def weird_row(where: Where, weird: Weird, sent_by: str | None = None, position: int | None = None) -> Row:
-    """`sent_by`, `position`: None if the weird belongs to no connection, or to one that has ended.
+    """Return the row of a weird.
 
-    What the exchange stage says of a request later begins with that request.
+    `sent_by`, `position`: None if the weird belongs to no connection, or to one that has ended. A weird of the exchange
+    stage about an earlier request starts at that request.
     """
     exchange = weird.first_packet if weird.stage == "exchange" else None
     return _weird_row(where, weird.packet, weird.time_ns, exchange, weird, weird.code, sent_by, position)
 
 
 def finding_row(where: Where, finding: Finding) -> Row:
-    """A finding is of the last exchange of its connection that it rests on."""
-    about = next(
-        (one for one in reversed(finding.witness) if one.request_packet is not None and one.flow == finding.flow), None
+    """Return the row of a finding; its exchange is the last witness on the finding's connection."""
+    last_witness = next(
+        (
+            witness
+            for witness in reversed(finding.witness)
+            if witness.request_packet is not None and witness.flow == finding.flow
+        ),
+        None,
     )
-    return _finding_row(where, finding.packet, finding.time_ns, about and about.request_packet, finding, about)
+    return _finding_row(
+        where, finding.packet, finding.time_ns, last_witness and last_witness.request_packet, finding, last_witness
+    )
 
 
 def fault_row(where: Where, error: UnreadableInput) -> Row:
-    """A capture that cannot be read has no packet and no time."""
+    """Return the row of a capture that cannot be read; it has no packet and no time."""
     return _fault_row(where, None, None, None, error)

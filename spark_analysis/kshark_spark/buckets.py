@@ -17,7 +17,7 @@ from kshark.analysis import AnalysisResult, Listed, Observed
 from kshark.model import Finding
 from kshark.parallel.judging import Judging
 from kshark.registry import Registry
-from kshark.tables.events import Placed
+from kshark.tables.events import PositionedEvent
 from kshark_spark.compressed import compress, decompress
 from kshark_spark.rows import Row, by_row, collected, frame_of
 
@@ -52,7 +52,7 @@ class Bucketed(NamedTuple):
     bucket: int
     buckets: int
     common: bytes
-    lister: Callable[[list[Placed]], Lister] | None = None
+    lister: Callable[[list[PositionedEvent]], Lister] | None = None
 
 
 class Found(NamedTuple):
@@ -107,7 +107,7 @@ def judged(
 
 
 def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> Iterator[Row]:
-    common: list[Placed] = pickle.loads(told.common)
+    common: list[PositionedEvent] = pickle.loads(told.common)
     lister = None if told.lister is None else told.lister(common)
     judging = Judging(common, Registry(), first=bucket == told.bucket, listed=lister is not None, coverage=coverage)
 

@@ -21,7 +21,7 @@ from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
 from kshark.tables.captures import Named, grouped
-from kshark.tables.events import Placed
+from kshark.tables.events import PositionedEvent
 from kshark_spark.buckets import Found
 from kshark_spark.large import analysed
 from kshark_spark.plan import Plan, Sizes, are_shared_out
@@ -121,11 +121,13 @@ def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: Found) -> P
     return Part([file for part in written for file in part.files], [capture])
 
 
-def _part(attempt: Attempt, capture: Capture, facts: Sequence[Fact], common: Sequence[Placed] = ()) -> PartWriter:
+def _part(
+    attempt: Attempt, capture: Capture, facts: Sequence[Fact], common: Sequence[PositionedEvent] = ()
+) -> PartWriter:
     """A part of a capture; who is told what is `common` knows all connections."""
     part = PartWriter(attempt, asking=True)
     part.begin(capture)
-    part.names.told(facts)
+    part.names.add_facts(facts)
     part.page([event for _, event in common if isinstance(event, Opened)])
     return part
 
@@ -153,7 +155,12 @@ class _Bucket:
     """Writes the rows of a bucket's share sessions and their requests (kshark_spark.buckets.Lister)."""
 
     def __init__(
-        self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]
+        self,
+        attempt: Attempt,
+        captures: Sequence[Capture],
+        plan: Plan,
+        facts: Sequence[Fact],
+        common: Sequence[PositionedEvent],
     ) -> None:
         part = _part(attempt, captures[plan.number], facts, common)
         self.page, self.close = part.page, part.close

@@ -13,7 +13,7 @@ from kshark.errors import UnreadableInput
 from kshark.facts import Fact
 from kshark.output.units import size
 from kshark.pipeline import Options
-from kshark.tables.events import Placed
+from kshark.tables.events import PositionedEvent
 from kshark_spark.buckets import Bucketed, Found, Lister, judged
 from kshark_spark.plan import Plan, Sizes, planned
 from kshark_spark.session import cores_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Makes who takes the sessions of a capture; he is told what its connections teach, and what is common to all buckets.
-MakeLister = Callable[[Plan, list[Fact], list[Placed]], Lister]
+MakeLister = Callable[[Plan, list[Fact], list[PositionedEvent]], Lister]
 
 
 class Analysed(NamedTuple):

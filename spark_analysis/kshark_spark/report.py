@@ -35,7 +35,7 @@ from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
-from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
+from kshark.tables.events import BEFORE, MESSAGES, PositionedEvent, EventTimeline
 from kshark_spark.large import Analysed, analysed
 from kshark_spark.plan import Plan, Sizes, are_shared_out, located
 from kshark_spark.rows import Batches, batch_of, collected, read_all, results
@@ -51,7 +51,7 @@ DEFAULT: Final = Sizes()
 PARTS: Final = "capture string, part binary"
 #: The tables that tell what happened.
 _TOLD_BY: Final = ("exchanges", "flows", "weirds")
-#: The order of events, as kshark.tables.events.place_of has it.
+#: The order of events, as kshark.tables.events.position_of has it.
 _TIME: Final = ("packet", "phase", "flow_packet", "place")
 #: What workers have to know of a command line.
 _ASKED: Final = (
@@ -175,7 +175,9 @@ class _Share:
 class _Bucket:
     """Counts a bucket's share sessions (kshark_spark.buckets.Lister)."""
 
-    def __init__(self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[Placed]) -> None:
+    def __init__(
+        self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[PositionedEvent]
+    ) -> None:
         self._collector = Collector(names[plan.number], Registry())
         self._over = PackedSessions()
 
@@ -231,7 +233,7 @@ class _Told:
     def __init__(self, name: str, files: Sequence[str], args: Namespace) -> None:
         self.name = name
         self._files = files
-        self._timeline = Timeline()
+        self._timeline = EventTimeline()
         self._reporting = Reporting(name, args)
 
     def page(self, rows: Iterable[dict[str, Any]]) -> None:

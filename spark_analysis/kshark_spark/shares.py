@@ -32,7 +32,7 @@ from kshark.parallel.segments import Piece, shared_out
 from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
 from kshark.reassembly import Copies
-from kshark.tables.events import Placed
+from kshark.tables.events import PositionedEvent
 from kshark_spark.compressed import compress, decompress
 from kshark_spark.plan import Plan, tasks_for
 from kshark_spark.rows import Row, by_row, collected, fault_of
@@ -92,7 +92,7 @@ class Parts:
     given: Counter[int]
 
     @cached_property
-    def common(self) -> list[Placed]:
+    def common(self) -> list[PositionedEvent]:
         """What goes to every bucket."""
         return numbered([pickle.loads(share.common) for share in self.shares], self.weirds)
 

@@ -34,7 +34,7 @@ from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
 from kshark.tables.events import (
     Course,
-    Placed,
+    PositionedEvent,
     course_of,
     first_packet_of,
     flow_of,
@@ -92,12 +92,12 @@ class Connections:
     flows: dict[int, Flow] = field(default_factory=dict)
     courses: dict[int, Course] = field(default_factory=dict)
     #: Beginnings, ends and holes, and signs that they were alive.
-    events: list[Placed] = field(default_factory=list)
+    events: list[PositionedEvent] = field(default_factory=list)
     weirds: list[Weird] = field(default_factory=list)
     #: What they cover, and their holes.
     observed: Observed = field(default_factory=Observed)
 
-    def common(self, exchanges: Iterable[Placed]) -> bytes:
+    def common(self, exchanges: Iterable[PositionedEvent]) -> bytes:
         """What every bucket is told, these exchanges too: see kshark.parallel.judging. Numbers connections anew: once
         only."""
         told = [*self.events, *exchanges]
@@ -112,7 +112,7 @@ class Said:
     """Of exchanges that were packed: what is common of them, and of each member, by group and id, how many are
     judged."""
 
-    common: list[Placed] = field(default_factory=list)
+    common: list[PositionedEvent] = field(default_factory=list)
     members: Counter[tuple[Any, Any]] = field(default_factory=Counter)
 
     def join(self, other: Said) -> None:
@@ -185,7 +185,7 @@ def told_of(packed: DataFrame) -> dict[int, Said]:
     return found
 
 
-def names_of_brokers(common: Iterable[Placed]) -> dict[str, str]:
+def names_of_brokers(common: Iterable[PositionedEvent]) -> dict[str, str]:
     """Addresses that belong to one broker according to Metadata, each with the one that stands for all; most captures
     have none."""
     brokers, names = Brokers(), dict[str, str]()
@@ -195,7 +195,7 @@ def names_of_brokers(common: Iterable[Placed]) -> dict[str, str]:
     return names
 
 
-def window_of(common: Iterable[Placed]) -> int:
+def window_of(common: Iterable[PositionedEvent]) -> int:
     """As few offsets of a partition in flight may keep a fetch waiting, by what brokers offer."""
     sizes = [USUAL]
     for answer in _said(common, API_VERSIONS):
@@ -205,7 +205,7 @@ def window_of(common: Iterable[Placed]) -> int:
     return min(sizes)
 
 
-def _said(common: Iterable[Placed], api_key: int) -> Iterator[Message]:
+def _said(common: Iterable[PositionedEvent], api_key: int) -> Iterator[Message]:
     """What brokers answered, in its order."""
     for _, event in sorted(common, key=lambda placed: placed[0]):
         answer = event.response if isinstance(event, Exchange) else None

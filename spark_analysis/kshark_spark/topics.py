@@ -13,7 +13,7 @@ from kshark.model import Ends, Flow, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark.tables.bodies import Bodies
-from kshark.tables.events import Course, Place, first_packet_of, messages_of, of_exchange
+from kshark.tables.events import Course, TimePosition, first_packet_of, messages_of, of_exchange
 from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def topic_names(
     )
     bodies = Bodies()
     names = {capture: TopicNames(Registry()) for capture in asked}
-    messages = list[tuple[Place, str, Message]]()
+    messages = list[tuple[TimePosition, str, Message]]()
     for row in telling:
         capture, first = row["capture"], first_packet_of(row["flow_id"])
         flow = Flow(first, _NOBODY, first, 0)

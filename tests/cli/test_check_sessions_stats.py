@@ -19,8 +19,8 @@ def test_check_names_the_broken_rule_and_answers_1(kshark: Run, trace: Path) -> 
     assert done.code == 1
     assert "EPOCH_SKIP_AHEAD  violation by client c1" in done.out
     assert done.lines[-2].startswith("1 violation in 2 sessions, 0 unknown, ")
-    assert "rules looked at 7 of 9 exchanges with 10.0.0.9:9092 · " in done.lines[-1]
-    assert done.lines[-1].endswith(" · the one refusal is explained")
+    assert "judged 7 of 9 requests with 10.0.0.9:9092 · " in done.lines[-1]
+    assert done.lines[-1].endswith(" · the one error is explained")
     assert done.err == ""
 
 
@@ -99,10 +99,13 @@ def test_the_summary_says_what_was_checked_and_what_nothing_explains(kshark: Run
 
 def test_refusals_that_are_nobodys_fault_are_named(kshark: Run) -> None:
     acks = CAPTURES / "adv-acks.pcap"
-    *_, judged, line = kshark("check", acks, "-q").lines
-    assert judged.endswith(" · all 36 refusals are explained")
-    assert line.startswith("refusals that are nobody's fault: 4 × FindCoordinator 15 (not_available) of 3 clients · ")
-    assert "ShareGroupDescribe 69" in line
+    *_, judged, start_up, others = kshark("check", acks, "-q").lines
+    assert judged.endswith(" · all 36 errors are explained")
+    assert (
+        start_up
+        == "expected errors (start-up): FindCoordinator COORDINATOR_NOT_AVAILABLE ×4 (not_available, 3 clients)"
+    )
+    assert "ShareGroupDescribe GROUP_ID_NOT_FOUND" in others
     (alone,) = kshark("check", acks, "-T", "json", "-q").json
     assert {"api": "FindCoordinator", "error_code": 15, "count": 4} in [
         {name: row[name] for name in ("api", "error_code", "count")} for row in alone["summary"]["ordinary"]
@@ -287,5 +290,5 @@ def test_partitions_have_the_id_of_the_cluster(kshark: Run, tmp_path: Path) -> N
     rows = parquet.read_table(tmp_path / "tables" / "share_requests").to_pylist()
     assert {(str(row["date"]), row["cluster"]) for row in rows} == {("2026-11-21", "c2hhcmVDYXB0dXJlc0tpdA")}
     assert kshark("export", CAPTURES / "share-restart.pcap", "-o", tmp_path, "--partition-by", "hour").err == (
-        'kshark: tables have no partitions by "hour"; write --partition-by date,cluster, or one of them\n'
+        'kshark: "hour" is not a partition key; write --partition-by date,cluster, or one of them\n'
     )

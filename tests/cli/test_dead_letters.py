@@ -46,7 +46,7 @@ def test_a_records_life_ends_in_the_queue(kshark: Run) -> None:
     assert lines[0].startswith("offset 1 of orders[0] produced by shop at 23:03:18.698 in the batch of offsets 0-11")
     assert [line.split()[5] for line in lines if "billing · orders[0]" in line] == ["acquired", "rejected", "archived"]
     assert lines[-2:] == [
-        f"offset 1 of orders[0] given up by group billing, put into dlq.orders[0] at offset {at} at {when} (packet "
+        f"offset 1 of orders[0] given up by group billing, written to dlq.orders[0] at offset {at} at {when} (packet "
         f"{packet}): {REJECTED}"
         for at, when, packet in ((1, "23:03:28.449", 307), (3, "23:03:28.552", 330))
     ]

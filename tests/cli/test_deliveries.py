@@ -140,7 +140,7 @@ def test_one_records_life(kshark: Run) -> None:
     assert [one["event"] for one in life] == ["acquired", "lock_timeout", "acquired", "accepted"]
     assert kshark("deliveries", MESSY, "--offset", "9999").lines == [
         "offset 9999: its Produce is not in the capture",
-        "offset 9999: nobody was handed it, as far as the capture tells",
+        "offset 9999: the capture has no delivery of it",
     ]
 
 
@@ -157,9 +157,9 @@ def test_a_moment_by_packet_or_time(kshark: Run) -> None:
         "consumer-2",
         "consumer-1",
     ]
-    assert "where the capture ends" not in text
-    assert kshark("deliveries", MESSY, "--at", "9999").lines[0] == "at 03:44:05.099, where the capture ends"
-    assert kshark("deliveries", MESSY, "--holders").lines[0] == "at 03:44:05.099, where the capture ends"
+    assert "the end of the capture" not in text
+    assert kshark("deliveries", MESSY, "--at", "9999").lines[0] == "at 03:44:05.099, the end of the capture"
+    assert kshark("deliveries", MESSY, "--holders").lines[0] == "at 03:44:05.099, the end of the capture"
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_who_holds_what(kshark: Run) -> None:
         ("consumer-2", [[113, 118]], 6, False),
     ]
     text = kshark("deliveries", MESSY, "--holders", "--at", "320").out
-    assert "waits for it" in text
-    assert "nobody holds a record" in kshark("deliveries", MESSY, "--holders", "--at", "200").out
+    assert "blocked by it" in text
+    assert "no member holds records" in kshark("deliveries", MESSY, "--holders", "--at", "200").out
 
 
 @pytest.mark.parametrize(

@@ -161,13 +161,13 @@ def test_a_refused_version_is_laid_out_as_version_0(kshark: Run, tmp_path: Path)
 
 def test_an_api_tells_its_releases_and_its_place_in_a_share_groups_life(kshark: Run) -> None:
     lines = kshark("explain", "ShareFetch").lines
-    assert "  3.9 to 4.0  0  0 where unstable versions are switched on" in lines
+    assert "  3.9 to 4.0  0  0 if unstable versions are enabled" in lines
     assert "  4.2 to 4.4  1-2" in lines
     assert any(
         line.startswith("   6  member to partition leader: with epoch 0 it opens a share session") for line in lines
     )
     assert "      after Metadata, before FindCoordinator and ReadShareGroupState" in lines
-    assert "  4.0 to 4.4  not spoken" in kshark("explain", "LeaderAndIsr").lines
+    assert "  4.0 to 4.4  not supported" in kshark("explain", "LeaderAndIsr").lines
     assert "in a share group's life" not in kshark("explain", "OffsetCommit").out
 
 
@@ -194,7 +194,7 @@ def test_a_field_tells_which_apis_have_it(kshark: Run, name: str) -> None:
         "share_session_epoch  in 2 structures",
         "  ShareFetch        request  0-2  share_session_epoch  int32  0 opens a session, -1 closes it",
         "  ShareAcknowledge  request  0-2  share_session_epoch  int32  -1 closes the session",
-        "kafka.share_session_epoch names them for -e and -Y",
+        "kafka.share_session_epoch is the name for -e and -Y",
     ]
 
 

@@ -160,7 +160,7 @@ def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_p
     assert [capture["options"] for capture in json.loads((tmp_path / "manifest.json").read_text())["captures"]] == [
         {"filter": REFUSED}
     ]
-    with pytest.raises(UsageError, match="holds only what passed -Y"):
+    with pytest.raises(UsageError, match="contains only messages that passed -Y"):
         whole_captures(tmp_path)
 
 
@@ -173,8 +173,8 @@ def test_a_filter_that_cannot_be_read_stops_every_command_before_it_begins(
     done = kshark(command, *words, "-Y", "kafka.request && kafka.share_epoch > 3")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        'kshark: no field "kafka.share_epoch"; did you mean "kafka.share_session_epoch"? (character 18 of the filter; '
-        "kshark explain fields lists the common ones, kshark explain ShareFetch a body's)\n"
+        'kshark: unknown field "kafka.share_epoch"; did you mean "kafka.share_session_epoch"? (character 18 of the '
+        "filter; kshark explain fields lists the common fields, kshark explain ShareFetch the fields of an API)\n"
     )
     assert not tables.exists()
 

@@ -21,13 +21,14 @@ PARTS = ("message_bytes", "gap_bytes", "skipped_bytes", "unfinished_bytes", "for
 def test_lost_packets_are_told_first_with_the_connections_that_lost_most(kshark: Run) -> None:
     head, times, probes, spurious, _, title, columns, worst, *_ = kshark("stats", "--flows", LOSS).lines
     assert head.startswith(
-        "is it the network? packets are lost, on the way or at a host · 32 of 832 packets with data sent again (3.8 %)"
+        "is it the network? packets are lost, in the network or at a host · 32 of 832 packets with data retransmitted "
+        "(3.8 %)"
     )
     assert times.startswith(
-        "  a round trip takes 15.0 µs to 27.0 µs, median 19.0 µs · brokers answer in median 2.47 ms"
+        "  a round trip takes 15.0 µs to 27.0 µs, median 19.0 µs · brokers respond in median 2.47 ms"
     )
-    assert probes == "  2 tail loss probes: the last packet was lost, or its acknowledgement late"
-    assert spurious.startswith("  4 packets sent again though already acknowledged")
+    assert probes == "  2 tail loss probes: the last packet was lost, or its acknowledgement was late"
+    assert spurious.startswith("  4 packets retransmitted although already acknowledged")
     assert title.startswith("connections  the worst first")
     assert columns.split()[:3] == ["flow", "client", "broker"]
     assert worst.split()[:3] == ["15", "127.0.0.1:47302", "127.0.0.1:20092"]
@@ -35,19 +36,19 @@ def test_lost_packets_are_told_first_with_the_connections_that_lost_most(kshark:
 
 def test_a_broker_that_is_not_there_is_not_the_network(kshark: Run) -> None:
     head, *others = kshark("stats", "--flows", RESTART, "-q").lines
-    assert head == "is it the network? no sign of it · 0 of 884 packets with data sent again, 214 connections"
-    assert "  172 connections refused: the host answers and nobody listens there, which is not the network" in others
+    assert head == "is it the network? no sign of it · 0 of 884 packets with data retransmitted, 214 connections"
+    assert "  172 connections refused: the host responds, but has no listener; this is not the network" in others
 
 
 def test_a_host_that_does_not_read_is_not_the_network(kshark: Run) -> None:
-    stalled = "  3 zero windows on 1 connection, 2.51 s in all: a host did not read what came, which is not the network"
+    stalled = "  3 zero windows on 1 connection, 2.51 s in all: a host did not read its data; this is not the network"
     assert stalled in kshark("stats", "--flows", HOSTILE).lines
 
 
 def test_overtaken_and_doubled_packets_accuse_nobody(kshark: Run) -> None:
     """25 % of the packets were put out of order and 8 % doubled; none was lost."""
     head, *_ = kshark("stats", "--flows", shared("captures", "kafka-4", "tcp-reorder-broker.pcap")).lines
-    assert head.startswith("is it the network? the capture cannot tell")
+    assert head.startswith("is it the network? the capture cannot show it")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_nothing_to_list(kshark: Run, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pcap"
     empty.write_bytes(pcap([]))
     assert kshark("stats", "--flows", empty).lines == [
-        "is it the network? the capture cannot tell · 0 of 0 packets with data sent again, 0 connections"
+        "is it the network? the capture cannot show it · 0 of 0 packets with data retransmitted, 0 connections"
     ]
 
 

@@ -95,11 +95,11 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
         ),
         (
             ["export", "x", "-o", "-"],
-            "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR",
+            "the output has several files and cannot be written to standard output (-); name a folder with -o DIR",
         ),
         (
             ["report", "x", "-o", "-"],
-            "what is written are several files, which cannot go to standard output (-); name a folder with -o DIR",
+            "the output has several files and cannot be written to standard output (-); name a folder with -o DIR",
         ),
         (["export", "x"], "no folder given for the tables; name one with -o DIR"),
         (["export", "x", "-o", ""], "no folder given for the tables; name one with -o DIR"),

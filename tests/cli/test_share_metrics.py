@@ -24,9 +24,8 @@ def test_who_gets_nothing_comes_first(kshark: Run) -> None:
     head, _, group, trouble, *_ = done.lines
     assert head.endswith("25.5 s · 1 share group")
     assert group == "sg-orders  4 members, 0 at the end · 4 share partitions · sessions: 4 final_epoch"
-    assert (
-        trouble
-        == "  sd got no records: 14 fetches brought none, others acquired 306 of its partitions and hold none now"
+    assert trouble == (
+        "  sd got no records: 14 fetches returned none, others acquired 306 records of its partitions and hold none now"
     )
 
 
@@ -70,9 +69,7 @@ def test_a_period_counts_what_is_in_it(kshark: Run, trace: Path) -> None:
 def test_nothing_to_tell(kshark: Run, tmp_path: Path) -> None:
     talk = Conversation()
     talk.connection()
-    assert kshark("stats", "--share", written(tmp_path, talk.wire.packets)).lines == [
-        "no share group is in the capture"
-    ]
+    assert kshark("stats", "--share", written(tmp_path, talk.wire.packets)).lines == ["the capture has no share group"]
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -105,8 +102,8 @@ def test_one_explained(kshark: Run) -> None:
     )
     assert kshark("explain", "partition-load-time-max").lines == [
         "partition-load-time-max  of a group · KIP-932 · group-coordinator-metrics · ms",
-        "  ReadShareGroupState, where the capture has what brokers ask share coordinators",
+        "  ReadShareGroupState, if the capture has requests of brokers to share coordinators",
         "partition-load-time-max  of a group · KIP-932 · share-coordinator-metrics · ms",
-        "  a share coordinator reads its own log from its own disk: no message shows that",
+        "  a share coordinator reads its log from its own disk: no message shows it",
     ]
     assert 'did you mean "fetch-latency-avg"' in kshark("explain", "fetch-latncy-avg").err

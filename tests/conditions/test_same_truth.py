@@ -39,7 +39,7 @@ def same_truth(data: st.DataObject, layout: Layout, version: int) -> None:
     together = compiled_together(some, version)
     for condition in some:
         condition.check(layout.root)
-        assert condition.told
+        assert condition.description
     for _ in range(3):
         written = compile_writer(layout, version)(data.draw(values(shape_of(layout, version))))
         if data.draw(st.booleans()):

@@ -27,7 +27,8 @@ def test_there_was_nothing_to_get() -> None:
     talk = Conversation()
     idle(talk, talk.member("a"), 0, 1, partitions=(0,))
     assert (
-        member_of(talk).trouble == "got no records: 2 fetches brought none, and nobody acquired any of its partitions"
+        member_of(talk).trouble
+        == "got no records: 2 fetches returned none, and no member acquired records of its partitions"
     )
 
 
@@ -39,7 +40,7 @@ def test_others_got_them() -> None:
     idle(talk, a, 0, partitions=(0,))
     assert (
         member_of(talk).trouble
-        == "got no records: 1 fetch brought none, others acquired 10 of its partitions and hold none now"
+        == "got no records: 1 fetch returned none, others acquired 10 records of its partitions and hold none now"
     )
 
 
@@ -58,7 +59,7 @@ def test_it_holds_them_itself_and_stopped_getting_any() -> None:
     idle(talk, a, 1, 2, 3, 4, 5)
     assert (
         member_of(talk).trouble
-        == "got no records for 2.41 s, to its last fetch: 10 records of t[0] are acquired by itself"
+        == "got no records for 2.41 s, until its last fetch: 10 records of t[0] are acquired by itself"
     )
 
 
@@ -78,7 +79,7 @@ def test_some_of_what_it_asks_is_refused() -> None:
     a.share_acknowledge(1, [(0, 9, 1)]).answered(acks={0: 121})
     assert member_of(talk).trouble == (
         "got records, but 1 of 2 fetches failed with 123 INVALID_SHARE_SESSION_EPOCH ×1"
-        "; 10 of 10 acknowledgements were refused with 121 INVALID_RECORD_STATE ×10"
+        "; 10 of 10 acknowledgements were rejected with 121 INVALID_RECORD_STATE ×10"
     )
 
 
@@ -87,7 +88,7 @@ def test_nobody_answers() -> None:
     a = talk.member("a")
     a.share_fetch(0, [0])
     broker_closes(a.connection)
-    assert member_of(talk).trouble == "got no records: the capture holds no answer to 1 of 1 fetches"
+    assert member_of(talk).trouble == "got no records: the capture has no response to 1 of 1 fetches"
 
 
 def test_it_is_not_in_the_group() -> None:
@@ -95,7 +96,7 @@ def test_it_is_not_in_the_group() -> None:
     talk.member("a", joined=False).heartbeat(3).answered(UNKNOWN_MEMBER_ID)
     assert (
         member_of(talk).trouble
-        == "got no records: it sent no ShareFetch; its heartbeats were refused with 25 UNKNOWN_MEMBER_ID ×1"
+        == "got no records: it sent no ShareFetch; its heartbeats failed with 25 UNKNOWN_MEMBER_ID ×1"
     )
 
 
@@ -108,13 +109,12 @@ def test_it_has_no_partition() -> None:
 def test_it_does_not_fetch() -> None:
     talk = Conversation()
     assigned(talk.member("a"), 0, 1)
-    assert member_of(talk).trouble == "got no records: it sent no ShareFetch, though it was assigned partitions (2)"
+    assert (
+        member_of(talk).trouble == "got no records: it sent no ShareFetch, although partitions are assigned to it (2)"
+    )
 
 
 def test_what_it_was_assigned_is_not_in_the_capture() -> None:
     talk = Conversation()
     unchanged(talk.member("a", joined=False))
-    assert (
-        member_of(talk).trouble
-        == "got no records: it sent no ShareFetch, and what it was assigned the capture does not show"
-    )
+    assert member_of(talk).trouble == "got no records: it sent no ShareFetch, and its assignment is not in the capture"

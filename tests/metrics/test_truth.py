@@ -13,7 +13,7 @@ import pytest
 
 from kshark.capture import open_captures
 from kshark.metrics import APIS, Counted, ShareCounting
-from kshark.metrics.counts import taken
+from kshark.metrics.counts import accepted_records
 from kshark.names import TopicNames
 from kshark.pipeline import Engine, Options
 from kshark_dissectors.enums import AcknowledgeType
@@ -69,7 +69,7 @@ def by_client(path: Path) -> dict[str, tuple[Counter[str], int]]:
         )
         for (kind, _), count in member.acknowledged.items():
             did[AcknowledgeType(kind).name] += count
-        found[member.client.value[0]] = did, taken(member.acknowledged, AcknowledgeType.RENEW)
+        found[member.client.value[0]] = did, accepted_records(member.acknowledged, AcknowledgeType.RENEW)
     return found
 
 

@@ -32,7 +32,7 @@ def test_a_finding_says_who_may_be_blamed() -> None:
         "advice     Count a request when its answer arrives, not when you send it. After a request without an",
         "           answer, open a new session: send a ShareFetch with epoch 0.",
         "judges     a share session of a member with a broker (KIP-932)",
-        "verdict    violation where the capture proves it, else EPOCH_REFUSED",
+        "verdict    violation if the capture proves it, otherwise EPOCH_REFUSED",
         "may blame  client",
         "exit code  1 on a violation",
         "reference  KIP-932; Kafka: ShareSessionHandler",
@@ -45,7 +45,7 @@ def test_a_finding_says_who_may_be_blamed() -> None:
         "  ShareFetch epoch 0 → 0              ShareFetch epoch 0 → 0",
         "  ShareFetch epoch 1 → …              ShareFetch epoch 1 → …",
         "  on B: ShareFetch epoch 3 → 123      on B: ShareFetch epoch 0 → 0",
-        "a request → the error code of its answer; … is none yet; A and B are connections",
+        "a request → the error code of its response; … is no response yet; A and B are connections",
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_finding_says_who_may_be_blamed() -> None:
     ],
 )
 def test_what_is_not_proved_is_told_otherwise(code: str, otherwise: str) -> None:
-    assert f", else {otherwise} may blame " in " ".join(text(code_lines(CODES[code])).split())
+    assert f", otherwise {otherwise} may blame " in " ".join(text(code_lines(CODES[code])).split())
 
 
 def test_exchanges_that_are_too_wide_stand_one_below_the_other() -> None:
@@ -94,7 +94,9 @@ def test_a_rule_of_one_exchange_tells_its_condition() -> None:
     told = text(code_lines(CODES["ACK_IN_INITIAL_FETCH"]))
     assert "when       ShareFetch with share_session_epoch == 0 and some partition with number of\n" in told
     told = text(code_lines(CODES["OFFSETS_ADMIN_NON_EMPTY"]))
-    assert "when       AlterShareGroupOffsets or DeleteShareGroupOffsets, answered with error_code == 68\n" in told
+    assert (
+        "when       AlterShareGroupOffsets or DeleteShareGroupOffsets, if the response has error_code == 68\n" in told
+    )
 
 
 def test_no_line_of_a_page_ends_in_the_middle_of_a_sentence() -> None:
@@ -141,7 +143,7 @@ def test_every_error_and_every_code_can_be_explained() -> None:
 
 def test_rules_are_a_table() -> None:
     lines = text(rule_lines(140)).splitlines()
-    assert lines[0] == "rule  code                              judges      may blame       verdict  a finding says"
+    assert lines[0] == "rule  code                              judges      may blame       verdict  text of a finding"
     found = next(
         at
         for at, line in enumerate(lines)

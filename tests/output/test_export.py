@@ -92,7 +92,7 @@ def test_a_long_capture_is_told_by_all_of_its_bytes(tmp_path: Path) -> None:
         ({"tables": {"weirds": {"version": 99, "rows": 0, "files": []}}}, "upgrade"),
         ({"tables": {"dreams": {"version": 1, "rows": 0, "files": []}}}, "upgrade"),
         ({"format": FORMAT - 1, "captures": [{"name": "a.pcap"}]}, "an earlier kshark"),
-        ({"captures": 7}, "no manifest"),
+        ({"captures": 7}, "not a manifest"),
     ],
 )
 def test_manifests_of_other_versions_are_refused(folder: Path, change: dict[str, object], said: str) -> None:
@@ -112,7 +112,7 @@ def test_nothing_is_seen_of_an_export_before_it_is_committed(folder: Path) -> No
     with Export(folder) as export:
         part = written(export, {"-": weirds(1)})
         assert list(folder.glob("*/*.parquet")) == []
-        with pytest.raises(UsageError, match="not finished"):
+        with pytest.raises(UsageError, match="did not finish"):
             read_manifest(folder)
         export.commit([part])
         assert shown(folder) == listed(folder) == [1]
@@ -243,7 +243,7 @@ def test_a_folder_with_anything_else_is_left_alone(folder: Path, name: str) -> N
     path = folder / name
     path.parent.mkdir(parents=True)
     path.write_text("years of work")
-    with pytest.raises(UsageError, match=r"holds (thesis\.doc|findings), and no manifest"):
+    with pytest.raises(UsageError, match=r"holds (thesis\.doc|findings), but no manifest"):
         Export(folder)
     assert held(folder) == {name}
 
@@ -255,7 +255,7 @@ def test_a_file_among_the_tables_that_no_export_wrote_is_never_deleted(folder: P
     path = folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"mine")
-    with pytest.raises(UsageError, match=f"holds {name}, which is no table of kshark's"):
+    with pytest.raises(UsageError, match=f"holds {name}, which is not a file of kshark's tables"):
         Export(folder, mode=mode)
     assert path.read_bytes() == b"mine"
     assert listed(folder) == [1]
@@ -274,7 +274,7 @@ def test_only_folders_of_this_machine_are_written_to(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="is no folder of this machine"):
+    with pytest.raises(UsageError, match="is not a folder of this machine"):
         Export(name)
     assert held(tmp_path) == set()
 

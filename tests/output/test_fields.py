@@ -125,7 +125,7 @@ def test_fields_of_records_can_be_named() -> None:
 def test_a_name_that_no_message_has_is_refused_with_what_comes_close(name: str, hint: str) -> None:
     with pytest.raises(UsageError) as told:
         FIELDS.reader(name)
-    assert str(told.value).startswith(f'no field "{name}"')
+    assert str(told.value).startswith(f'unknown field "{name}"')
     assert hint in str(told.value)
 
 

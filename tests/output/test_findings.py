@@ -9,7 +9,7 @@ import pytest
 
 from kshark.analysis import REASONS, Observed, Refusal
 from kshark.model import Finding, Witness
-from kshark.output.findings import Tally, alike, finding_lines
+from kshark.output.findings import FindingCounts, alike, finding_lines
 from kshark.output.spans import GOOD, PLAIN, WARN, plain
 
 NOON_NS = 1_795_262_587_412_345_678
@@ -61,7 +61,7 @@ def test_a_violation_says_who_what_and_the_next_step() -> None:
 def test_an_unknown_says_what_could_not_be_proved() -> None:
     lines = told(finding(verdict="unknown", severity="warn", blame="unknown", unknown_because="gap"))
     assert lines[0] == "12:03:07.412  EPOCH_SKIP_AHEAD  unknown · skip_after_timeout"
-    assert f"              not proved: gap, {REASONS['gap']}" in lines
+    assert f"              Not proved: {REASONS['gap']} (gap)." in lines
 
 
 def test_a_note_blames_nobody() -> None:
@@ -121,12 +121,12 @@ def test_findings_of_one_sort_are_told_by_the_first() -> None:
     assert headlines[2] == "12:03:07.412  EPOCH_STALE  violation by client billing-3 · stale"
 
 
-def closing(tally: Tally, observed: Observed, *rules: int) -> list[str]:
+def closing(tally: FindingCounts, observed: Observed, *rules: int) -> list[str]:
     return [plain(line) for line in tally.lines(observed, rules)]
 
 
 def test_the_verdict_is_never_a_bare_zero() -> None:
-    tally = Tally()
+    tally = FindingCounts()
     for _ in range(9):
         tally.add(finding(verdict="unknown", unknown_because="hidden_traffic"))
     seen = Observed(
@@ -141,36 +141,38 @@ def test_the_verdict_is_never_a_bare_zero() -> None:
     assert closing(tally, seen, 18, 19) == [
         "EPOCH_SKIP_AHEAD 9",
         "0 violations in 1,204 sessions, 9 unknown (hidden_traffic 9), 0 notes (48,210 exchanges, 1 gap)",
-        "2 rules looked at 9,000 of 48,210 exchanges with 10.0.1.5:9092 · 2026-11-21 12:03:07.412 to 12:04:08.412 UTC "
+        "judged 9,000 of 48,210 requests with 10.0.1.5:9092 · 2 rules · 2026-11-21 12:03:07.412 to 12:04:08.412 UTC "
         "(1 min 1 s)",
     ]
 
 
 def test_what_was_not_looked_at_is_said() -> None:
     brokers = {f"10.0.1.{number}:9092" for number in range(5)}
-    _, judged = closing(Tally(), Observed(exchanges=7, judged=1, brokers=brokers, tls_connections=1, duplicates=40), 18)
+    _, judged = closing(
+        FindingCounts(), Observed(exchanges=7, judged=1, brokers=brokers, tls_connections=1, duplicates=40), 18
+    )
     assert (
         judged
-        == "1 rule looked at 1 of 7 exchanges with 5 brokers · 1 TLS connection not read · 40 packets captured twice"
+        == "judged 1 of 7 requests with 5 brokers · 1 rule · 1 TLS connection not read · 40 packets captured twice"
     )
-    assert closing(Tally(), Observed(exchanges=7, tls_connections=28), 5)[1].endswith(
-        "other rules are about · 28 TLS connections not read"
+    assert closing(FindingCounts(), Observed(exchanges=7, tls_connections=28), 5)[1].endswith(
+        "APIs of the 7 requests · 28 TLS connections not read"
     )
-    assert closing(Tally(), Observed(tls_connections=2), 5)[1] == (
-        "nothing was judged: there is no exchange of Kafka · 2 TLS connections not read"
+    assert closing(FindingCounts(), Observed(tls_connections=2), 5)[1] == (
+        "nothing was judged: the capture has no Kafka request · 2 TLS connections not read"
     )
     assert (
-        closing(Tally(), Observed(exchanges=7), 18)[1]
-        == "nothing was judged: none of 7 exchanges is of an API that rules are about"
+        closing(FindingCounts(), Observed(exchanges=7), 18)[1]
+        == "nothing was judged: no rule applies to the APIs of the 7 requests"
     )
 
 
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (Observed(exchanges=644, judged=79, unanswered=644), " · no answer was captured, requests only"),
-        (Observed(exchanges=20, judged=1, unanswered=15, one_way=5), " · no answer was captured, requests only"),
-        (Observed(exchanges=9, judged=1, orphans=9), " · no request was captured, answers only"),
+        (Observed(exchanges=644, judged=79, unanswered=644), " · the capture has requests, but no responses"),
+        (Observed(exchanges=20, judged=1, unanswered=15, one_way=5), " · the capture has requests, but no responses"),
+        (Observed(exchanges=9, judged=1, orphans=9), " · the capture has responses, but no requests"),
         (Observed(exchanges=9, judged=1, unanswered=8), ""),
         (Observed(exchanges=9, judged=1, unanswered=8, orphans=1), ""),
         (Observed(exchanges=4, judged=1, unanswered=4), ""),
@@ -178,27 +180,26 @@ def test_what_was_not_looked_at_is_said() -> None:
     ],
 )
 def test_a_capture_of_one_direction_is_named(seen: Observed, said: str) -> None:
-    assert closing(Tally(), seen, 18)[1] == f"1 rule looked at {seen.judged} of {seen.exchanges} exchanges{said}"
+    noun = "exchanges" if seen.orphans else "requests"
+    assert closing(FindingCounts(), seen, 18)[1] == f"judged {seen.judged} of {seen.exchanges} {noun} · 1 rule{said}"
 
 
 def test_what_was_not_judged_is_no_good_news() -> None:
     """Of a capture under TLS there are no violations, either: its zero is not green, and the connections stand out."""
-    verdict, judged = Tally().lines(Observed(exchanges=1, tls_connections=28), [5])
+    verdict, judged = FindingCounts().lines(Observed(exchanges=1, tls_connections=28), [5])
     assert verdict[0] == ("0 violations", PLAIN)
     assert (" · 28 TLS connections not read", WARN) in judged
-    verdict, _ = Tally().lines(Observed(exchanges=1, judged=1), [18])
+    verdict, _ = FindingCounts().lines(Observed(exchanges=1, judged=1), [18])
     assert verdict[0] == ("0 violations", GOOD)
 
 
 def test_codes_without_a_number_are_no_rules() -> None:
-    assert (
-        closing(Tally(), Observed(exchanges=7, judged=2))[1] == "what was selected was looked for in 2 of 7 exchanges"
-    )
+    assert closing(FindingCounts(), Observed(exchanges=7, judged=2))[1] == "searched 2 of 7 requests"
 
 
 def test_bytes_are_judged_whatever_they_are_of() -> None:
-    judged = "only bytes were judged: none of 7 exchanges is of an API that other rules are about"
-    assert closing(Tally(), Observed(exchanges=7), 5, 18)[1] == judged
+    judged = "only bytes were judged: no other rule applies to the APIs of the 7 requests"
+    assert closing(FindingCounts(), Observed(exchanges=7), 5, 18)[1] == judged
 
 
 def test_refusals_are_explained_or_named() -> None:
@@ -212,49 +213,49 @@ def test_refusals_are_explained_or_named() -> None:
     seen = Observed(
         judged=20, exchanges=20, answered=answered, explained=Counter({Refusal("ShareFetch", 122, "c2"): 1})
     )
-    assert closing(Tally(), seen)[2:] == [
-        "refusals without a rule: 12 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1 · "
-        "2 × ShareFetch 122 (SHARE_SESSION_NOT_FOUND) of 2 clients"
+    assert closing(FindingCounts(), seen)[2:] == [
+        "errors without a rule: OffsetCommit ILLEGAL_GENERATION ×12 (client c1) · "
+        "ShareFetch SHARE_SESSION_NOT_FOUND ×2 (2 clients)"
     ]
     seen.explained = Counter(answered)
-    assert closing(Tally(), seen)[1].endswith(" · all 15 refusals are explained")
+    assert closing(FindingCounts(), seen)[1].endswith(" · all 15 errors are explained")
 
 
 def test_what_clients_may_ask_again_stands_apart() -> None:
     answered = Counter({Refusal("Produce", 19, "c1"): 4, Refusal("OffsetCommit", 22, "c1"): 1})
     seen = Observed(judged=9, exchanges=9, answered=answered)
-    assert closing(Tally(), seen)[2:] == [
-        "refusals without a rule: 1 × OffsetCommit 22 (ILLEGAL_GENERATION) of client c1",
-        "retriable refusals without a rule: 4 × Produce 19 (NOT_ENOUGH_REPLICAS) of client c1",
+    assert closing(FindingCounts(), seen)[2:] == [
+        "errors without a rule: OffsetCommit ILLEGAL_GENERATION ×1 (client c1)",
+        "retriable errors without a rule: Produce NOT_ENOUGH_REPLICAS ×4 (client c1)",
     ]
     del seen.answered[Refusal("OffsetCommit", 22, "c1")]
-    assert len(closing(Tally(), seen)[2:]) == 1
+    assert len(closing(FindingCounts(), seen)[2:]) == 1
 
 
 def test_what_is_nobodys_fault_has_its_cause() -> None:
     """The same codes from elsewhere are left to be explained."""
     answered = Counter({Refusal("FindCoordinator", 15, "c1"): 4, Refusal("DeleteGroups", 68, "c1"): 1})
     seen = Observed(judged=9, exchanges=9, answered=answered)
-    *_, judged, ordinary = closing(Tally(), seen)
-    assert judged.endswith(" · all 5 refusals are explained")
-    assert ordinary == (
-        "refusals that are nobody's fault: 4 × FindCoordinator 15 (not_available) of client c1 · "
-        "1 × DeleteGroups 68 (not_empty) of client c1"
+    *_, judged, start_up, others = closing(FindingCounts(), seen)
+    assert judged.endswith(" · all 5 errors are explained")
+    assert (start_up, others) == (
+        "expected errors (start-up): FindCoordinator COORDINATOR_NOT_AVAILABLE ×4 (not_available, client c1)",
+        "expected errors: DeleteGroups NON_EMPTY_GROUP ×1 (not_empty, client c1)",
     )
     seen.answered = Counter({Refusal("DeleteRecords", 68, "c1"): 1})
-    assert closing(Tally(), seen)[-1] == "refusals without a rule: 1 × DeleteRecords 68 (NON_EMPTY_GROUP) of client c1"
+    assert closing(FindingCounts(), seen)[-1] == "errors without a rule: DeleteRecords NON_EMPTY_GROUP ×1 (client c1)"
 
 
 def test_many_kinds_of_refusals_are_not_all_named() -> None:
     answered = Counter({Refusal("ShareFetch", code, "c\x1b") for code in range(100, 120)})
-    *_, left = closing(Tally(), Observed(judged=1, exchanges=20, answered=answered))
+    *_, left = closing(FindingCounts(), Observed(judged=1, exchanges=20, answered=answered))
     assert left.count(" · ") == 6
-    assert left.endswith(" · 14 more, which -T json names")
+    assert left.endswith(" · 14 more, see -T json")
     assert "\x1b" not in left
 
 
 def test_the_summary_counts_what_was_shown() -> None:
-    tally = Tally()
+    tally = FindingCounts()
     tally.add(finding())
     tally.add(finding(code="SESSION_REOPEN", verdict="note"))
     answered = Counter({Refusal("OffsetCommit", 22, "c1"): 12, Refusal("FindCoordinator", 15, "c2"): 2})

@@ -47,7 +47,7 @@ def test_a_row_for_each_change_and_a_count_of_what_was_read() -> None:
         operation("list", packet=3),
     ) == [
         "  packet  time          operation      by    partitions      share coordinators     took  outcome",
-        "      20  00:00:00.020  assign         tool  orders:0,1       out of sight       4.00 ms  done",
+        "      20  00:00:00.020  assign         tool  orders:0,1       not captured       4.00 ms  done",
         "      30  00:00:00.030  alter offsets  tool  orders:0→5,1→7  2 initialized       4.00 ms  done",
         "  listed 2 times, offsets described 1 time",
     ]
@@ -68,9 +68,9 @@ def test_what_did_not_end_well_says_why() -> None:
         operation("delete_group", packet=4, outcome="unanswered", latency_ns=None),
     )
     assert [line.split("  ")[-1].strip() for line in lines[1:]] == [
-        "unfinished: its share coordinator was not asked for orders[1]",
+        "unfinished: its share coordinator got no request for orders[1]",
         "refused NON_EMPTY_GROUP (68)",
-        "unfinished: the answer says nothing of it",
+        "unfinished: the response does not name it",
         "unanswered",
     ]
 

@@ -110,8 +110,8 @@ def test_columns_for_which_there_is_no_room_are_named() -> None:
     assert [plain(line) for line in table(columns, rows, 24)] == [
         "group  broker",
         "g      127.0.0.1:20092",
-        "no room for lasted: a",
-        "  wider terminal, or a",
-        "  pipe, has all columns",
+        "no room for lasted: use",
+        "  a wider terminal or a",
+        "  pipe for all columns",
     ]
     assert len([*table(columns, rows, None)]) == len([*table(columns, rows, 80)]) == 2

@@ -52,7 +52,7 @@ def test_notes_put_nobody_in_trouble() -> None:
 
 def test_what_is_not_proved_is_said_to_be_so() -> None:
     head, where, rule, *_ = told(finding(code="NO_RECOVERY", verdict="unknown"))
-    assert head == "group billing · client billing-3: 1 finding that the capture does not prove, 12:03:07.412"
+    assert head == "group billing · client billing-3: 1 finding not proved by the capture, 12:03:07.412"
     assert where.endswith(" · packet 90412")
     assert rule.startswith("  1 × NO_RECOVERY  ")
 

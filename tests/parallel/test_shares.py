@@ -248,7 +248,7 @@ def test_what_was_known_late_has_the_names_that_others_taught_by_then() -> None:
     """An exchange of packet 6 that stands in the time line at packet 20; another connection told the topic's name in
     packet 10."""
     rows, flow = Rows("c", asking=True), Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, 0)
-    rows.names.told([Fact("topic", TOPIC, "r", 10)])
+    rows.names.add_facts([Fact("topic", TOPIC, "r", 10)])
     assert [*rows.page([Opened(flow, 1, 0), Late(0, 5, 20)])] == []
     rows.names.reach(6)
     assert rows.names.topic(TOPIC) == "r"

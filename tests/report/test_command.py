@@ -108,7 +108,7 @@ def test_an_earlier_report_is_replaced_and_anything_else_is_left(kshark: Run, tr
         assert kshark("report", trace, "-o", tmp_path / "out").code == 1
     (tmp_path / "out/mine.txt").write_text("mine")
     done = kshark("report", trace, "-o", tmp_path / "out")
-    assert (done.code, "holds mine.txt" in done.err) == (2, True)
+    assert (done.code, "contains mine.txt" in done.err) == (2, True)
     assert (tmp_path / "out/report.html").exists()
 
 

@@ -43,7 +43,10 @@ class Text(HTMLParser):
 
 def broken(count: int = 1, **given: object) -> facts.Report:
     """A report of so many violations of one kind."""
-    shown = [facts.Shown(NAME, finding(**given), None, [facts.Place(NAME, [10, 12])]) for _ in range(min(count, 20))]
+    shown = [
+        facts.ShownFinding(NAME, finding(**given), None, [facts.FileFrames(NAME, [10, 12])])
+        for _ in range(min(count, 20))
+    ]
     one = shown[0].finding
     kind = facts.FindingKind("violation", one.code, one.cause, count, {one.blame: count}, shown)
     client = facts.Verdicts("billing-3", "java 4.3.1", "10.0.0.1", count, 0, 0)
@@ -67,11 +70,11 @@ def broken(count: int = 1, **given: object) -> facts.Report:
         ),
         (
             report(totals=totals(unknown=6, unknown_because={"gap": 6}, sessions=2)),
-            "No rule is proved broken, but 6 findings look like it: the capture cannot prove them either way.",
+            "No violation is proved, but 6 findings look like one: the capture can neither prove nor exclude it.",
         ),
         (
             report(totals=totals(notes=3, sessions=8, exchanges={"answered": 389})),
-            "No rule was broken in 8 share sessions and 389 exchanges; 3 notes to read.",
+            "No rule was broken in 8 share sessions and 389 exchanges; 3 notes.",
         ),
         (
             report(totals=totals(sessions=1, exchanges={"answered": 4})),
@@ -79,9 +82,9 @@ def broken(count: int = 1, **given: object) -> facts.Report:
         ),
         (
             report(totals=totals(exchanges={"answered": 4})),
-            "No rule was broken in 4 exchanges; no share session was seen.",
+            "No rule was broken in 4 exchanges; the capture has no share session.",
         ),
-        (report(), "There was nothing to judge: the capture holds no Kafka."),
+        (report(), "Nothing to judge: the capture has no Kafka traffic."),
     ],
 )
 def test_the_verdict_is_one_sentence_and_never_a_bare_zero(given: facts.Report, sentence: str) -> None:
@@ -96,7 +99,7 @@ def test_what_could_not_be_read_stands_beside_any_verdict() -> None:
         given.connections, given.gaps = services, [facts.Gaps("missing", 2, 96)]
         page = html(given)
         assert (
-            "Not judged, since it could not be read: 2 gaps (96 B) and 28 TLS connections (297 kB)."
+            "Not judged, because not readable: 2 gaps (96 B) and 28 TLS connections (297 kB)."
             in Text(page).words["header"]
         )
         assert '<header class="good">' not in page
@@ -122,7 +125,7 @@ def test_what_is_too_much_is_counted() -> None:
     words = Text(html(broken(5390))).words["evidence"]
     assert words.count("so 2 was due") == FINDINGS
     assert f"{FINDINGS - OPEN} more" in words
-    assert f"{5390 - FINDINGS:,} more like it in findings.parquet" in words
+    assert f"{5390 - FINDINGS:,} more findings of this kind in findings.parquet" in words
     many = broken()
     many.clients_in_findings = [facts.Verdicts(f"c{n}", None, None, 1, 0, 0) for n in range(ROWS + 3)]
     assert "3 more clients in report.json" in Text(html(many)).words["findings"]
@@ -147,7 +150,7 @@ def test_a_page_needs_nothing_from_elsewhere() -> None:
 def test_latencies_of_waiting_fetches_stand_apart() -> None:
     rows = [facts.Latency(78, "ShareFetch", waited, 5, 10**6, 10**7, 10**8, 5 * 10**8) for waited in (False, True)]
     words = Text(html(report(latency=rows))).words["latency"]
-    quick, waiting = words.split("Fetches that waited as long as they allow")
+    quick, waiting = words.split("Fetches without records, which waited")
     assert "ShareFetch 5 1.00 ms 10.0 ms 100 ms 500 ms" in quick
     assert "ShareFetch 5 1.00 ms" in waiting
 
@@ -165,7 +168,7 @@ def test_data_quality_says_what_is_missing() -> None:
 
 def test_a_request_without_an_answer_is_not_drawn_as_accepted() -> None:
     steps = [
-        facts.Step(at, at, "ShareFetch", epoch, error)
+        facts.MemberRequest(at, at, "ShareFetch", epoch, error)
         for at, epoch, error in ((1, 0, 0), (2, 1, 0), (3, 0, None), (4, -1, None))
     ]
     line = facts.MemberLine(NAME, "b:9092", "g", "m", "c", "", 0, 0, 0, 4, {}, [], steps, 1, 1)

@@ -173,7 +173,7 @@ def test_bad_usage_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path:
 def test_an_export_that_was_not_finished_is_named_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "exchanges").mkdir()
     assert kshark_spark.cli.main(["check", str(tmp_path)]) == 2
-    assert "was not finished" in capsys.readouterr().err
+    assert "did not finish" in capsys.readouterr().err
 
 
 def test_a_folder_of_tables_stands_alone(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_expressions_are_the_same_to_java(spark: Any) -> None:
     for text, truth in zip(TEXTS, found, strict=True):
         body = SimpleNamespace(text=text, data=text.encode())
         for condition, theirs in zip([*some, *more], truth, strict=True):
-            assert condition.compiled()(body) is theirs, (condition.told, text)
+            assert condition.compiled()(body) is theirs, (condition.description, text)
 
 
 def test_numbers_that_no_field_can_have_are_compared_with_what_is_there(spark: Any) -> None:

@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from kshark.codec.shapes import shape_of
 from kshark.registry import Registry
-from kshark.tables.bodies import Bodies, Fields
+from kshark.tables.bodies import Bodies, JsonFields
 
 HEARTBEAT = '{"group_id":"g","member_epoch":3,"assignment":7}'
 
@@ -27,7 +27,7 @@ def test_what_is_no_such_body_is_read_all_the_same() -> None:
     bodies = Bodies()
     for given in (row(76, HEARTBEAT), row(76, HEARTBEAT, None), row(None, HEARTBEAT), row(32_000, HEARTBEAT)):
         body = bodies.read(given, "response")
-        assert type(body) is Fields
+        assert type(body) is JsonFields
         assert (body.assignment, body.member_epoch, body.member_id) == (7, 3, UNSET)
 
 

@@ -12,45 +12,47 @@ from kshark.tables import exchanges
 from kshark.tables.blocks import Block, Row
 from kshark.tables.columns import Table
 
-#: A block is full with so many rows, or with so many bytes of messages or records.
+#: Rows, and bytes of messages or records, of a full block.
 ROWS: Final = 1024
 BYTES: Final = 1 << 20
-#: Rows of records that are converted together.
+#: Rows of records that are converted at once.
 RECORDS: Final = 4096
 
 
-class Held:
-    """Rows of each table, and complete exchanges, until they fill a block; where a row may be long, bytes count too."""
+class PendingRows:
+    """Rows of each table, and complete exchanges, until they fill a block.
+
+    Tables with long rows count bytes too.
+    """
 
     def __init__(self, tables: Mapping[str, Table], *, records: bool) -> None:
-        #: Whether records are rows too.
+        #: True if records are rows too.
         self.with_records = records
         self.rows: Final[dict[str, list[Row]]] = {name: [] for name in tables}
         self.exchanges: list[exchanges.Complete] = []
         self._codes = ErrorCodes(Registry())
         #: Opened records fields in these exchanges.
         self.opened: list[RecordsField] = []
-        #: Where rows of records have their sizes.
+        #: Indexes of the size columns in rows of records.
         self._sizes: Final = [tables["records"].position(name) for name in ("key_size", "value_size")]
-        #: How many of the exchanges were measured, and the bytes of their messages.
+        #: The number of exchanges that were measured, and the bytes of their messages.
         self._counted = self._bytes = 0
 
     def full(self) -> Iterator[tuple[str, Block]]:
-        """The tables' full blocks."""
-        # Opened records take more memory than their messages had bytes: they do not wait.
+        """Return the full blocks of all tables."""
+        # Opened records take more memory than the bytes of their messages: they do not wait.
         if len(self.exchanges) >= ROWS or (self.with_records and self.opened) or self._long():
             yield from self._exchanges()
         for name, rows in self.rows.items():
             if name == "records" and (len(rows) >= ROWS or self._bytes_of(rows) >= BYTES):
                 yield name, _block(rows)
-            while (
-                len(rows) >= ROWS
-            ):  # exactly so many: how many come at once is chance and must not decide where a block ends
+            # exactly ROWS rows: the size of a page is chance and must not decide where a block ends
+            while len(rows) >= ROWS:
                 yield name, Block.of(rows[:ROWS])
                 del rows[:ROWS]
 
     def rest(self) -> Iterator[tuple[str, Block]]:
-        """All other rows, as blocks."""
+        """Return all other rows, as blocks."""
         if self.exchanges:
             yield from self._exchanges()
         for name, rows in self.rows.items():
@@ -58,18 +60,18 @@ class Held:
                 yield name, _block(rows)
 
     def records(self) -> Iterator[tuple[str, Block]]:
-        """The records of a page so far, if they are many: a page may hold millions."""
+        """Return the records so far if they are many: a page may hold millions."""
         rows = self.rows["records"]
         if len(rows) >= RECORDS:
             yield "records", _block(rows)
 
     def _bytes_of(self, records: list[Row]) -> int:
-        """Return the bytes of the keys and values of rows of `records`."""
+        """Return the bytes of the keys and values in rows of `records`."""
         key, value = self._sizes
         return sum([(row[key] or 0) + (row[value] or 0) for row in records])
 
     def _long(self) -> bool:
-        """Whether the messages of the exchanges are long; each exchange is measured only once."""
+        """True if the messages of the exchanges are long; each exchange is measured only once."""
         self._bytes += exchanges.size(self.exchanges[self._counted :])
         self._counted = len(self.exchanges)
         return self._bytes >= BYTES
@@ -84,7 +86,7 @@ class Held:
 
 
 def _block(rows: list[Row]) -> Block:
-    """The waiting rows of a table as a block."""
+    """Return the waiting rows of a table as a block."""
     block = Block.of(rows)
     rows.clear()
     return block
