@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dissectors.enums import ErrorCode
-from kshark.analysis.states.operations.listing import READS, OperationKind, Operation, OperationPartition
+from kshark.analysis.states.operations.listing import READS, Operation, OperationKind, OperationPartition
 from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.output.text_table import Cell, Column, table
 from kshark.output.units import clock, counted, duration, safe
+from kshark_dissectors.enums import ErrorCode
 
 #: Texts of read-only operations.
-_DONE: Final[dict[OperationKind, str]] = {"list": "listed", "describe": "described", "describe_offsets": "offsets described"}
+_DONE: Final[dict[OperationKind, str]] = {
+    "list": "listed",
+    "describe": "described",
+    "describe_offsets": "offsets described",
+}
 _STYLES: Final = {"done": GOOD, "refused": ERROR, "partly": ERROR, "unfinished": ERROR}
 #: Texts of requests to share coordinators.
 _DID: Final = {

@@ -7,10 +7,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from dissectors.releases import RELEASES, SPOKEN
-from dissectors.share_life import LIFE, LifeStep
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
 from kshark.registry import Registry
+from kshark_dissectors.releases import RELEASES, SPOKEN
+from kshark_dissectors.share_life import LIFE, LifeStep
 
 _UNSTABLE: Final = "*"
 

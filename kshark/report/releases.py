@@ -1,4 +1,4 @@
-"""Kafka releases that a broker may run, from the versions that it offers. Source: dissectors.releases."""
+"""Kafka releases that a broker may run, from the versions that it offers. Source: kshark_dissectors.releases."""
 
 from __future__ import annotations
 

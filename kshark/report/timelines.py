@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from dissectors.enums import ErrorCode
 from kshark.output.units import clock
 from kshark.report.facts import MemberLine, MemberRequest
+from kshark_dissectors.enums import ErrorCode
 
 _NAMES: Final = {member.value: member.name for member in ErrorCode}
 _ACKNOWLEDGE: Final = "ShareAcknowledge"

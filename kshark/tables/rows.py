@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis import ListedSession, ListedStep, AnalysisResult
+from kshark.analysis import AnalysisResult, ListedSession, ListedStep
 from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds

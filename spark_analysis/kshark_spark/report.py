@@ -35,7 +35,7 @@ from kshark.report.collected import Collected
 from kshark.report.collector import Collector
 from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
-from kshark.tables.events import BEFORE, MESSAGES, PositionedEvent, EventTimeline
+from kshark.tables.events import BEFORE, MESSAGES, EventTimeline, PositionedEvent
 from kshark_spark.large import Analysed, analysed
 from kshark_spark.plan import Plan, Sizes, are_shared_out, located
 from kshark_spark.rows import Batches, batch_of, collected, read_all, results
