@@ -43,7 +43,7 @@ def test_explain_prints_the_new_rules(followed: Path) -> None:
     printed = run(followed, *KSHARK, "explain", *sorted(ADDED))
     assert " with max_wait_ms < 0" in printed
     assert (
-        "judges     a share session of a member with a broker (KIP-932)\nverdict    always a note: no rule is broken"
+        "judges     a share session of a member with a broker (KIP-932)\nverdict    always a note: not a violation"
         in printed
     )
 

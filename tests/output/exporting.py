@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kshark.analysis import Told
+from kshark.analysis import AnalysisResult
 from kshark.errors import UnreadableInput
 from kshark.model import Event
 from kshark.output.export import Export, Mode
@@ -14,7 +14,9 @@ from kshark.output.manifest import Capture
 from kshark.output.parquet_part import Part, PartWriter
 
 
-def written(export: Export, captures: dict[str, Iterable[Event | Told]], fault: UnreadableInput | None = None) -> Part:
+def written(
+    export: Export, captures: dict[str, Iterable[Event | AnalysisResult]], fault: UnreadableInput | None = None
+) -> Part:
     """The part with the events of each capture, by its file, which need not be there; with `fault` the last one cannot
     be read on."""
     part = PartWriter(export.attempt)
@@ -31,7 +33,7 @@ def written(export: Export, captures: dict[str, Iterable[Event | Told]], fault: 
 
 def exported(
     folder: Path,
-    captures: dict[str, Iterable[Event | Told]],
+    captures: dict[str, Iterable[Event | AnalysisResult]],
     fault: UnreadableInput | None = None,
     *,
     mode: Mode = "replace",

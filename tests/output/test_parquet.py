@@ -15,7 +15,7 @@ from kshark.output import parquet_files
 from kshark.output.parquet import arrow_schema, record_batch
 from kshark.output.parquet_files import PartFiles, TableFiles
 from kshark.output.parquet_partitions import Partitions
-from kshark.tables import COMMON, TABLES, Block, held
+from kshark.tables import COMMON, TABLES, Block, pending
 from kshark.tables.blocks import Row, Texts, Where
 from kshark.tables.types import parse_type
 from tests.output.exporting import exported
@@ -119,7 +119,7 @@ def test_no_type_is_one_that_spark_cannot_read() -> None:
 
 
 def test_many_rows_come_in_groups_and_stay_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "ROWS", 10)
+    monkeypatch.setattr(pending, "ROWS", 10)
     monkeypatch.setattr(parquet_files, "GROUP_ROWS", 30)
     exported(tmp_path, {"-": (Weird("PACKET_TOO_SHORT", "link", packet, packet * 1_000) for packet in range(95))})
     file = pq.ParquetFile(next((tmp_path / "weirds").iterdir()))
@@ -142,14 +142,14 @@ def long_weird(packet: int) -> Weird:
 
 def test_long_rows_make_a_group_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each group is counted anew."""
-    monkeypatch.setattr(held, "ROWS", 10)
+    monkeypatch.setattr(pending, "ROWS", 10)
     monkeypatch.setattr(parquet_files, "GROUP_BYTES", 25_000)
     exported(tmp_path, {"-": map(long_weird, range(100))})
     assert groups(tmp_path, "weirds")[:3] == [30, 30, 30]
 
 
 def test_a_file_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "ROWS", 10)
+    monkeypatch.setattr(pending, "ROWS", 10)
     monkeypatch.setattr(parquet_files, "GROUP_ROWS", 30)
     monkeypatch.setattr(parquet_files, "FILE_BYTES", 1_500)
     exported(tmp_path, {"-": map(long_weird, range(95))})

@@ -74,7 +74,7 @@ def test_files_of_the_same_time_were_recorded_by_clocks_of_their_own(kshark: Run
     packets = incident()
     one, two = written(tmp_path, packets[::2], "1.pcap"), written(tmp_path, packets[1::2], "2.pcap")
     kshark("report", one, two, "-o", tmp_path / "out")
-    assert "Captures of the same time, each by its own clock" in (tmp_path / "out" / "report.html").read_text()
+    assert "Captures of the same time, each with its own clock" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_several_files_are_one_capture_and_packets_are_named_by_file(kshark: Run, tmp_path: Path) -> None:

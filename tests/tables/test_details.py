@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.model import Closed, Exchange, Finding, HalfClosed, Message, Opened, Weird
-from kshark.tables import TABLES, Rows, exchanges, held
+from kshark.tables import TABLES, Rows, exchanges, pending
 from kshark.tables.bodies import Bodies
 from kshark.tables.events import (
     course_of,
@@ -174,13 +174,13 @@ def blocks(story: Story) -> list[list[int]]:
 def test_long_messages_fill_a_block_and_each_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request and its answer have 16 bytes each, without their lengths: the fourth exchange makes it more than a
     hundred."""
-    monkeypatch.setattr(held, "BYTES", 100)
+    monkeypatch.setattr(pending, "BYTES", 100)
     assert [event.size for event in many(1).events() if isinstance(event, Message)] == [16, 16]
     assert [len(packets) for packets in blocks(many(9))] == [4, 4, 1]
 
 
 def test_many_exchanges_fill_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "ROWS", 3)
+    monkeypatch.setattr(pending, "ROWS", 3)
     assert [len(packets) for packets in blocks(many(7))] == [3, 3, 1]
 
 

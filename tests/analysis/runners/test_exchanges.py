@@ -49,15 +49,12 @@ def said(
     rules = ExchangeRules((WRONG, REFUSED, SEEN))
     request = message(10, version, doubt, member_epoch=epoch)
     response = None if error is None else message(11, version, error_code=error)
-    verdicts = rules.broken(rules.test(request)(request.body), request, response, connection())
+    verdicts = rules.look(request, response, connection())
     return [(each.rule.code, each.judgement.verdict, each.argument.sentence) for each in verdicts if each.is_reported]
 
 
-def test_tests_are_made_for_each_version_that_comes() -> None:
-    rules = ExchangeRules((WRONG, REFUSED))
-    assert (rules.apis, rules.tests) == ({HEARTBEAT}, {})
-    made = [rules.test(message(10, version)) for version in (0, 1)]
-    assert [rules.tests[HEARTBEAT, version] for version in (0, 1)] == made
+def test_rules_name_their_apis() -> None:
+    assert ExchangeRules((WRONG, REFUSED)).apis == {HEARTBEAT}
 
 
 def test_what_the_request_says() -> None:
@@ -83,7 +80,7 @@ def test_what_can_only_be_a_note_is_not_worth_a_doubt() -> None:
 
 def test_nothing_is_said_of_a_connection_that_is_not_known() -> None:
     rules, request = ExchangeRules((WRONG,)), message(10, 1, member_epoch=-2)
-    assert rules.broken(rules.test(request)(request.body), request, None, None) == ()
+    assert rules.look(request, None, None) == ()
 
 
 def test_versions_are_told_apart() -> None:
