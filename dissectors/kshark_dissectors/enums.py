@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What went wrong, 0 for nothing. Source: org.apache.kafka.common.protocol.Errors, all 138 codes of 4.5."""
+    """Error codes; 0 means no error. Source: org.apache.kafka.common.protocol.Errors, all 138 codes of 4.5."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -150,7 +150,7 @@ class ErrorCode(IntEnum):
 
 
 class CoordinatorType(IntEnum):
-    """Whose coordinator FindCoordinator asks for. Source: FindCoordinatorRequest.CoordinatorType."""
+    """The kind of coordinator that FindCoordinator asks for. Source: FindCoordinatorRequest.CoordinatorType."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -165,7 +165,7 @@ class IsolationLevel(IntEnum):
 
 
 class AcknowledgeType(IntEnum):
-    """What a share consumer says about a record; RENEW from version 2 on (KIP-1222). Source:
+    """How a share consumer acknowledges a record; RENEW from version 2 on (KIP-1222). Source:
     clients.consumer.AcknowledgeType, KIP-932."""
 
     GAP = 0
@@ -187,14 +187,14 @@ class DeliveryState(IntEnum):
 
 
 class ShareAcquireMode(IntEnum):
-    """Whether whole batches may exceed MaxRecords (KIP-1206). Source: consumer.internals.ShareAcquireMode."""
+    """Mode of ShareFetch: may whole batches exceed MaxRecords (KIP-1206). Source: consumer.internals.ShareAcquireMode."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1
 
 
 class ResourceType(IntEnum):
-    """What an ACL protects (KIP-140). Source: common.resource.ResourceType."""
+    """Resources that an ACL protects (KIP-140). Source: common.resource.ResourceType."""
 
     UNKNOWN = 0
     ANY = 1
@@ -217,7 +217,7 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What an ACL allows or denies, and the bit that authorized_operations sets for it. Source:
+    """Operations that an ACL allows or denies, and the bit that authorized_operations sets for it. Source:
     common.acl.AclOperation."""
 
     UNKNOWN = 0
@@ -248,7 +248,7 @@ class AclPermissionType(IntEnum):
 
 
 class ConfigResourceType(IntEnum):
-    """What a configuration belongs to. Source: common.config.ConfigResource.Type."""
+    """Resources that have a configuration. Source: common.config.ConfigResource.Type."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -304,7 +304,7 @@ class ElectionType(IntEnum):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether a partition still recovers from an unclean election (KIP-704). Source: metadata.LeaderRecoveryState."""
+    """State of a partition that recovers from an unclean election (KIP-704). Source: metadata.LeaderRecoveryState."""
 
     RECOVERED = 0
     RECOVERING = 1
@@ -327,7 +327,7 @@ class QuotaMatchType(IntEnum):
 
 
 class EndpointType(IntEnum):
-    """Whom DescribeCluster lists (KIP-919). Source: clients.admin.internals, EndpointType."""
+    """Endpoints that DescribeCluster lists (KIP-919). Source: clients.admin.internals, EndpointType."""
 
     UNKNOWN = 0
     BROKER = 1
@@ -354,7 +354,7 @@ class CompressionType(IntEnum):
 
 
 class SecurityProtocol(IntEnum):
-    """What a listener speaks. Source: common.security.auth.SecurityProtocol."""
+    """The security protocol of a listener. Source: common.security.auth.SecurityProtocol."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -371,7 +371,7 @@ class MemberType(IntEnum):
 
 
 class StreamsStatus(IntEnum):
-    """What a Kafka Streams group lacks or does (KIP-1071). Source: StreamsGroupHeartbeatResponse.Status."""
+    """Status of a Kafka Streams group (KIP-1071). Source: StreamsGroupHeartbeatResponse.Status."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -383,7 +383,7 @@ class StreamsStatus(IntEnum):
 
 
 class TopologyNodeType(IntEnum):
-    """What a node of a Kafka Streams topology does (KIP-1331)."""
+    """Kinds of nodes of a Kafka Streams topology (KIP-1331)."""
 
     SOURCE = 1
     PROCESSOR = 2
@@ -391,7 +391,7 @@ class TopologyNodeType(IntEnum):
 
 
 class TopologyDescriptionStatus(IntEnum):
-    """Whether a topology comes with the description of its group (KIP-1331)."""
+    """Status of the topology in a group's description (KIP-1331)."""
 
     NOT_REQUESTED = 0
     NOT_STORED = 1
@@ -400,7 +400,7 @@ class TopologyDescriptionStatus(IntEnum):
 
 
 class ControlRequestType(IntEnum):
-    """Whether a controller of ZooKeeper times sends changes or everything (KIP-866). Source:
+    """Kind of a controller's request in ZooKeeper mode: changes or everything (KIP-866). Source:
     requests.AbstractControlRequest.Type."""
 
     UNKNOWN = 0
@@ -409,7 +409,7 @@ class ControlRequestType(IntEnum):
 
 
 class SpecialTimestamp(IntEnum):
-    """What ListOffsets asks for instead of a time (KIP-405, KIP-734, KIP-1005, KIP-1023). Source:
+    """Special timestamps of ListOffsets: offsets without a time (KIP-405, KIP-734, KIP-1005, KIP-1023). Source:
     requests.ListOffsetsRequest."""
 
     EARLIEST_PENDING_UPLOAD = -6

@@ -1,4 +1,4 @@
-"""What Kafka's error codes mean, whether a client may retry, and which answers among share groups carry one, and why.
+"""Meanings of Kafka's error codes: whether a client may retry, and which answers among share groups carry one, and why.
 
 A code is retriable if its exception is: org.apache.kafka.common.errors, subclasses of RetriableException.
 """

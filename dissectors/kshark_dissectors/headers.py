@@ -1,4 +1,4 @@
-"""What stands before every body: the request header (versions 0 to 2) and the response header (0 and 1).
+"""The header before every body: the request header (versions 0 to 2) and the response header (0 and 1).
 
 Which version belongs to which API version: `Api.request_header_version` and `Api.response_header_version`. Source:
 Kafka protocol guide, "Headers"; KIP-482 (tagged fields)."""

@@ -1,4 +1,4 @@
-"""What is known of topics' names without being told, and who tells the others."""
+"""Names of topics: those that are fixed, and the APIs that report the others."""
 
 from typing import Final
 

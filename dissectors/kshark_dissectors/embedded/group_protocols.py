@@ -1,4 +1,4 @@
-"""What the opaque bytes of a classic group hold, by the group's protocol type: what members offer, and what the leader
+"""The opaque bytes of a classic group, by the group's protocol type: what members offer, and what the leader
 assigns."""
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Who sent a forwarded request, as a broker tells the controller in Envelope (KIP-590). Kafka:
+"""The principal of a forwarded request, as a broker reports it to the controller in Envelope (KIP-590). Kafka:
 DefaultKafkaPrincipalBuilder."""
 
 from kshark.places import Structure

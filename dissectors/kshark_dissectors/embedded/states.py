@@ -36,7 +36,7 @@ class TransactionState(IntEnum):
 
 
 class FencingChange(IntEnum):
-    """Whether a change fences a broker. Source: metadata.BrokerRegistrationFencingChange."""
+    """True if a change fences a broker. Source: metadata.BrokerRegistrationFencingChange."""
 
     UNFENCE = -1
     NONE = 0
@@ -44,7 +44,7 @@ class FencingChange(IntEnum):
 
 
 class ControlledShutdownChange(IntEnum):
-    """Whether a change begins a broker's controlled shutdown. Source:
+    """True if a change begins a broker's controlled shutdown. Source:
     metadata.BrokerRegistrationInControlledShutdownChange."""
 
     NONE = 0
