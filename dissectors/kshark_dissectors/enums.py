@@ -187,7 +187,8 @@ class DeliveryState(IntEnum):
 
 
 class ShareAcquireMode(IntEnum):
-    """Mode of ShareFetch: may whole batches exceed MaxRecords (KIP-1206). Source: consumer.internals.ShareAcquireMode."""
+    """Mode of ShareFetch: may whole batches exceed MaxRecords (KIP-1206). Source:
+    consumer.internals.ShareAcquireMode."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1
