@@ -155,8 +155,8 @@ def _session(args: Namespace) -> SparkSession:
 
 def _check(args: Namespace) -> int:
     from kshark.cli.check import came_to, fail_on, selection, verdict
-    from kshark.cli.source import tell as tell_notes
-    from kshark.cli.telling import tell
+    from kshark.cli.source import print_notes_on
+    from kshark.cli.telling import print_findings
     from kshark.output.catalogue import judged
     from kshark.output.sink import Sink
 
@@ -170,10 +170,10 @@ def _check(args: Namespace) -> int:
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
-        tally = tell([*filter(chosen, one.findings)], args, sink, one.topics)
+        tally = print_findings([*filter(chosen, one.findings)], args, sink, one.topics)
         if one.notes is not None:
             one.notes.leave_out(judged(tally.codes))
-            tell_notes(one.notes, name if len(checked) > 1 else "the capture")
+            print_notes_on(one.notes, name if len(checked) > 1 else "the capture")
         if one.giant is not None:
             print(f"kshark-spark: {one.giant}", file=sys.stderr)
         verdict(tally, one.observed, args, sink, name if len(checked) > 1 else None)
@@ -228,7 +228,7 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
 def _export(args: Namespace) -> int:
     from kshark.capture.paths import absolute
     from kshark.cli.export import close, folder_of
-    from kshark.cli.source import tell
+    from kshark.cli.source import print_notes_on
     from kshark.pipeline import Options
     from kshark_spark.export import run
 
@@ -242,7 +242,7 @@ def _export(args: Namespace) -> int:
         with shown(spark):
             made = run(spark, export, captures, asked)
     for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
-        tell(notes, name if len(captures) > 1 else "the capture")
+        print_notes_on(notes, name if len(captures) > 1 else "the capture")
     return close(export, args, "kshark-spark")
 
 
