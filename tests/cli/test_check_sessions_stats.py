@@ -152,7 +152,7 @@ def test_sessions_are_listed_with_how_they_ended(kshark: Run, trace: Path) -> No
 def test_sessions_that_are_too_many_to_list_are_counted(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LISTED_SESSIONS", 5)
     done = kshark("sessions", CAPTURES / "share-restart.pcap")
-    assert done.err.startswith("kshark: 3 more share sessions are not listed, nor counted below; ")
+    assert done.err.startswith("kshark: 3 more share sessions are neither listed nor counted below; ")
     assert done.lines[-1].startswith("5 sessions: ")
 
 

@@ -78,7 +78,7 @@ def test_auto_is_one_for_each_core(kshark: Run, monkeypatch: pytest.MonkeyPatch)
 def test_a_number_of_processes_is_a_number(kshark: Run, words: str) -> None:
     done = kshark("sessions", FEW[0], f"--jobs={words}")
     assert done.code == 2
-    assert "no number of processes" in done.err
+    assert "not a number of processes" in done.err
 
 
 # -- one capture

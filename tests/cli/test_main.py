@@ -193,8 +193,8 @@ def test_a_fault_of_kshark_is_no_violation(monkeypatch: pytest.MonkeyPatch, ksha
     done = kshark("explain", "0")
     assert (done.code, done.out) == (2, "")
     assert re.fullmatch(
-        r"kshark: a bug in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with what "
-        r"KSHARK_TRACEBACK=1 shows\n",
+        r"kshark: a bug in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with the output of "
+        r"KSHARK_TRACEBACK=1\n",
         done.err,
     )
     monkeypatch.setenv("KSHARK_TRACEBACK", "1")

@@ -38,7 +38,7 @@ def test_a_time_may_be_told_in_many_ways(text: str, ns: int) -> None:
 
 @pytest.mark.parametrize("text", ["soon", "10s", "+10y", "25:00", "12:61", "", "2026-13-01"])
 def test_what_is_no_time_is_refused_at_once(text: str) -> None:
-    with pytest.raises(UsageError, match="is no time; write"):
+    with pytest.raises(UsageError, match="is not a time; write"):
         Period(text, None)
 
 
@@ -120,6 +120,6 @@ def test_of_several_captures_those_outside_the_period_are_named(kshark: Run) -> 
     assert done.code == 2
     assert (
         f"{epochs}: it ends at 2026-11-21 03:37:48.735, before --since 2026-11-21T03:38:00Z; nothing was read; "
-        f"the rest" in done.err
+        f"the other files" in done.err
     )
     assert str(acks) not in done.err
