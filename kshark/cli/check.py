@@ -140,7 +140,7 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     tally = print_findings(Shown(checking.findings, source), args, sink, checking.topics, rest, printed)
     source.notes.leave_out(judged(tally.codes))
     verdict(tally, checking.observed, args, sink, source.name if args.each else None)
-    return came_to(tally, checking.observed, args)
+    return outcomes_of(tally, checking.observed, args)
 
 
 def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
@@ -164,7 +164,7 @@ def verdict(tally: Tally, observed: Observed, args: Namespace, sink: Sink, name:
         sink.lines(tally.lines(observed, rules, sink.width))
 
 
-def came_to(tally: Tally, observed: Observed, args: Namespace) -> set[str]:
+def outcomes_of(tally: Tally, observed: Observed, args: Namespace) -> set[str]:
     """Return the keys of FAIL_ON that apply to a capture."""
     idle = asks_for_coverage(args) and not any(map(_was_checked, coverage_of(observed, args)))
     outcomes = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}

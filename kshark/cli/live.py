@@ -16,8 +16,8 @@ from kshark.cli.check import (
     add_fail_on,
     add_selection,
     asks_for_coverage,
-    came_to,
     fail_on,
+    outcomes_of,
     selection,
     verdict,
 )
@@ -183,4 +183,4 @@ class _Output:
         if self._args.format == "text":
             self._sink.lines(self._troubles.lines(self._sink.width))
         verdict(self._tally, self._run.observed, self._args, self._sink)
-        return bool(self._failing & came_to(self._tally, self._run.observed, self._args))
+        return bool(self._failing & outcomes_of(self._tally, self._run.observed, self._args))

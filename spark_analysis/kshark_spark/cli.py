@@ -158,7 +158,7 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import came_to, fail_on, selection, verdict
+    from kshark.cli.check import fail_on, outcomes_of, selection, verdict
     from kshark.cli.source import print_notes_on
     from kshark.cli.telling import print_findings
     from kshark.output.catalogue import judged
@@ -181,7 +181,7 @@ def _check(args: Namespace) -> int:
         if result.giant is not None:
             print(f"kshark-spark: {result.giant}", file=sys.stderr)
         verdict(tally, result.observed, args, sink, name if len(checked) > 1 else None)
-        failed = failed or bool(failing & came_to(tally, result.observed, args))
+        failed = failed or bool(failing & outcomes_of(tally, result.observed, args))
     return int(failed) or unread
 
 
