@@ -16,7 +16,7 @@ from kshark.cli.parser import Parser, add_captures, add_payload
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes
-from kshark.cli.tls import said_of_keys
+from kshark.cli.tls import digest_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.local_folder import local_folder
@@ -135,7 +135,7 @@ def options_of(args: Namespace) -> dict[str, Any]:
         "secrets": args.secrets,
         "decode_as": args.decode_as,
         "dissectors": args.dissectors,
-        "tls_keys": said_of_keys(args),
+        "tls_keys": digest_of_keys(args),
     }
     return {name: value for name, value in values.items() if value}
 

@@ -21,7 +21,7 @@ def add_tls_keys(parser: ArgumentParser, *, growing: bool = False) -> None:
         parser.add_argument("--tls-keys", metavar="FILE", type=_text, default=b"", help=text)
 
 
-def said_of_keys(args: Namespace) -> str | None:
+def digest_of_keys(args: Namespace) -> str | None:
     """Return a digest that identifies the key log and reveals none of its keys; None without a key log."""
     if not args.tls_keys:
         return None

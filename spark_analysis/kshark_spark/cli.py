@@ -18,7 +18,7 @@ from msgspec import structs
 from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, add_format, add_restrictions, add_secrets, close_to
 from kshark.cli.shown import add_filter
-from kshark.cli.tls import add_tls_keys, said_of_keys
+from kshark.cli.tls import add_tls_keys, digest_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark_spark.class_archive import java_options
 from kshark_spark.progress import shown
@@ -239,7 +239,7 @@ def _export(args: Namespace) -> int:
     if _tables(args) is not None:
         raise UsageError(f"{args.paths[0]} already contains tables; name captures")
     captures = [[absolute(file) for file in files] for files in _captures(args)]
-    values = {"records": args.records, "secrets": args.secrets, "tls_keys": said_of_keys(args)}
+    values = {"records": args.records, "secrets": args.secrets, "tls_keys": digest_of_keys(args)}
     asked = Options(records=args.records or "headers", embedded=True, secrets=args.secrets, tls_keys=args.tls_keys)
     with folder_of(args, {name: value for name, value in values.items() if value}) as export:
         spark = _session(args)
