@@ -45,7 +45,7 @@ def each(
     several = sum(map(len, captures)) > 1
     work = partial(_shown, args, options, show, printing=printing, headings=headings, several=several)
     items = ((name_of(files), (number, files)) for number, files in enumerate(captures))
-    with closing(shared_out(args, work, items, captures)) as results:
+    with closing(run_all(args, work, items, captures)) as results:
         for result, unread in results:
             args.unread = args.unread or unread
             yield result
@@ -61,7 +61,7 @@ def captures_of(args: Namespace) -> list[list[str]]:
     return [[file] for file in files] if args.each else [files]
 
 
-def shared_out(
+def run_all(
     args: Namespace, work: Callable[..., R], items: Iterable[tuple[str, T]], captures: Sequence[Sequence[str]]
 ) -> Generator[R, None, None]:
     """Yield the results of `work` for the named items, computed in `--jobs` processes or in this one.

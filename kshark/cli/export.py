@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kshark.capture.captures import need_captures
-from kshark.cli.each import captures_of, shared_out
+from kshark.cli.each import captures_of, run_all
 from kshark.cli.parser import Parser, add_captures, add_payload
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
@@ -100,7 +100,7 @@ def run(args: Namespace) -> int:
         groups = [named] if args.jobs == 1 else grouped(named, args.jobs)
         items = (("a capture of " + " to ".join(sorted({group[0][0], group[-1][0]})), group) for group in groups)
         work = partial(_group, args, options, export.attempt, only=len(captures) == 1)
-        with closing(shared_out(args, work, items, captures)) as made:
+        with closing(run_all(args, work, items, captures)) as made:
             parts = chain.from_iterable(made)
             for commit in [[*parts]] if export.mode == "replace" else ([part] for part in parts):
                 export.commit(commit)
