@@ -39,7 +39,7 @@ class Piece(NamedTuple):
     payload: bytes
 
 
-def shared_out(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tuple[int, Piece]]:
+def split_into_shares(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tuple[int, Piece]]:
     """Yield the number of a share and its piece of the batch, for each share with segments."""
     paths, of = np.unique(segments.path, return_inverse=True)
     keys = ends.keys(paths)

@@ -29,7 +29,7 @@ from kshark.link.ranges import together
 from kshark.model import Flow, Opened, Weird
 from kshark.output.notes import Notes
 from kshark.parallel.decoding import Beside, Decoded, Decoding
-from kshark.parallel.segments import Piece, shared_out
+from kshark.parallel.segments import Piece, split_into_shares
 from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
 from kshark.reassembly import Copies
@@ -223,7 +223,7 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
             segments, weirds = link.feed(item)
             weirds_of.linked.extend(weirds)
             if segments is not None:
-                for share, piece in shared_out(segments, link.ends, plan.shares):
+                for share, piece in split_into_shares(segments, link.ends, plan.shares):
                     yield plan.share + share, position, piece.segments, compress(piece.columns), compress(piece.payload)
             position += 1
         weirds_of.linked.extend(link.held())
