@@ -12,7 +12,7 @@ from kshark.errors import UnreadableInput
 from kshark.pipeline import Options
 from kshark_spark.check import Checked
 from kshark_spark.large import Analysed, analysed
-from kshark_spark.plan import Sizes, are_shared_out, located, tasks_for
+from kshark_spark.plan import Sizes, are_split, located, tasks_for
 from kshark_spark.rows import results
 from kshark_spark.session import cores_of
 from kshark_spark.whole import whole
@@ -33,7 +33,7 @@ def checked(
 ) -> list[Checked | UnreadableInput]:
     """Return the result of each capture, or why it cannot be read; `coverage`: count the coverage of rules."""
     cores = cores_of(spark)
-    is_large = are_shared_out(captures, cores, sizes)
+    is_large = are_split(captures, cores, sizes)
     large = [*compress(captures, is_large)]
     small = [files for files, by_many in zip(captures, is_large, strict=True) if not by_many]
     tasks = tasks_for([file for files in small for file in files], len(small), cores)

@@ -26,7 +26,7 @@ from kshark.tables.captures import Named, grouped
 from kshark.tables.events import Placed
 from kshark_spark.buckets import Found
 from kshark_spark.large import analysed
-from kshark_spark.plan import Plan, Sizes, are_shared_out
+from kshark_spark.plan import Plan, Sizes, are_split
 from kshark_spark.rows import read_all, results
 from kshark_spark.session import cores_of
 from kshark_spark.shares import Parts
@@ -54,7 +54,7 @@ def run(
     named = [*zip(export.names(captures), captures, strict=True)]
     # other connections may reveal the cluster of a connection: one task must see all of them to partition by cluster
     cores = cores_of(spark)
-    is_large = [shared and "cluster" not in attempt.partition_by for shared in are_shared_out(captures, cores, sizes)]
+    is_large = [shared and "cluster" not in attempt.partition_by for shared in are_split(captures, cores, sizes)]
     large = [*compress(named, is_large)]
     tasks = grouped([capture for capture in named if capture not in large], cores)
     made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))

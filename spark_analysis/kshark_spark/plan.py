@@ -55,7 +55,7 @@ def tasks_for(files: Sequence[str], count: int, cores: int) -> int:
     return max(1, min(count, max(2 * cores, sum(sizes_of([files])) // RANGE_BYTES)))
 
 
-def are_shared_out(captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[bool]:
+def are_split(captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[bool]:
     """Return, for each capture, true if many tasks read it.
 
     It must be large, and one task for it would take longer than all cores need for all captures.

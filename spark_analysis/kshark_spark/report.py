@@ -38,7 +38,7 @@ from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
 from kshark.tables.events import BEFORE, MESSAGES, Placed, Timeline
 from kshark_spark.large import Analysed, analysed
-from kshark_spark.plan import Plan, Sizes, are_shared_out, located
+from kshark_spark.plan import Plan, Sizes, are_split, located
 from kshark_spark.rows import Batches, batch_of, collected, read_all, results
 from kshark_spark.session import cores_of
 
@@ -75,7 +75,7 @@ def parts_of_captures(
     """Return the part of each capture, from the packets in its files. Raises UnreadableInput if one cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
     cores = cores_of(spark)
-    is_large = [] if is_restricted(args) else are_shared_out([*places.values()], cores, sizes)
+    is_large = [] if is_restricted(args) else are_split([*places.values()], cores, sizes)
     large = dict(compress(places.items(), is_large))
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
     needed, options = needed_options(args), replace(OPTIONS, tls_keys=args.tls_keys)
