@@ -15,7 +15,7 @@ from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
-from kshark.cli.telling import Early, Shown, print_findings
+from kshark.cli.telling import EarlyFindings, Shown, print_findings
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
@@ -129,7 +129,7 @@ class Checking(Run):
 
 def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     """Check a capture and print the result. Return the keys of FAIL_ON that apply."""
-    early = Early(source, args, sink) if source.is_pipe and not args.quiet else None
+    early = EarlyFindings(source, args, sink) if source.is_pipe and not args.quiet else None
     checking = Checking(args, named=args.format != "json", coverage=asks_for_coverage(args))
     for page in source:
         proved = checking.page(page)

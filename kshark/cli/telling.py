@@ -36,7 +36,7 @@ class Shown:
             yield finding
 
 
-class Early:
+class EarlyFindings:
     """Print findings of a pipe as soon as they are proved: all of them, or in text the first of each kind."""
 
     def __init__(self, source: Source, args: Namespace, sink: Sink) -> None:
