@@ -15,7 +15,7 @@ from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
-from kshark.cli.telling import EarlyFindings, Shown, print_findings
+from kshark.cli.telling import EarlyFindings, ShownFindings, print_findings
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
@@ -137,7 +137,7 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
             early.print(proved, checking.topics)
     checking.close()
     rest, printed = (None, frozenset[Sort]()) if early is None else (early.rest(checking.findings), early.sorts)
-    tally = print_findings(Shown(checking.findings, source), args, sink, checking.topics, rest, printed)
+    tally = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest, printed)
     source.notes.leave_out(judged(tally.codes))
     verdict(tally, checking.observed, args, sink, source.name if args.each else None)
     return outcomes_of(tally, checking.observed, args)

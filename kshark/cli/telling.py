@@ -21,7 +21,7 @@ from kshark.output.units import number
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Shown:
+class ShownFindings:
     """Iterable over the findings of a capture that are shown, in packet order, with the files of their packets."""
 
     def __init__(self, findings: PackedFindings, source: Source, printed: int = 0) -> None:
@@ -57,9 +57,9 @@ class EarlyFindings:
                 if not self._prints_all:
                     self.sorts.add(sort_of(finding))
 
-    def rest(self, findings: PackedFindings) -> Shown:
+    def rest(self, findings: PackedFindings) -> ShownFindings:
         """Return the findings that were not printed, if all are printed."""
-        return Shown(findings, self._source, self._printed)
+        return ShownFindings(findings, self._source, self._printed)
 
 
 def print_findings(
