@@ -63,7 +63,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             f"--since, --until"
         )
         print(f"kshark: {note}", file=sys.stderr)
-    sessions = Shown(every, source, None if wanted is None else passed, steps=args.verbose)
+    sessions = ShownSessions(every, source, None if wanted is None else passed, steps=args.verbose)
     if args.format == "json":
         sink.json(() if args.quiet else sessions)
         return
@@ -74,7 +74,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     sink.lines(folded(total_line(sessions), sink.width, 2))
 
 
-class Shown:
+class ShownSessions:
     """The sessions of a period; with a filter, those with a step in `passed`. Steps are removed unless requested."""
 
     def __init__(self, every: PackedSessions, source: Source, passed: Packets | None, *, steps: bool) -> None:
