@@ -12,10 +12,10 @@ from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
+from kshark.cli.printed_findings import EarlyFindings, ShownFindings, print_findings
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
-from kshark.cli.telling import EarlyFindings, ShownFindings, print_findings
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged

@@ -22,10 +22,10 @@ from kshark.cli.check import (
     verdict,
 )
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
+from kshark.cli.printed_findings import show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.telling import show
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird

@@ -159,8 +159,8 @@ def _session(args: Namespace) -> SparkSession:
 
 def _check(args: Namespace) -> int:
     from kshark.cli.check import fail_on, outcomes_of, selection, verdict
+    from kshark.cli.printed_findings import print_findings
     from kshark.cli.source import print_notes_on
-    from kshark.cli.telling import print_findings
     from kshark.output.catalogue import judged
     from kshark.output.sink import Sink
 
