@@ -24,7 +24,7 @@ from kshark_dissectors.topics import NAMING_APIS
 _BATCH_BYTES: Final = 2 * limits.BATCH_BYTES
 
 
-class Beside(Protocol):
+class PageReader(Protocol):
     """Another reader of a share's pages, created with the facts of other shares.
 
     `taught` and `asked`: see kshark.pipeline.Share.
@@ -63,7 +63,7 @@ class Decoded(NamedTuple):
 class Decoding:
     """Decode the pieces of a share in their order to exchanges by bucket."""
 
-    def __init__(self, options: Options, facts: Iterable[Fact], buckets: int, beside: Beside | None = None) -> None:
+    def __init__(self, options: Options, facts: Iterable[Fact], buckets: int, beside: PageReader | None = None) -> None:
         registry = Registry(options.dissectors)
         self._share = Share(options, registry, facts)
         self._ends = EndsTable()

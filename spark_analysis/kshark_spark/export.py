@@ -133,7 +133,7 @@ def _part(attempt: Attempt, capture: Capture, facts: Sequence[Fact], common: Seq
 
 
 class _Share:
-    """Write the rows of a share's connections (kshark.parallel.decoding.Beside)."""
+    """Write the rows of a share's connections (kshark.parallel.decoding.PageReader)."""
 
     def __init__(self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact]) -> None:
         self._part = _part(attempt, captures[plan.number], facts)

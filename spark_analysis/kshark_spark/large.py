@@ -17,7 +17,7 @@ from kshark.tables.events import Placed
 from kshark_spark.buckets import Bucketed, Found, Lister, judged
 from kshark_spark.plan import Plan, Sizes, planned
 from kshark_spark.session import cores_of
-from kshark_spark.shares import MakeBeside, Parts, decoded
+from kshark_spark.shares import MakePageReader, Parts, decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def analysed(
     captures: Sequence[Sequence[str]],
     options: Options,
     sizes: Sizes,
-    beside: MakeBeside | None = None,
+    beside: MakePageReader | None = None,
     lister: MakeLister | None = None,
     *,
     coverage: bool = False,

@@ -164,7 +164,7 @@ def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str
 
 
 class _Share:
-    """Count the events of a share's connections (kshark.parallel.decoding.Beside)."""
+    """Count the events of a share's connections (kshark.parallel.decoding.PageReader)."""
 
     taught: Sequence[Fact] = ()
     asked: Sequence[Question] = ()

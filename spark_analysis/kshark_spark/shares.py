@@ -28,7 +28,7 @@ from kshark.link import Link
 from kshark.link.ranges import together
 from kshark.model import Flow, Opened, Weird
 from kshark.output.notes import Notes
-from kshark.parallel.decoding import Beside, Decoded, Decoding
+from kshark.parallel.decoding import Decoded, Decoding, PageReader
 from kshark.parallel.segments import Piece, split_into_shares
 from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
@@ -134,11 +134,11 @@ class Parts:
 
 
 #: Makes another reader of the pages in the task of a share, from the plan of its capture and the known facts.
-MakeBeside = Callable[[Plan, list[Fact]], Beside]
+MakePageReader = Callable[[Plan, list[Fact]], PageReader]
 
 
 def decoded(
-    spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int, beside: MakeBeside | None = None
+    spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int, beside: MakePageReader | None = None
 ) -> tuple[DataFrame, list[Parts | UnreadableInput]]:
     """Return the exchanges of all captures (_EXCHANGES), and the parts of each capture or why it cannot be read."""
     pieces = _pieces(spark, plans, cores)
@@ -266,7 +266,7 @@ def _shares(
 
 
 def _read(
-    share: int, rows: Iterator[Row], plan: Plan, facts: list[Fact], options: Options, beside: MakeBeside | None
+    share: int, rows: Iterator[Row], plan: Plan, facts: list[Fact], options: Options, beside: MakePageReader | None
 ) -> Iterator[Row]:
     """Decode one share."""
     decoding = Decoding(options, facts, plan.buckets, None if beside is None else beside(plan, facts))
