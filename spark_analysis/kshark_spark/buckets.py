@@ -54,7 +54,7 @@ class Bucketed(NamedTuple):
     lister: Callable[[list[Placed]], Lister] | None = None
 
 
-class Found(NamedTuple):
+class JudgedCapture(NamedTuple):
     """The findings of a capture, its statistics from judging, and the results of its listers."""
 
     findings: list[Finding]
@@ -68,7 +68,7 @@ def judged(
     given: Mapping[int, int] | None = None,
     *,
     coverage: bool = False,
-) -> list[Found]:
+) -> list[JudgedCapture]:
     """Return the results of each capture from the exchanges of all captures; `coverage`: count the coverage of rules.
 
     `given`: bytes of each bucket, if known. The largest buckets come first, so that small ones run in parallel.
@@ -101,7 +101,7 @@ def judged(
             made[capture[bucket]].append(listed)
         else:
             findings[capture[bucket]][bucket][finding] += 1
-    return [Found(once(findings[at].values()), observed[at], made[at]) for at in range(len(captures))]
+    return [JudgedCapture(once(findings[at].values()), observed[at], made[at]) for at in range(len(captures))]
 
 
 def _judge(bucket: int, rows: Iterator[Row], capture: Bucketed, coverage: bool) -> Iterator[Row]:

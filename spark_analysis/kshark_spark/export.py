@@ -24,7 +24,7 @@ from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
 from kshark.tables.captures import Named, grouped
 from kshark.tables.events import Placed
-from kshark_spark.buckets import Found
+from kshark_spark.buckets import JudgedCapture
 from kshark_spark.large import analysed
 from kshark_spark.plan import Plan, Sizes, are_split
 from kshark_spark.rows import read_all, results
@@ -114,7 +114,7 @@ def _in_parts(
     return [*made, Written(unread.close())]
 
 
-def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: Found) -> Part:
+def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: JudgedCapture) -> Part:
     """Join the parts that tasks wrote with the rows that the driver writes."""
     own = _part(attempt, capture, parts.facts, parts.common)
     own.page(parts.weirds)

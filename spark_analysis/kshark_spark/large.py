@@ -14,7 +14,7 @@ from kshark.facts import Fact
 from kshark.output.units import size
 from kshark.pipeline import Options
 from kshark.tables.events import Placed
-from kshark_spark.buckets import Bucketed, Found, Lister, judged
+from kshark_spark.buckets import Bucketed, JudgedCapture, Lister, judged
 from kshark_spark.plan import Plan, Sizes, planned
 from kshark_spark.session import cores_of
 from kshark_spark.shares import MakePageReader, Parts, decoded
@@ -32,7 +32,7 @@ class Analysed(NamedTuple):
 
     plan: Plan
     parts: Parts
-    found: Found
+    found: JudgedCapture
 
     @property
     def observed(self) -> Observed:
