@@ -68,7 +68,7 @@ _ROWS_OF_RANGE: Final = 1 << 32
 _ROUNDS: Final = 20
 
 
-class Said(NamedTuple):
+class RangeReport(NamedTuple):
     """The weirds from reading and linking a range."""
 
     range: int
@@ -143,7 +143,7 @@ def decoded(
     """Return the exchanges of all captures (_EXCHANGES), and the parts of each capture or why it cannot be read."""
     pieces = _pieces(spark, plans, cores)
     shares: dict[int, Share] = {}
-    reports: dict[int, list[Said | UnreadableInput]] = {plan.share: [] for plan in plans}
+    reports: dict[int, list[RangeReport | UnreadableInput]] = {plan.share: [] for plan in plans}
     facts = [Facts([])] * len(plans)
     frames: list[DataFrame] = []
     todo = [number for plan in plans for number in numbers_of(plan)]
@@ -180,11 +180,11 @@ def _of(plan: Plan, shares: dict[int, Share]) -> list[Share]:
     return [shares[number] for number in numbers_of(plan) if number in shares]
 
 
-def _joined(plan: Plan, shares: list[Share], reports: list[Said | UnreadableInput]) -> Parts | UnreadableInput:
+def _joined(plan: Plan, shares: list[Share], reports: list[RangeReport | UnreadableInput]) -> Parts | UnreadableInput:
     faults = [report for report in reports if isinstance(report, UnreadableInput)]
     if faults:
         return faults[0]
-    ranges = sorted(report for report in reports if isinstance(report, Said))
+    ranges = sorted(report for report in reports if isinstance(report, RangeReport))
     weirds = [weird for report in ranges for weird in report.read]
     weirds += together(report.linked for report in ranges)
     weirds += sum((share.decoded.copies for share in shares), Copies()).told(plan.end)
@@ -211,7 +211,7 @@ def _pieces(spark: SparkSession, plans: Sequence[Plan], cores: int) -> DataFrame
 def _linked(plan: Plan, number: int) -> Iterator[Row]:
     """Yield the segments of a range. Its report goes with the capture's first share."""
     range_ = plan.ranges[number]
-    link, weirds_of, position = Link(begin=range_.begin), Said(number, [], []), number * _ROWS_OF_RANGE
+    link, weirds_of, position = Link(begin=range_.begin), RangeReport(number, [], []), number * _ROWS_OF_RANGE
     try:
         for item in read_range(range_):
             if isinstance(item, Weird):
@@ -229,7 +229,7 @@ def _linked(plan: Plan, number: int) -> Iterator[Row]:
         weirds_of.linked.extend(link.held())
         after = plan.ranges[number + 1].begin if number + 1 < len(plan.ranges) else plan.end
         is_same = link.end == after
-        report: Said | UnreadableInput = (
+        report: RangeReport | UnreadableInput = (
             weirds_of if is_same else Changed(f"{range_.files[0]}: it changed while it was read")
         )
     except (Error, OSError) as error:
