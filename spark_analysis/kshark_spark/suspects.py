@@ -81,7 +81,7 @@ _MANY: Final = 1_000_000
 _CHECK_ROWS: Final = 256
 
 #: Captures by name: their numbers, and the courses of their connections.
-_Known = Mapping[str, tuple[int, Mapping[int, Course]]]
+_CapturesByName = Mapping[str, tuple[int, Mapping[int, Course]]]
 _Numbers = tuple[Int64s, Int64s]
 
 
@@ -111,13 +111,13 @@ class Connections:
 
 
 @dataclass
-class Said:
+class PackedSummary:
     """Summary of packed exchanges: the events for every bucket, and the number of exchanges by group and member."""
 
     common: list[Placed] = field(default_factory=list)
     members: Counter[tuple[Any, Any]] = field(default_factory=Counter)
 
-    def join(self, other: Said) -> None:
+    def join(self, other: PackedSummary) -> None:
         self.common += other.common
         self.members += other.members
 
@@ -179,9 +179,9 @@ def packed(
     return in_slices(spark, slices_of(tables.files, ["exchanges"]), _EXCHANGES, work).persist(StorageLevel.DISK_ONLY)
 
 
-def summaries_of(packed: DataFrame) -> dict[int, Said]:
+def summaries_of(packed: DataFrame) -> dict[int, PackedSummary]:
     """Return the summary of each capture's packed exchanges. It runs the packing."""
-    summaries = defaultdict[int, Said](Said)
+    summaries = defaultdict[int, PackedSummary](PackedSummary)
     for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):
         summaries[capture].join(pickle.loads(data))
     return summaries
@@ -222,7 +222,7 @@ def _responses(common: Iterable[Placed], api_key: int) -> Iterator[Message]:
 # -- in a task
 
 
-def _asked_for(group: RowGroup, suspects: _Numbers | None, captures: _Known) -> Iterator[Row]:
+def _asked_for(group: RowGroup, suspects: _Numbers | None, captures: _CapturesByName) -> Iterator[Row]:
     """Return rows of _COLUMNS: the exchanges of suspects, and those for every bucket without repeated reports."""
     rows = group.read(_SELECTING)
     api, odd = (
@@ -250,7 +250,7 @@ def _among(numbers: Int64s, rows: pa.Table, names: Sequence[str]) -> Truths:
     return among
 
 
-def _repeated(rows: pa.Table, metadata: Truths, captures: _Known) -> Truths:
+def _repeated(rows: pa.Table, metadata: Truths, captures: _CapturesByName) -> Truths:
     """Return, for each row, true if it repeats an earlier response: News keeps only the first one.
 
     On connections whose responses were recognized late, their order is unknown here, and no row is marked.
@@ -273,9 +273,9 @@ def _repeated(rows: pa.Table, metadata: Truths, captures: _Known) -> Truths:
     return repeated
 
 
-def _pack(rows: Iterator[Row], captures: _Known, buckets: int) -> Iterator[Row]:
+def _pack(rows: Iterator[Row], captures: _CapturesByName, buckets: int) -> Iterator[Row]:
     bodies, nobody = Bodies(), Ends("", "")
-    summaries = defaultdict[int, Said](Said)
+    summaries = defaultdict[int, PackedSummary](PackedSummary)
     packing = defaultdict[int, Buckets](lambda: Buckets(buckets))
 
     def full(rest: bool = False) -> Iterator[Row]:
