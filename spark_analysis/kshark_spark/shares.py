@@ -76,7 +76,7 @@ class RangeReport(NamedTuple):
     linked: list[Weird]
 
 
-class Share(NamedTuple):
+class ShareResult(NamedTuple):
     """The results of a share's task, and the bytes of exchanges for each bucket."""
 
     decoded: Decoded
@@ -142,7 +142,7 @@ def decoded(
 ) -> tuple[DataFrame, list[Parts | UnreadableInput]]:
     """Return the exchanges of all captures (_EXCHANGES), and the parts of each capture or why it cannot be read."""
     pieces = _pieces(spark, plans, cores)
-    shares: dict[int, Share] = {}
+    shares: dict[int, ShareResult] = {}
     reports: dict[int, list[RangeReport | UnreadableInput]] = {plan.share: [] for plan in plans}
     facts = [Facts([])] * len(plans)
     frames: list[DataFrame] = []
@@ -154,7 +154,7 @@ def decoded(
         frames.append(frame)
         for share, data in collected(frame.where("bucket < 0").select("share", "data")):
             report = pickle.loads(data)
-            if isinstance(report, Share):
+            if isinstance(report, ShareResult):
                 shares[share] = report
             elif len(frames) == 1:
                 reports[share].append(report)
@@ -176,11 +176,13 @@ def numbers_of(plan: Plan) -> range:
     return range(plan.share, plan.share + plan.shares)
 
 
-def _of(plan: Plan, shares: dict[int, Share]) -> list[Share]:
+def _of(plan: Plan, shares: dict[int, ShareResult]) -> list[ShareResult]:
     return [shares[number] for number in numbers_of(plan) if number in shares]
 
 
-def _joined(plan: Plan, shares: list[Share], reports: list[RangeReport | UnreadableInput]) -> Parts | UnreadableInput:
+def _joined(
+    plan: Plan, shares: list[ShareResult], reports: list[RangeReport | UnreadableInput]
+) -> Parts | UnreadableInput:
     faults = [report for report in reports if isinstance(report, UnreadableInput)]
     if faults:
         return faults[0]
@@ -285,4 +287,4 @@ def _read(
         else:
             yield from packed(decoding.feed(Piece(segments, decompress(columns), decompress(payload))))
     yield from packed(decoding.close(plan.end))
-    yield share, _TO_DRIVER, 0, pickle.dumps(Share(decoding.decoded, given), 5)
+    yield share, _TO_DRIVER, 0, pickle.dumps(ShareResult(decoding.decoded, given), 5)
