@@ -64,7 +64,7 @@ class KsharkSource(KsharkDataSource):
 
 
 @dataclass
-class Files(InputPartition):
+class MicroBatch(InputPartition):
     """A micro-batch: the files after the snapshot of the first `begin` files.
 
     Earlier batches already returned the rows of the first `reread` of them.
@@ -119,7 +119,7 @@ class RotatedReader(DataSourceStreamReader):
                 f"{self._folder}: the state does not match the checkpoint; start again with new folders for both"
             )
         begin = self._state.last_snapshot(start["taken"])
-        return [Files(begin, self._state.files[begin : end["taken"]], start["taken"] - begin, end["final"])]
+        return [MicroBatch(begin, self._state.files[begin : end["taken"]], start["taken"] - begin, end["final"])]
 
     def commit(self, end: Offset) -> None:
         self._state.forget(end["taken"])
@@ -127,7 +127,7 @@ class RotatedReader(DataSourceStreamReader):
     # -- in a task
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Files):  # Spark passes this if there is no partition
+        if not isinstance(partition, MicroBatch):  # Spark passes this if there is no partition
             return
         few_collections()
         schema = arrow_schema(TABLES[self._table])
