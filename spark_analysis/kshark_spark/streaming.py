@@ -53,7 +53,7 @@ _SECOND_NS: Final = 1_000_000_000
 #: `taken`: number of accepted files; `final`: true if the capture ended with them.
 Offset = dict[str, Any]
 #: The state that continues from batch to batch.
-Run = tuple[Engine, Analyzer, Rows]
+StreamRun = tuple[Engine, Analyzer, Rows]
 
 
 class KsharkSource(KsharkDataSource):
@@ -140,7 +140,7 @@ class RotatedReader(DataSourceStreamReader):
         if not partition.final:
             state.write(state.snapshot(self._folder, partition.begin + len(partition.files)), save(*run))
 
-    def _run(self, begin: int) -> Run:
+    def _run(self, begin: int) -> StreamRun:
         apis = registry(self._args)
         if begin:
             engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
@@ -155,7 +155,7 @@ class RotatedReader(DataSourceStreamReader):
         )
 
 
-def played(run: Run, files: Sequence[File], *, final: bool = False) -> Iterator[tuple[str, Block]]:
+def played(run: StreamRun, files: Sequence[File], *, final: bool = False) -> Iterator[tuple[str, Block]]:
     """Yield the table rows from these files; `final`: the capture ends with them."""
     engine, analyzer, rows = run
 
