@@ -70,7 +70,7 @@ class KsharkDataSource(DataSource):
 
 
 @dataclass
-class Files(InputPartition):
+class CaptureFiles(InputPartition):
     """The captures that one task reads: name and files of each."""
 
     captures: list[tuple[str, list[str]]]
@@ -84,18 +84,18 @@ class CaptureReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         captures = captures_of(self._args)
-        tasks: list[Files] = []
+        tasks: list[CaptureFiles] = []
         filled = TASK_BYTES
         for name, files, size in zip(capture_names(captures), captures, sizes_of(captures), strict=True):
             if filled + size > TASK_BYTES:
-                tasks.append(Files([]))
+                tasks.append(CaptureFiles([]))
                 filled = 0
             tasks[-1].captures.append((name, files))
             filled += size
         return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Files)
+        assert isinstance(partition, CaptureFiles)
         schema = arrow_schema(TABLES[self._table])
         for name, files in partition.captures:
             rows = Rows(name, records=self._table == "records")
