@@ -29,11 +29,11 @@ ROWS: Final = 1_000_000
 _TOGETHER: Final = 16_384
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
 
-#: Files with their numbers of rows, by table.
-Files = Mapping[str, Sequence[tuple[str, int]]]
+#: TableFiles with their numbers of rows, by table.
+TableFiles = Mapping[str, Sequence[tuple[str, int]]]
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """The row groups of a file that begin between rows `begin` and `end`; the file has `rows` rows."""
 
     path: str
@@ -44,21 +44,21 @@ class Part(NamedTuple):
 
 Truths = NDArray[np.bool_]
 #: Parts of several tables, by name.
-Slice = Mapping[str, Sequence[Part]]
+Slice = Mapping[str, Sequence[FilePart]]
 
 
-def slices_of(files: Files, names: Sequence[str]) -> list[Slice]:
+def slices_of(files: TableFiles, names: Sequence[str]) -> list[Slice]:
     """Return the slices, each with its parts of these tables."""
     total = sum(rows for name in names for _, rows in files[name])
     count = max(1, -(-total // ROWS))
-    slices: list[dict[str, list[Part]]] = [{name: [] for name in names} for _ in range(count)]
+    slices: list[dict[str, list[FilePart]]] = [{name: [] for name in names} for _ in range(count)]
     for name in names:
         rest = sum(rows for _, rows in files[name])
         edges, before = [at * rest // count for at in range(count + 1)], 0
         for path, rows in files[name]:
             for slice_, begin, end in zip(slices, edges, edges[1:], strict=False):
                 if begin < before + rows and end > before:
-                    slice_[name].append(Part(path, rows, max(0, begin - before), min(rows, end - before)))
+                    slice_[name].append(FilePart(path, rows, max(0, begin - before), min(rows, end - before)))
             before += rows
     return [*slices]
 
@@ -96,7 +96,7 @@ class RowGroup:
         )
 
 
-def row_groups(name: str, parts: Sequence[Part]) -> Iterator[RowGroup]:
+def row_groups(name: str, parts: Sequence[FilePart]) -> Iterator[RowGroup]:
     """Yield the row groups of a slice of a table; each belongs to the part in which it begins."""
     coded = [
         field.name
@@ -112,7 +112,7 @@ def row_groups(name: str, parts: Sequence[Part]) -> Iterator[RowGroup]:
                 at += file.metadata.row_group(group).num_rows
 
 
-def read(name: str, parts: Sequence[Part], columns: Sequence[str]) -> pa.Table:
+def read(name: str, parts: Sequence[FilePart], columns: Sequence[str]) -> pa.Table:
     """Return columns of a slice of a table."""
     return pa.concat_tables(
         [_schema(name, columns).empty_table(), *(group.read(columns) for group in row_groups(name, parts))]
