@@ -109,12 +109,12 @@ def _in_parts(
         if isinstance(result, UnreadableInput):
             unread.fault(capture.name, result)
         else:
-            part = _joined(attempt, capture, result.parts, result.found)
+            part = _joined(attempt, capture, result.parts, result.judged)
             made.append(Written(part, [(capture.name, result.parts.notes)]))
     return [*made, Written(unread.close())]
 
 
-def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: JudgedCapture) -> Part:
+def _joined(attempt: Attempt, capture: Capture, parts: Parts, judged: JudgedCapture) -> Part:
     """Join the parts that tasks wrote with the rows that the driver writes."""
     own = _part(attempt, capture, parts.facts, parts.common)
     own.page(parts.weirds)

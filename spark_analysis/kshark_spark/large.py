@@ -32,13 +32,13 @@ class Analysed(NamedTuple):
 
     plan: Plan
     parts: Parts
-    found: JudgedCapture
+    judged: JudgedCapture
 
     @property
     def observed(self) -> Observed:
         """The statistics of the capture."""
         observed = self.parts.observed
-        observed.join(self.found.observed)
+        observed.join(self.judged.observed)
         return observed
 
     @property
