@@ -28,8 +28,8 @@ _PARTITIONS: Final = 1 << 22
 class Pieces(NamedTuple):
     """Ranges of offsets of partitions by `key`; a row may join several plain ranges that follow one another.
 
-    `member`: that of the first range. `handed`: the earliest packet with an acquisition. `taken`: the latest packet
-    with an acknowledgement. `least`, `most`: lock timeouts. In an `odd` partition the other columns are undefined.
+    `member`: that of the first range. `acquired`: the earliest packet with an acquisition. `acknowledged`: the last
+    packet with an acknowledgement. `least`, `most`: lock timeouts. In an `odd` partition, other columns are undefined.
     """
 
     group: Int64s
@@ -37,8 +37,8 @@ class Pieces(NamedTuple):
     member: Int64s
     first: Int64s
     last: Int64s
-    handed: Int64s
-    taken: Int64s
+    acquired: Int64s
+    acknowledged: Int64s
     least: Int64s
     most: Int64s
     odd: Truths
@@ -72,7 +72,7 @@ def joined(pieces: Pieces, step: int) -> Pieces:
     odd = rows.odd | _unmatched(rows)
     bad = np.isin(rows.key, np.unique(rows.key[odd])) if odd.any() else odd
     rows = _reduced(rows._replace(odd=bad), ~(_same(rows.key) & (bad | _same(rows.first))))
-    whole = (rows.handed != NONE) & (rows.taken != NONE) & ~rows.odd
+    whole = (rows.acquired != NONE) & (rows.acknowledged != NONE) & ~rows.odd
     follows = _same(rows.key) & _same(rows.first >> step) & whole
     follows[1:] &= whole[:-1] & (rows.first[1:] == rows.last[:-1] + 1)
     return _reduced(rows, ~follows)
@@ -84,12 +84,13 @@ def _unmatched(rows: Pieces) -> Truths:
     odd = np.zeros(len(same), np.bool_)
     at = np.flatnonzero(same)
     former, latter = (
-        [column[rows_] for column in (rows.handed, rows.taken, rows.last, rows.member)] for rows_ in (at - 1, at)
+        [column[rows_] for column in (rows.acquired, rows.acknowledged, rows.last, rows.member)]
+        for rows_ in (at - 1, at)
     )
-    handed, taken = (
+    acquired, acknowledged = (
         (np.minimum(former[kind], latter[kind]), np.maximum(former[kind], latter[kind])) for kind in (0, 1)
     )
-    once = (handed[0] == NONE) & (taken[0] == NONE) & (handed[1] != NONE) & (taken[1] > handed[1])
+    once = (acquired[0] == NONE) & (acknowledged[0] == NONE) & (acquired[1] != NONE) & (acknowledged[1] > acquired[1])
     is_match = once & (former[2] == latter[2]) & (former[3] == latter[3])
     odd[at] = ~is_match | same[at - 1]
     return odd
@@ -107,17 +108,17 @@ def _reduced(rows: Pieces, begins: Truths) -> Pieces:
     at = np.flatnonzero(begins)
     ends = np.append(at[1:], len(begins)) - 1
     whole = np.where(
-        rows.handed == NONE, np.iinfo(np.int64).max, rows.handed
+        rows.acquired == NONE, np.iinfo(np.int64).max, rows.acquired
     )  # a pair is two rows: acquisition and acknowledgement
-    handed = np.minimum.reduceat(whole, at)
+    acquired = np.minimum.reduceat(whole, at)
     return Pieces(
         rows.group[at],
         rows.key[at],
         rows.member[at],
         rows.first[at],
         rows.last[ends],
-        np.where(handed == np.iinfo(np.int64).max, NONE, handed),
-        np.maximum.reduceat(rows.taken, at),
+        np.where(acquired == np.iinfo(np.int64).max, NONE, acquired),
+        np.maximum.reduceat(rows.acknowledged, at),
         np.minimum.reduceat(rows.least, at),
         np.maximum.reduceat(rows.most, at),
         np.logical_or.reduceat(rows.odd, at),
@@ -134,9 +135,9 @@ def not_plain(pieces: Pieces, window: int) -> tuple[Pieces, Truths]:
     of = np.cumsum(begins) - 1
     apart = ~begins
     apart[1:] &= pieces.first[1:] != pieces.last[:-1] + 1
-    beyond = np.maximum.reduce((pieces.first - pieces.first[at][of], pieces.handed, pieces.taken)) >= _BELOW
-    odd = pieces.odd | (pieces.handed == NONE) | apart | beyond
-    left = np.where(pieces.taken == NONE, pieces.first, np.iinfo(np.int64).max)
+    beyond = np.maximum.reduce((pieces.first - pieces.first[at][of], pieces.acquired, pieces.acknowledged)) >= _BELOW
+    odd = pieces.odd | (pieces.acquired == NONE) | apart | beyond
+    left = np.where(pieces.acknowledged == NONE, pieces.first, np.iinfo(np.int64).max)
     partitions = _reduced(pieces._replace(odd=odd), begins)
     held_up = np.minimum.reduceat(left, at) <= partitions.last - window + 1
     odd = partitions.odd | held_up | (len(at) >= _PARTITIONS)
@@ -151,6 +152,7 @@ def _late(of: Int64s, steps: Int64s, pieces: Pieces, far: int) -> Int64s:
     if not len(of):
         return of
     steps = steps - steps[np.flatnonzero(~_same(of))][np.cumsum(~_same(of)) - 1]
-    latest = np.maximum.accumulate(of * _BELOW + pieces.taken + 1)  # a value of another partition is out of range here
+    # a value of another partition is out of range here
+    latest = np.maximum.accumulate(of * _BELOW + pieces.acknowledged + 1)
     before = np.searchsorted(of * _BELOW + steps, of * _BELOW + steps - far, "right") - 1
-    return np.unique(of[(before >= 0) & (latest[before] > of * _BELOW + pieces.handed + 1)])
+    return np.unique(of[(before >= 0) & (latest[before] > of * _BELOW + pieces.acquired + 1)])

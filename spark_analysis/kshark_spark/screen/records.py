@@ -62,37 +62,41 @@ def _failed(requests: DataFrame) -> DataFrame:
 def not_plain_in_order(ranges: DataFrame, window: int) -> DataFrame:
     """Return groups with a partition that is not plain; `ranges` are those of kshark_spark.screen.pieces, not joined.
 
-    In the joined rows, `handed` and `taken` are the last acquisition and acknowledgement with a lower first offset.
+    In the joined rows, `acquired` and `acknowledged` are the last acquisition and acknowledgement with a lower
+    first offset.
     """
     partition = Window.partitionBy("key")
-    handed_out, packet = F.col("taken") == NONE, F.greatest("handed", "taken")
-    ranges = ranges.withColumns({"acknowledged": ~handed_out, "packet": packet})
-    before = partition.orderBy("first", "acknowledged").rowsBetween(Window.unboundedPreceding, -1)
+    is_acquired, packet = F.col("acknowledged") == NONE, F.greatest("acquired", "acknowledged")
+    ranges = ranges.withColumns({"is_acknowledged": ~is_acquired, "packet": packet})
+    before = partition.orderBy("first", "is_acknowledged").rowsBetween(Window.unboundedPreceding, -1)
     far_before = partition.orderBy("first").rangeBetween(Window.unboundedPreceding, -(window // 2))
-    handed_out, here = ~F.col("acknowledged"), F.struct("first", "last", "packet", "member")
+    is_acquired, here = ~F.col("is_acknowledged"), F.struct("first", "last", "packet", "member")
     compared = ranges.select(
-        *("group", "key", "member", "first", "last", "packet", "odd", "acknowledged"),
-        F.last(F.when(handed_out, here), ignorenulls=True).over(before).alias("handed"),
-        F.last(F.when(~handed_out, here), ignorenulls=True).over(before).alias("taken"),
-        F.max(F.when(~handed_out, F.col("packet"))).over(far_before).alias("taken_latest"),
+        *("group", "key", "member", "first", "last", "packet", "odd", "is_acknowledged"),
+        F.last(F.when(is_acquired, here), ignorenulls=True).over(before).alias("acquired"),
+        F.last(F.when(~is_acquired, here), ignorenulls=True).over(before).alias("acknowledged"),
+        F.max(F.when(~is_acquired, F.col("packet"))).over(far_before).alias("acknowledged_latest"),
     )
-    handed_here, taken_here = F.col("handed.last") >= F.col("first"), F.col("taken.last") >= F.col("first")
-    too_late = (F.col("taken.packet") <= F.col("packet")) | (F.col("taken.member") != F.col("member"))
-    too_early = (F.col("handed.packet") >= F.col("packet")) | (F.col("handed.member") != F.col("member"))
+    acquired_here, acknowledged_here = (
+        F.col("acquired.last") >= F.col("first"),
+        F.col("acknowledged.last") >= F.col("first"),
+    )
+    too_late = (F.col("acknowledged.packet") <= F.col("packet")) | (F.col("acknowledged.member") != F.col("member"))
+    too_early = (F.col("acquired.packet") >= F.col("packet")) | (F.col("acquired.member") != F.col("member"))
     odd = (
         F.col("odd"),
-        handed_out & handed_here,
-        ~handed_out & taken_here,
-        handed_out & taken_here & too_late,
-        ~handed_out & handed_here & too_early,
-        handed_out & (F.col("taken_latest") > F.col("packet")),
+        is_acquired & acquired_here,
+        ~is_acquired & acknowledged_here,
+        is_acquired & acknowledged_here & too_late,
+        ~is_acquired & acquired_here & too_early,
+        is_acquired & (F.col("acknowledged_latest") > F.col("packet")),
     )
     # the first offset after all earlier acknowledgements; it is skipped here if it was acquired
-    expected = F.greatest(F.coalesce(F.col("taken.last"), F.lit(-1)) + 1, F.col("handed.first"))
-    skipped = (F.col("handed.last") >= expected) & (handed_out | (expected < F.col("first")))
+    expected = F.greatest(F.coalesce(F.col("acknowledged.last"), F.lit(-1)) + 1, F.col("acquired.first"))
+    skipped = (F.col("acquired.last") >= expected) & (is_acquired | (expected < F.col("first")))
     partitions = compared.groupBy("group", "key").agg(
         F.max(any_of(odd)).alias("odd"),
-        F.min(F.when(skipped, F.col("handed.first"))).alias("left"),
-        F.max(F.when(handed_out, F.col("last"))).alias("end"),
+        F.min(F.when(skipped, F.col("acquired.first"))).alias("left"),
+        F.max(F.when(is_acquired, F.col("last"))).alias("end"),
     )
     return partitions.where(F.col("odd") | (F.col("end") - F.col("left") + 1 >= window)).select("group")
