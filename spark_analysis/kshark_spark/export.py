@@ -118,8 +118,8 @@ def _joined(attempt: Attempt, capture: Capture, parts: Parts, judged: JudgedCapt
     """Join the parts that tasks wrote with the rows that the driver writes."""
     own = _part(attempt, capture, parts.facts, parts.common)
     own.page(parts.weirds)
-    own.page(found.findings)
-    written: list[Part] = [own.close(), *(share.beside for share in parts.shares), *found.made]
+    own.page(judged.findings)
+    written: list[Part] = [own.close(), *(share.beside for share in parts.shares), *judged.made]
     return Part([file for part in written for file in part.files], [capture])
 
 

@@ -93,9 +93,9 @@ def test_no_folder_for_temporary_files(tmp_path: Path) -> None:
     done = kshark_spark(
         "check", EPOCHS, *HERE, SPARK_LOCAL_DIRS=str(tmp_path / "file" / "folder"), TMPDIR=str(tmp_path)
     )
-    assert says(done, "no Spark session on local[1]: no folder for its temporary files can be made; name one"), (
-        done.stderr
-    )
+    assert says(
+        done, "no Spark session on local[1]: Spark cannot create a folder for its temporary files; name a writable one"
+    ), done.stderr
 
 
 @pytest.mark.slow

@@ -323,9 +323,7 @@ def test_a_stream_needs_a_folder_and_a_state_of_its_own(tmp_path: Path) -> None:
         RotatedReader({"path": str(tmp_path / "in"), "state": str(tmp_path / "other")}, "findings", []).latestOffset()
     rotated(tmp_path / "in", packets, [0, 200, 400])
     Spark(tmp_path / "in", "findings", {"table": "findings", "settled": "0"}).batch()
-    with pytest.raises(
-        UsageError, match=r"the state of another stream \(table findings\); use one folder per stream"
-    ):
+    with pytest.raises(UsageError, match=r"the state of another stream \(table findings\); use one folder per stream"):
         Spark(tmp_path / "in", "flows", {"table": "flows", "settled": "0"}).batch()
 
 
@@ -339,7 +337,8 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in" / "trace.pcap").unlink()
     stream.killed()
     with pytest.raises(
-        UsageError, match="the state of an earlier or another stream than the checkpoint's; start again with new folders for both"
+        UsageError,
+        match="the state of an earlier or another stream than the checkpoint's; start again with new folders for both",
     ):
         stream.batch()
 
