@@ -1,26 +1,26 @@
-# `make demo` and `make test` are all one needs; both set up what is missing first.
+# `make demo` and `make test` set up the environment if necessary.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Every kshark that a test starts would compile itself anew, a second each.
+# Otherwise each kshark that a test starts compiles its modules again, which takes a second.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-quick test-nightly test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
-	@echo "make test        ruff, mypy and the tests, of sweeps over all captures a part: ten minutes"
-	@echo "make test-nightly  the same, and the sweeps over every capture, cut and seed: some hours"
-	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
-	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
-	@echo "make test-quick  the tests that need no Spark and no broker, of sweeps over captures a sample: a minute and a half"
-	@echo "make test-broker 10,000 requests of share clients to each of four brokers: forty minutes, needs Java and Maven"
-	@echo "make test-clients  Java clients whose network, processes and brokers fail, for some minutes: nobody is accused; needs Java, Maven, root"
-	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
-	@echo "make bench-quick the same on small files, once: a minute"
-	@echo "make bench-spark kshark-spark beside one process, up to 1 GB: 15 minutes, writes benchmarks/SPARK.md"
-	@echo "make setup       what the others need (they call it)"
+	@echo "make test        ruff, mypy and the tests, with a part of the sweeps over captures: ten minutes"
+	@echo "make test-nightly  the same, with all sweeps over captures, cuts and seeds: some hours"
+	@echo "make test-mutants  small bugs in analysis and tables that the tests miss: up to an hour; MUTANTS='--sample 50' is shorter"
+	@echo "make fuzz        damaged input of all kinds for MINUTES=n (10); failing input is reduced and written to out/fuzz"
+	@echo "make test-quick  the tests without Spark and brokers, with a sample of the sweeps: a minute and a half"
+	@echo "make test-broker 10,000 requests of share clients to each of four brokers: forty minutes; needs Java and Maven"
+	@echo "make test-clients  Java clients with failing networks, processes and brokers must cause no violation: some minutes; needs Java, Maven, root"
+	@echo "make bench       speed compared with tshark on the same files: 15 minutes; writes benchmarks/RESULTS.md"
+	@echo "make bench-quick the same on small files, one run: a minute"
+	@echo "make bench-spark kshark-spark compared with one process, up to 1 GB: 15 minutes; writes benchmarks/SPARK.md"
+	@echo "make setup       the environment for all other targets (they run it)"
 
 setup: $(VENV)/.ready
 
@@ -28,8 +28,8 @@ $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "kshark needs Python 3.11 or newer; name one: make setup PYTHON=python3.12" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
-		{ echo "this Python cannot make virtual environments; install its venv package (Debian: python3-venv)" >&2; exit 2; }
-	@echo "installing kshark and what it needs into $(VENV) (Spark is 450 MB)" >&2
+		{ echo "this Python cannot create virtual environments; install its venv package (Debian: python3-venv)" >&2; exit 2; }
+	@echo "installing kshark and its packages into $(VENV) (Spark is 450 MB)" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 

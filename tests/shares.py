@@ -39,7 +39,7 @@ from kshark.model import (
     Weird,
 )
 from kshark.parallel.judging import Judging
-from kshark.parallel.segments import Piece, shared_out, unpack
+from kshark.parallel.segments import Piece, split_into_shares, unpack
 from kshark.parallel.sorting import Packed, Sorter, numbered
 from kshark.pipeline import Engine, Options, Share
 from kshark.reassembly import Copies
@@ -103,7 +103,7 @@ def mapped(
             some = min(behind, at + random.choice([1, 7, 100, 1000, 5000]))
             segments, more = link.feed(chosen(whole, slice(at, some)))
             weirds += more
-            for number, piece in [] if segments is None else shared_out(segments, link.ends, shares):
+            for number, piece in [] if segments is None else split_into_shares(segments, link.ends, shares):
                 pieces[number].append(piece)
             at = some
         said.append([*weirds, *link.held()])

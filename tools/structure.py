@@ -1,9 +1,10 @@
-"""Print the structure of kshark.analysis: its rooms, the imports between them, those that go up, and knots.
+"""Print the structure of kshark.analysis: its rooms, the imports between them, upward imports, and import cycles.
 
     python -m tools.structure [--edges]
 
-A room is a folder with Python files, named from kshark.analysis; `analyzer` is the files of the top folder. Imports
-that only type checkers see count. tests/test_house.py holds the rooms and their order."""
+A room is a folder with Python files, named relative to kshark.analysis; `analyzer` is the files of the top folder.
+Imports for type checkers count. tests/test_house.py checks the rooms and their order.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,7 @@ ROOMS: Final = tuple(room for rooms in LAYERS.values() for room in rooms)
 
 
 def room_of(module: str) -> str | None:
-    """Return the room of a module of kshark.analysis, by its name from there; None for a package that only has
-    rooms."""
+    """Return the room of a module, by its name relative to kshark.analysis; None for a package that only has rooms."""
     parts = module.split(".")
     if parts[0] not in LAYERS:
         return "analyzer"
@@ -47,44 +47,44 @@ def room_of(module: str) -> str | None:
 
 
 def modules() -> dict[str, Path]:
-    """Return the modules of kshark.analysis by their name from there."""
-    found = {}
+    """Return the files of the modules by their names relative to kshark.analysis."""
+    files = {}
     for path in sorted(ANALYSIS.rglob("*.py")):
         parts = path.relative_to(ANALYSIS).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return files
 
 
 def imports() -> Iterator[tuple[str, str]]:
     """Yield each module with a module of kshark.analysis that it imports."""
-    known = modules()
-    for module, path in known.items():
+    files = modules()
+    for module, path in files.items():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kshark.analysis"):
                 target = node.module.removeprefix("kshark.analysis").lstrip(".")
                 for alias in node.names:
                     inner = f"{target}.{alias.name}".lstrip(".")
-                    yield module, inner if inner in known else target
+                    yield module, inner if inner in files else target
 
 
 def edges() -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return the arrows between rooms, each with the imports that draw it."""
-    found = defaultdict(list)
+    """Return the arrows between rooms, each with its imports."""
+    arrows = defaultdict(list)
     for module, target in imports():
         here, there = room_of(module), room_of(target)
         if here is not None and there is not None and here != there:
-            found[here, there].append((module, target))
-    return dict(found)
+            arrows[here, there].append((module, target))
+    return dict(arrows)
 
 
 def upwards(arrows: dict[tuple[str, str], list[tuple[str, str]]]) -> list[tuple[str, str]]:
     """Return the imports from a lower room to a higher one."""
-    order = {room: place for place, room in enumerate(ROOMS)}
-    return [one for (here, there), found in arrows.items() if order[there] > order[here] for one in found]
+    order = {room: index for index, room in enumerate(ROOMS)}
+    return [pair for (here, there), pairs in arrows.items() if order[there] > order[here] for pair in pairs]
 
 
 def knots(arrows: dict[tuple[str, str], list[tuple[str, str]]]) -> list[list[str]]:
-    """Return the sets of rooms that import each other in a circle."""
+    """Return the sets of rooms that import each other in a cycle."""
     reached: dict[str, set[str]] = {}
     for room in ROOMS:
         ahead, seen = [room], set[str]()
@@ -111,8 +111,8 @@ def main() -> None:
     for circle in knots(arrows):
         print(f"knot: {', '.join(circle)}")
     if "--edges" in sys.argv[1:]:
-        for (here, there), found in sorted(arrows.items()):
-            print(f"{here} -> {there}: {len(found)}")
+        for (here, there), pairs in sorted(arrows.items()):
+            print(f"{here} -> {there}: {len(pairs)}")
 
 
 if __name__ == "__main__":

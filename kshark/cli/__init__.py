@@ -1,6 +1,6 @@
 """The command `kshark`: one file per command, each with `arguments(parser)` and `run(args) -> exit code`.
 
-Only the command that runs is imported. How it ends, and with which exit code: kshark.cli.ending.
+Only the command that runs is imported. kshark.cli.ending handles errors and exit codes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
 
-#: Objects that may be made before the garbage collector looks at the young ones: messages form no cycles, and a batch
-#: makes fewer; what modules are made of stays.
+#: Objects allocated before the garbage collector visits the youngest generation. Messages form no cycles, and a batch
+#: allocates fewer objects than this; the objects of modules live as long as the program.
 _YOUNG: Final = 500_000
 
 COMMANDS: Final = {
     "read": "every message, one line each; all fields; JSON lines; chosen fields",
-    "check": "which rules were broken, by whom, with the evidence; exit code 1 if any was",
-    "sessions": "share sessions: who, which epochs, how they ended",
+    "check": "broken rules: who broke which, with the evidence; exit code 1 if any was broken",
+    "sessions": "share sessions: members, epochs, how they ended",
     "groups": "share, consumer and classic groups: states, epochs, members, assignments, coordinators, administration",
-    "deliveries": "records that share groups have in flight: who holds them, what became of one",
+    "deliveries": "records that share groups have in flight: their holders, and the history of one record",
     "stats": "APIs and versions in use, latency, errors, clients, share groups",
     "export": "Parquet tables, the same as kshark-spark writes",
-    "report": "a page to read and to pass on: verdict, findings, sessions, latency, evidence; with its data",
+    "report": "an HTML page and its data: verdict, findings, sessions, latency, evidence",
     "live": "the same engine on a network interface",
     "explain": "what a finding, an API's fields or an error means",
     "decode": "one message's bytes to JSON",
@@ -36,9 +36,9 @@ COMMANDS: Final = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
+    """Run one command and return the exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts 0.1 s faster without its threads
-    gc.set_threshold(_YOUNG, 50, 100)  # before anything is imported: to look at that again and again takes 15 ms
+    gc.set_threshold(_YOUNG, 50, 100)  # before any import: collections during imports take 15 ms
     words = sys.argv[1:] if argv is None else list(argv)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -80,9 +80,9 @@ def _help() -> str:
     rows = "".join(f"  {name:<{width}}{text}\n" for name, text in COMMANDS.items())
     return (
         "usage: kshark COMMAND [OPTION]... [FILE]...\n\n"
-        "Kafka on the wire, from packet captures: who broke which rule, when, and how do you know.\n\n"
+        "Analyze Kafka traffic in packet captures: who broke which rule, when, and the evidence.\n\n"
         f"{rows}\n"
-        "FILE is a pcap or pcapng, also compressed, a folder of them, or - for standard input; several are one "
-        "capture.\n"
+        "FILE is a pcap or pcapng file (may be compressed), a folder of them, or - for standard input. Several files "
+        "form one capture.\n"
         "kshark COMMAND --help shows a command's options and examples.\n"
     )

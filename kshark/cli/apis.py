@@ -1,4 +1,4 @@
-"""The APIs that a command knows: Kafka's, those of installed packages, and those of `--dissector`."""
+"""The registry of APIs for a command: Kafka's, those of installed packages, and those of `--dissector`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_dissectors(parser: ArgumentParser) -> None:
-    """`--dissector`."""
+    """Add `--dissector`."""
     parser.add_argument(
         "--dissector",
         dest="dissectors",
@@ -23,13 +23,15 @@ def add_dissectors(parser: ArgumentParser) -> None:
 
 
 def registry(args: Namespace) -> Registry:
-    """The APIs of a command line; made once. Raises SchemaError for a file that is no dissector, or whose API another
-    one is."""
+    """Return the registry of a command line, created once.
+
+    Raises SchemaError for a file that is not a dissector, or whose API is already registered.
+    """
     return _registry(tuple(args.dissectors))
 
 
 @cache
 def _registry(files: tuple[str, ...]) -> Registry:
-    from kshark.registry import Registry  # only who runs a command needs it
+    from kshark.registry import Registry  # only needed when a command runs
 
     return Registry(files)

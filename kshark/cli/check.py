@@ -1,4 +1,4 @@
-"""`kshark check`: findings of the rule catalogue, then the verdict."""
+"""`kshark check`: the findings of the rule catalogue, then the verdict."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
+from kshark.cli.printed_findings import EarlyFindings, ShownFindings, print_findings
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
-from kshark.cli.telling import Early, Shown, tell
 from kshark.errors import UsageError
 from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
@@ -33,7 +33,7 @@ EXAMPLES = (
     "kshark check trace.pcap --select EPOCH_SKIP_AHEAD,SESSION_UNKNOWN",
     "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
     "kshark check trace.pcap --records --select BATCH_COUNT_MISMATCH,BATCH_OFFSETS",
-    "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'somebody broke a rule'",
+    "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'a rule was broken'",
 )
 EXIT_CODES: Final = (
     "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
@@ -41,7 +41,7 @@ EXIT_CODES: Final = (
 FAIL_ON: Final = {
     "violation": "a rule was broken",
     "unknown": "something could not be proved",
-    "nothing-checked": "no rule was put to the test",
+    "nothing-checked": "no rule was tested",
 }
 
 Chosen = Callable[[Finding], bool]
@@ -54,20 +54,20 @@ def arguments(parser: Parser) -> None:
     add_selection(parser)
     add_coverage(parser)
     add_fail_on(parser)
-    add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged)")
+    add_filter(parser, "only findings based on a message that passes the filter (the whole capture is judged)")
     parser.add_argument(
-        "--records", action="store_true", help="open record batches, to count what is in them: rules 125 and 126"
+        "--records", action="store_true", help="decode record batches and count their records, for rules 125 and 126"
     )
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
 def add_verbose(parser: Parser) -> None:
-    """`-V`."""
-    parser.add_argument("-V", dest="verbose", action="store_true", help="every finding, not one of each sort (text)")
+    """Add `-V`."""
+    parser.add_argument("-V", dest="verbose", action="store_true", help="every finding, not one of each kind (text)")
 
 
 def add_selection(parser: Parser) -> None:
-    """`--select` and `--ignore`."""
+    """Add `--select` and `--ignore`."""
     parser.add_argument(
         "--select", action="append", default=[], metavar="CODE,...", help="only findings with these codes"
     )
@@ -77,40 +77,40 @@ def add_selection(parser: Parser) -> None:
 
 
 def add_coverage(parser: Parser) -> None:
-    """`--coverage`."""
+    """Add `--coverage`."""
     parser.add_argument(
         "--coverage",
         action="store_true",
-        help="how often the capture put each rule to the test, how often it held, was broken, stayed unknown",
+        help="how often each rule was tested, held, was broken, or stayed unknown",
     )
 
 
 def add_fail_on(parser: Parser) -> None:
-    """`--fail-on`."""
+    """Add `--fail-on`."""
     parser.add_argument(
         "--fail-on",
         default="violation",
         metavar="WHAT,...",
-        help=f"what makes the exit code 1: {', '.join(FAIL_ON)} ({'; '.join(FAIL_ON.values())}); violation unless told",
+        help=f"reasons for exit code 1: {', '.join(FAIL_ON)} ({'; '.join(FAIL_ON.values())}); default: violation",
     )
 
 
 def run(args: Namespace) -> int:
-    selection(args)  # what is asked for is right, before anything is read
+    selection(args)  # report a wrong option before reading anything
     failing = fail_on(args)
     failed = False
-    for told in each(args, filtered(options(args), args), _check):
-        failed = failed or bool(failing & told)
+    for outcomes in each(args, filtered(options(args), args), _check):
+        failed = failed or bool(failing & outcomes)
     return int(failed)
 
 
 def options(args: Namespace) -> Options:
-    """What a check reads."""
+    """Return the pipeline options of a check."""
     return replace(JUDGED, records=args.records or JUDGED.records)
 
 
 class Checking(Run):
-    """A check of one capture: its findings are those that were asked for."""
+    """The check of one capture, limited to the selected findings."""
 
     def __init__(self, args: Namespace, *, named: bool, sessions: bool = False, coverage: bool = False) -> None:
         chosen, self._resting = selection(args), Resting(args)
@@ -128,24 +128,25 @@ class Checking(Run):
 
 
 def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
-    """Checks and prints; what of FAIL_ON it came to."""
-    early = Early(source, args, sink) if source.is_pipe and not args.quiet else None
+    """Check a capture and print the result. Return the keys of FAIL_ON that apply."""
+    early = EarlyFindings(source, args, sink) if source.is_pipe and not args.quiet else None
     checking = Checking(args, named=args.format != "json", coverage=asks_for_coverage(args))
     for page in source:
         proved = checking.page(page)
         if early is not None and proved:
-            early.tell(proved, checking.topics)
+            early.print(proved, checking.topics)
     checking.close()
-    rest, told = (None, frozenset[Sort]()) if early is None else (early.rest(checking.findings), early.sorts)
-    tally = tell(Shown(checking.findings, source), args, sink, checking.topics, rest, told)
+    rest, printed = (None, frozenset[Sort]()) if early is None else (early.rest(checking.findings), early.sorts)
+    tally = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest, printed)
     source.notes.leave_out(judged(tally.codes))
     verdict(tally, checking.observed, args, sink, source.name if args.each else None)
-    return came_to(tally, checking.observed, args)
+    return outcomes_of(tally, checking.observed, args)
 
 
 def verdict(tally: FindingCounts, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
-    """The last lines: how often rules were put to the test, if asked; what was found, in what, and what nothing was
-    found about."""
+    """Print the closing lines: the coverage if requested, then the counts of findings, of what was judged, and of rules
+    without findings.
+    """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
     if args.format == "json":
@@ -163,46 +164,46 @@ def verdict(tally: FindingCounts, observed: Observed, args: Namespace, sink: Sin
         sink.lines(tally.lines(observed, rules, sink.width))
 
 
-def came_to(tally: FindingCounts, observed: Observed, args: Namespace) -> set[str]:
-    """What of FAIL_ON is true of a capture."""
+def outcomes_of(tally: FindingCounts, observed: Observed, args: Namespace) -> set[str]:
+    """Return the keys of FAIL_ON that apply to a capture."""
     idle = asks_for_coverage(args) and not any(map(_was_checked, coverage_of(observed, args)))
-    came = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}
-    return {what for what, true in came.items() if true}
+    outcomes = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}
+    return {outcome for outcome, applies in outcomes.items() if applies}
 
 
 def _was_checked(rule: RuleCoverage) -> bool:
-    """Whether it was put to the test; that bytes could be read alone checks nothing."""
+    """True if the rule was tested. Reading bytes without an error alone tests nothing."""
     return rule.tested > (rule.held if BOOK.by_code[rule.code].read else 0)
 
 
 def asks_for_coverage(args: Namespace) -> bool:
-    """Whether it has to be counted: it is shown, or makes the exit code."""
+    """True if coverage must be counted: it is shown, or decides the exit code."""
     return shows_coverage(args) or "nothing-checked" in fail_on(args)
 
 
 def shows_coverage(args: Namespace) -> bool:
-    """Whether it was asked for; a report has no such option."""
+    """True if `--coverage` is set; a report has no such option."""
     return getattr(args, "coverage", False)
 
 
 def coverage_of(observed: Observed, args: Namespace) -> list[RuleCoverage]:
-    """Of the chosen rules."""
+    """Return the coverage of the selected rules."""
     chosen = _chosen(args)
     return [rule for rule in observed.rules() if chosen(rule.code)]
 
 
 def fail_on(args: Namespace) -> set[str]:
-    """What `--fail-on` names. Raises UsageError for what it cannot."""
+    """Return the words of `--fail-on`. Raises UsageError for an unknown word."""
     named = {word.strip().lower() for word in args.fail_on.split(",") if word.strip()}
     if not named:
-        raise UsageError(f"--fail-on takes one or more of {', '.join(FAIL_ON)}")
+        raise UsageError(f"--fail-on accepts one or more of {', '.join(FAIL_ON)}")
     for word in sorted(named - FAIL_ON.keys()):
-        raise UsageError(f'--fail-on knows no "{word}"{close_to(word, FAIL_ON)} (it takes {", ".join(FAIL_ON)})')
+        raise UsageError(f'--fail-on: no "{word}"{close_to(word, FAIL_ON)} (accepted: {", ".join(FAIL_ON)})')
     return named
 
 
 def selection(args: Namespace) -> Chosen:
-    """`--select` and `--ignore`. Raises UsageError for a code that is not in the catalogue."""
+    """Return the predicate of `--select` and `--ignore`. Raises UsageError for a code that is not in the catalogue."""
     chosen = _chosen(args)
     return lambda finding: chosen(finding.code)
 
@@ -216,11 +217,11 @@ def _codes(given: list[str]) -> set[str]:
     codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
     if given and not codes:
         raise UsageError(
-            "--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)"
+            "--select and --ignore accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)"
         )
     for code in sorted(codes):
         if code not in CODES:
             raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
         if not isinstance(CODES[code], Rule):
-            raise UsageError(f"{code} is a note on a capture, not a finding; name a rule (kshark explain lists them)")
+            raise UsageError(f"{code} is a note about a capture, not a rule; name a rule (kshark explain lists all)")
     return codes

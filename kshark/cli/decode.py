@@ -33,32 +33,32 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.add_argument("api", metavar="API", help="name or key of the API")
     parser.add_argument("version", metavar="VERSION", type=int, help="its version")
-    parser.add_argument("kind", metavar="request|response", choices=("request", "response"), help="which of both")
+    parser.add_argument("kind", metavar="request|response", choices=("request", "response"), help="kind of the message")
     parser.add_argument(
         "file",
         nargs="?",
         default="-",
         metavar="FILE",
-        help="the bytes, raw or as hex digits; standard input unless named",
+        help="the bytes, raw or as hex digits; default: standard input",
     )
     parser.add_argument(
-        "--header", action="store_true", help="the header is in front of the body (not the length prefix)"
+        "--header", action="store_true", help="the input starts with the header (without the length prefix)"
     )
     add_secrets(parser)
     add_dissectors(parser)
 
 
 def run(args: Namespace) -> int:
-    known = registry(args)
-    api = _api(args.api, known)
+    apis = registry(args)
+    api = _api(args.api, apis)
     if args.version not in api.versions:
         raise UsageError(
             f"{api.name} has versions {api.versions}, not {args.version} (kshark explain {api.name} shows them)"
         )
     data = _bytes(args.file)
-    header, start = _header(api, known, args, data) if args.header else (None, 0)
+    header, start = _header(api, apis, args, data) if args.header else (None, 0)
     body = _body(api, args, data, start)
-    misfits = _open(api, known, args, body.body)
+    misfits = _open(api, apis, args, body.body)
     value = body.body if header is None else {"header": header.body, "body": body.body}
     sys.stdout.buffer.write(pretty(value) if sys.stdout.isatty() else json_lines([value]))
     sys.stdout.flush()
@@ -66,13 +66,15 @@ def run(args: Namespace) -> int:
     for fault in faults:
         where = f", field {fault.path}" if fault.path else ""
         print(safe(f"kshark: {fault.code} at byte {fault.offset}{where}: {fault.detail}"), file=sys.stderr)
-    for one in misfits:
-        print(safe(f"kshark: {one.code}, field {one.name}: {one.detail}"), file=sys.stderr)
+    for companion in misfits:
+        print(safe(f"kshark: {companion.code}, field {companion.name}: {companion.detail}"), file=sys.stderr)
     return 2 if any(CATALOGUE[fault.code].severity != "note" for fault in faults) else 0
 
 
 def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
-    """The body from `start`; an answer that begins with the fallback's error code is laid out in another version."""
+    """Read the body from `start`. A response that begins with the error code of the fallback has another version's
+    layout.
+    """
     layout, version = api.layout(args.kind, args.version, data[start : start + 2])
     records = make_reader(True, True)
     reading = interpret(layout, version, data, start, len(data), records=records)
@@ -80,22 +82,25 @@ def _body(api: Api, args: Namespace, data: bytes, start: int) -> Reading:
     return reading
 
 
-def _open(api: Api, known: Registry, args: Namespace, body: Any) -> list[Companion]:
-    """Puts what bytes hold beside them, and masks credentials; gives what could not be read to its end."""
-    places, names = known.places(api.key, args.kind), TopicNames(known).by_id
-    found = list(companions(places, body, names=names, registry=known, secrets=args.secrets))
-    for one in found:
-        one.attach()
+def _open(api: Api, apis: Registry, args: Namespace, body: Any) -> list[Companion]:
+    """Attach decoded values to fields that hold encoded bytes, and mask credentials.
+
+    Return the companions that could not be read to their end.
+    """
+    places, names = apis.places(api.key, args.kind), TopicNames(apis).by_id
+    decoded = list(companions(places, body, names=names, registry=apis, secrets=args.secrets))
+    for companion in decoded:
+        companion.attach()
     if not args.secrets:
         mask(masks_of(*api.layout(args.kind, args.version)), body)
-    return [one for one in found if one.code is not None]
+    return [companion for companion in decoded if companion.code is not None]
 
 
-def _header(api: Api, known: Registry, args: Namespace, data: bytes) -> tuple[Reading, int]:
+def _header(api: Api, apis: Registry, args: Namespace, data: bytes) -> tuple[Reading, int]:
     if args.kind == "request":
-        layout, version = known.request_header, api.request_header_version(args.version)
+        layout, version = apis.request_header, api.request_header_version(args.version)
     else:
-        layout, version = known.response_header, api.response_header_version(args.version)
+        layout, version = apis.response_header, api.response_header_version(args.version)
     reading = interpret(layout, version, data, 0, len(data))
     kept = tuple(fault for fault in reading.faults if fault.code != "TRAILING_BYTES")  # the body
     _same(api, args, reading.body)
@@ -103,28 +108,29 @@ def _header(api: Api, known: Registry, args: Namespace, data: bytes) -> tuple[Re
 
 
 def _same(api: Api, args: Namespace, header: Any) -> None:
-    """Raises UsageError for a request's header that names another API or version."""
+    """Raise UsageError for a request header that names another API or version."""
     key, version = getattr(header, "request_api_key", UNSET), getattr(header, "request_api_version", UNSET)
     if UNSET not in (key, version) and (key, version) != (api.key, args.version):
-        told = f"API {key} version {version}"
+        named = f"API {key} version {version}"
         raise UsageError(
-            f"the header says {told}, not {api.name} version {args.version}; is the length prefix in front of it?"
+            f"the header names {named}, not {api.name} version {args.version}; "
+            "does the input start with the length prefix?"
         )
 
 
-def _api(name: str, known: Registry) -> Api:
-    key = int(name) if name.isdigit() else known.find(name)
-    api = None if key is None else known.api(key)
+def _api(name: str, apis: Registry) -> Api:
+    key = int(name) if name.isdigit() else apis.find(name)
+    api = None if key is None else apis.api(key)
     if api is None:
-        unread = known.name(key) if key is not None else None
+        unread = apis.name(key) if key is not None else None
         if unread is not None:
-            raise UsageError(f"bodies of {unread} are not read")
-        raise UsageError(f'no API "{name}"{close_to(name, known.names().values())} (names and keys are Kafka\'s)')
+            raise UsageError(f"kshark does not decode bodies of {unread}")
+        raise UsageError(f'no API "{name}"{close_to(name, apis.names().values())} (names and keys are Kafka\'s)')
     return api
 
 
 def _bytes(file: str) -> bytes:
-    """Raw bytes, or hex digits with whatever space or colons between them."""
+    """Return the bytes of a file: raw, or hex digits separated by any spaces, colons or commas."""
     try:
         if file == "-":
             data = sys.stdin.buffer.read()
@@ -136,6 +142,6 @@ def _bytes(file: str) -> bytes:
     digits = re.sub(rb"[\s:,]|\b0[xX]", b"", data)
     if digits and re.fullmatch(rb"[0-9a-fA-F]*", digits):
         if len(digits) % 2:
-            raise UnreadableInput(f"{len(digits)} hex digits: one half of a byte is missing")
+            raise UnreadableInput(f"{len(digits)} hex digits: half of a byte is missing")
         return bytes.fromhex(digits.decode())
     return data

@@ -1,4 +1,4 @@
-"""`kshark deliveries`: the records that share groups have in flight, who holds them, and what became of one."""
+"""`kshark deliveries`: the records that share groups have in flight, their holders, and the history of one record."""
 
 from __future__ import annotations
 
@@ -50,20 +50,25 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--topic", metavar="NAME", help="only records of this topic, by its name or id")
     parser.add_argument("--partition", type=_offset, metavar="N", help="only records of this partition")
     parser.add_argument(
-        "--at", metavar="TIME|PACKET", help="what records are in at a moment: +10s, 14:03:07, or a packet's number"
+        "--at", metavar="TIME|PACKET", help="records in flight at a moment: +10s, 14:03:07, or a packet number"
     )
     parser.add_argument(
-        "--offset", type=_offset, metavar="N", help="one record's life: produced, acquired, acknowledged, by whom"
+        "--offset",
+        type=_offset,
+        metavar="N",
+        help="history of one record: who produced, acquired, acknowledged it",
     )
     parser.add_argument(
-        "--holders", action="store_true", help="who holds which records since when, and what the start offset waits for"
+        "--holders",
+        action="store_true",
+        help="holders of records, since when, and what blocks the start offset",
     )
 
 
 def run(args: Namespace) -> int:
     if args.at is not None:
         _moment(args.at, 0)
-    of_one = args.offset is not None  # dead letters say in their headers which record they are
+    of_one = args.offset is not None  # the headers of dead letters name the original record
     options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
     for _ in each(args, options, _show):
         pass
@@ -88,42 +93,42 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
         else:
             _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
-        reading.tell_others()
+        reading.print_others()
         return
-    found = reading.named(delivery for delivery in reading if source.tells(delivery.time_ns))
+    deliveries = reading.named(delivery for delivery in reading if source.tells(delivery.time_ns))
     if args.offset is not None:
-        found = [delivery for delivery in found if delivery.has(args.offset)]
-        born = reading.born()
+        deliveries = [delivery for delivery in deliveries if delivery.has(args.offset)]
+        produced = reading.produced()
         if args.format == "text" and not args.quiet:
-            sink.lines(produced_lines(born, args.offset, sink.width))
+            sink.lines(produced_lines(produced, args.offset, sink.width))
         elif not args.quiet:
-            sink.json(born)
-    _print(sink, args, found, lambda: delivery_lines(found, sink.width, offset=args.offset))
+            sink.json(produced)
+    _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset))
     if args.offset is not None:
         letters = reading.dead_letters()
         _print(sink, args, letters, lambda: dead_letter_lines(letters))
-    reading.tell_others()
+    reading.print_others()
 
 
 def _print(
-    sink: Sink, args: Namespace, found: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]
+    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]
 ) -> None:
     if args.quiet:
         return
     if args.format == "json":
-        sink.json(found)
+        sink.json(items)
     else:
         sink.lines(lines())
 
 
 class _Reading:
-    """Deliveries of a capture, up to the moment that was asked for; what else is known when it is over."""
+    """The deliveries of a capture up to the moment of `--at`, its produced batches and its dead letters."""
 
     def __init__(self, source: Source, args: Namespace) -> None:
         self._log = DeliveryLog(args.offset)
         self.analyzer = Analyzer(on_change=None if args.holders or args.at is not None else self._log.change)
         self.now_ns = 0
-        #: The capture ended before that moment, or none was asked for.
+        #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
         self._produced: list[Produced] = []
         self._dead_letters: list[DeadLetter] = []
@@ -131,7 +136,7 @@ class _Reading:
         self._source = source
         self._args = args
         self._start_ns: int | None = None
-        self._kept, self._others = False, set[str]()
+        self._has_selected, self._others = False, set[str]()
 
     def __iter__(self) -> Iterator[Delivery]:
         for page in self._source:
@@ -166,75 +171,76 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
-            for one in appended_by(event):
-                self._produced += produced_as(one, self._args.offset)
-                self._dead_letters += dead_letters_in(one, self._args.offset)
+            for appended in appended_by(event):
+                self._produced += produced_as(appended, self._args.offset)
+                self._dead_letters += dead_letters_in(appended, self._args.offset)
 
-    def born(self) -> list[Produced]:
-        """The batches with the offset that was asked for."""
-        for one in self._produced:
-            one.topic = one.topic or self._names.by_id.get(one.topic_id or "")
-        return [one for one in self._produced if self.takes(one.topic, one.topic_id, one.partition)]
+    def produced(self) -> list[Produced]:
+        """Return the produced batches that contain the offset of `--offset`."""
+        for batch in self._produced:
+            batch.topic = batch.topic or self._names.by_id.get(batch.topic_id or "")
+        return [batch for batch in self._produced if self.selects(batch.topic, batch.topic_id, batch.partition)]
 
     def dead_letters(self) -> list[DeadLetter]:
-        """What became of it in queues; its topic is known by its name alone."""
-        for one in self._dead_letters:
-            one.queue = one.queue or self._names.by_id.get(one.queue_id or "")
+        """Return the record's dead letters; they name its topic without its id."""
+        for letter in self._dead_letters:
+            letter.queue = letter.queue or self._names.by_id.get(letter.queue_id or "")
         ids = {name: topic_id for topic_id, name in self._names.by_id.items()}
         group = self._args.group
         return [
-            one
-            for one in self._dead_letters
-            if group in (None, one.group_id) and self.takes(one.topic, ids.get(one.topic or ""), one.partition)
+            letter
+            for letter in self._dead_letters
+            if group in (None, letter.group_id)
+            and self.selects(letter.topic, ids.get(letter.topic or ""), letter.partition)
         ]
 
-    def takes(self, topic: str | None, topic_id: str | None, partition: int) -> bool:
+    def selects(self, topic: str | None, topic_id: str | None, partition: int) -> bool:
         args = self._args
         topic = topic or self._names.by_id.get(topic_id or "")
         return args.topic in (None, topic, topic_id) and args.partition in (None, partition)
 
-    def named(self, found: Iterable[Listed]) -> list[Listed]:
-        """Those that were asked for, with their topics' names."""
+    def named(self, items: Iterable[Listed]) -> list[Listed]:
+        """Return the selected items, with the names of their topics."""
         args = self._args
-        kept = []
-        for one in [*found]:
-            one.topic = self._names.by_id.get(one.topic_id)
-            if self.takes(one.topic, one.topic_id, one.partition) and args.group in (None, one.group_id):
-                kept.append(one)
+        selected = []
+        for item in [*items]:
+            item.topic = self._names.by_id.get(item.topic_id)
+            if self.selects(item.topic, item.topic_id, item.partition) and args.group in (None, item.group_id):
+                selected.append(item)
             else:
-                self._others.add(of(one))
-        self._kept |= bool(kept)
-        return kept
+                self._others.add(of(item))
+        self._has_selected |= bool(selected)
+        return selected
 
-    def tell_others(self) -> None:
-        """Where there is nothing of what was asked for, most likely a name is mistyped: what there is."""
-        if self._others and not self._kept:
-            some = sorted(self._others)
-            more = f" and {len(some) - _SOME} more" if len(some) > _SOME else ""
+    def print_others(self) -> None:
+        """Print which share partitions exist if none is selected: most likely a name is mistyped."""
+        if self._others and not self._has_selected:
+            others = sorted(self._others)
+            rest = f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
             print(
-                f"kshark: nothing of what was asked for; there are records of {', '.join(some[:_SOME])}{more}",
+                f"kshark: no record matches; there are records of {', '.join(others[:_LISTED])}{rest}",
                 file=sys.stderr,
             )
 
 
 _NEVER: Final = 1 << 62
-#: Share partitions that are named where there is nothing of the one that was asked for.
-_SOME: Final = 5
+#: Share partitions that are listed if none is selected.
+_LISTED: Final = 5
 
 
 def _moment(text: str, start_ns: int) -> tuple[int, int]:
-    """The last packet and the last time."""
+    """Return the last packet and the last time to read."""
     if re.fullmatch(r"\d{1,9}", text):
         return int(text), _NEVER
     try:
         return _NEVER, time_of(text, start_ns)
     except UsageError:
         raise UsageError(
-            f'--at takes a time or the number of a packet, not "{text}"; write +10s, 14:03:07 or 4711'
+            f'--at accepts a time or a packet number, not "{text}"; write +10s, 14:03:07 or 4711'
         ) from None
 
 
 def _offset(text: str) -> int:
     if not re.fullmatch(r"\d{1,18}", text):
-        raise ArgumentTypeError(f'"{text}" is no number from 0')
+        raise ArgumentTypeError(f'"{text}" is not a number from 0')
     return int(text)

@@ -1,4 +1,4 @@
-"""The captures of a command line: read one after the other, or with `--each --jobs N` by N processes."""
+"""Read the captures of a command line: one after the other, or with `--each --jobs N` by N processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kshark.pipeline import Options
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Prints one capture; what it returns goes to the command, from another process too.
+#: Prints one capture. The command receives its return value, also from another process.
 Show = Callable[[Source, Namespace, Sink], R]
 
 
@@ -36,32 +36,38 @@ def each(
 ) -> Iterator[R]:
     """Read the captures of a command line: print each with `show`, its heading before and its notes after it.
 
-    Yields the results of `show`, in order. `captures`: as captures_of gave them; `printing`: it prints while it reads;
-    `headings`: text has a line with each capture's name. Raises UsageError where no capture is named, UnreadableInput
-    where there is none."""
+    Yields the results of `show`, in order. `captures`: the result of captures_of. `printing`: `show` prints while it
+    reads. `headings`: text output has a line with each capture's name. Raises UsageError if no capture is named,
+    UnreadableInput if none exists.
+    """
     if captures is None:
         captures = captures_of(args)
     several = sum(map(len, captures)) > 1
     work = partial(_shown, args, options, show, printing=printing, headings=headings, several=several)
     items = ((name_of(files), (number, files)) for number, files in enumerate(captures))
-    with closing(shared_out(args, work, items, captures)) as results:
+    with closing(run_all(args, work, items, captures)) as results:
         for result, unread in results:
             args.unread = args.unread or unread
             yield result
 
 
 def captures_of(args: Namespace) -> list[list[str]]:
-    """The files of each capture: with `--each` one, else all. A file among several that cannot be read is left out."""
+    """Return the files of each capture: one file with `--each`, else all of them.
+
+    A file among several that cannot be read is left out.
+    """
     gc.freeze()
     files = [str(path) for path in expand([*args.files, *args.more_files], partial(leave_out, args))]
     return [[file] for file in files] if args.each else [files]
 
 
-def shared_out(
+def run_all(
     args: Namespace, work: Callable[..., R], items: Iterable[tuple[str, T]], captures: Sequence[Sequence[str]]
 ) -> Generator[R, None, None]:
-    """Yield the results of `work` for the items, which have names and hold the captures: by as many processes as
-    `--jobs` says, or all by this one. `work` takes an item, and whether it is alone with the terminal."""
+    """Yield the results of `work` for the named items, computed in `--jobs` processes or in this one.
+
+    `items` contain the `captures`. `work` receives an item, and `alone`: true if no other process uses the terminal.
+    """
     files = [*chain.from_iterable(captures)]
     if args.jobs == 1 or _is_for_one(args, captures, files):
         return (work(item, alone=True) for _, item in items)
@@ -72,13 +78,13 @@ def shared_out(
 
 
 def _is_for_one(args: Namespace, captures: Sequence[Sequence[str]], files: Iterable[str]) -> bool:
-    """True if one process reads everything, whatever `--jobs` says; a note says so."""
+    """True if one process reads everything in spite of `--jobs`; a note reports it."""
     if len(captures) == 1:
-        advice = "" if args.each else "; add --each where every file is a capture of its own"
-        print(f"kshark: --jobs: one capture is read by one process{advice}", file=sys.stderr)
+        advice = "" if args.each else "; add --each if every file is a separate capture"
+        print(f"kshark: --jobs: a single capture is read by one process{advice}", file=sys.stderr)
         return True
     if any(map(is_pipe, files)):
-        print("kshark: --jobs: a pipe is read by one process, and so are the captures beside it", file=sys.stderr)
+        print("kshark: --jobs: a pipe, and all captures named with it, are read by one process", file=sys.stderr)
         return True
     return False
 
@@ -94,7 +100,7 @@ def _shown(
     several: bool,
     alone: bool,
 ) -> tuple[R, bool]:
-    """The result of `show` for one capture, and whether a file was left out."""
+    """Return the result of `show` for one capture, and whether a file was left out."""
     progress = alone and not (printing and not args.quiet and sys.stdout.isatty())
     number, files = capture
     source = Source(files, args, options, number=number, progress=progress, leaves_out=several)

@@ -1,5 +1,6 @@
 """`kshark explain`: the catalogue, Kafka's APIs, errors, fields and enumerations, from the data that kshark itself
-works with."""
+uses.
+"""
 
 from __future__ import annotations
 
@@ -65,13 +66,13 @@ ENUMS: Final[dict[str, EnumClass]] = {
     for name, enum in chain(vars(enums).items(), vars(states).items())
     if isinstance(enum, type) and issubclass(enum, IntEnum) and enum is not IntEnum
 }
-#: Whole pages, from what is registered and the width that they may have.
+#: Whole pages by name, from the registry and the width of the terminal.
 _PAGES: Final[dict[str, Callable[[Registry, int | None], Iterable[Line]]]] = {
-    "tables": lambda known, width: table_lines(),
-    "fields": lambda known, width: field_lines(),
-    "life": lambda known, width: whole_life_lines(known),
-    "metrics": lambda known, width: metrics_lines(),
-    "rules": lambda known, width: rule_lines(width),
+    "tables": lambda apis, width: table_lines(),
+    "fields": lambda apis, width: field_lines(),
+    "life": lambda apis, width: whole_life_lines(apis),
+    "metrics": lambda apis, width: metrics_lines(),
+    "rules": lambda apis, width: rule_lines(width),
 }
 
 
@@ -81,8 +82,7 @@ def arguments(parser: Parser) -> None:
         nargs="*",
         metavar="NAME",
         help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, life (of "
-        "a share group), "
-        "tables, fields, rules, metrics or one of them; none: the whole catalogue",
+        "a share group), tables, fields, rules, metrics or the name of a metric; without a name: the whole catalogue",
     )
     add_format(parser, "text", "json")
     parser.add_argument(
@@ -91,35 +91,37 @@ def arguments(parser: Parser) -> None:
         const="duckdb",
         choices=ENGINES,
         metavar="duckdb|spark",
-        help="of tables: queries to begin with, and views that name errors, APIs and releases; written for DuckDB if "
-        "not said",
+        help="with tables: example queries, and views that name errors, APIs and releases; default: duckdb",
     )
     add_dissectors(parser)
 
 
 def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
-    known = registry(args)
+    apis = registry(args)
     if args.sql:
         if args.names != ["tables"]:
-            raise UsageError("--sql is about the tables: kshark explain tables --sql")
-        sink.lines(sql_lines(args.sql, known))
+            raise UsageError("--sql works with tables only: kshark explain tables --sql")
+        sink.lines(sql_lines(args.sql, apis))
         return 0
     if args.format == "json":
         if args.names != ["rules"]:
-            raise UsageError("-T json is about the rules: kshark explain rules -T json")
+            raise UsageError("-T json works with rules only: kshark explain rules -T json")
         sink.json(rule_objects())
         return 0
     if not args.names:
         sink.lines(catalogue_lines(sink.width))
     for index, name in enumerate(args.names):
-        lines = explained(name, known, sink.width)
+        lines = explained(name, apis, sink.width)
         sink.lines(chain([[]], lines) if index else lines)
     return 0
 
 
-def explained(name: str, known: Registry, width: int | None) -> Iterable[Line]:
-    """Whatever has that name, upper or lower case. Raises UsageError, with what comes close, where nothing has."""
+def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
+    """Return the explanation of a name in upper or lower case.
+
+    Raises UsageError, with a similar name if there is one, if nothing has that name.
+    """
     upper, lower = name.upper(), name.lower()
     if upper in CODES:
         return code_lines(CODES[upper])
@@ -128,29 +130,35 @@ def explained(name: str, known: Registry, width: int | None) -> Iterable[Line]:
     if lower in REASONS or lower in CAUSES:
         return _word(lower)
     if lower in _PAGES:
-        return _PAGES[lower](known, width)
+        return _PAGES[lower](apis, width)
     if metrics := metric_named(name):
         return named_lines(metrics)
     if re.fullmatch(r"-?\d+", name):
-        return _numbered(int(name), known)
-    key = known.find(name)
+        return _numbered(int(name), apis)
+    key = apis.find(name)
     if key is not None:
-        return _api(key, known)
+        return _api(key, apis)
     if lower in ENUMS:
         return enum_lines(ENUMS[lower])
-    structures = {each.lower(): layout for each, layout in known.structures().items()}
+    return _fields(name, apis)
+
+
+def _fields(name: str, apis: Registry) -> Iterable[Line]:
+    """Return the explanation of a structure or a field. Raises UsageError if there is none of that name."""
+    lower = name.lower()
+    structures = {structure.lower(): layout for structure, layout in apis.structures().items()}
     if lower in structures:
         return structure_lines(structures[lower])
     if lower in COMMON:
         return common_lines(lower)
-    found = occurrences(name, known)
-    if found:
-        return occurrence_lines(name, found)
-    raise UsageError(_unknown(name, known))
+    places = occurrences(name, apis)
+    if places:
+        return occurrence_lines(name, places)
+    raise UsageError(_unknown(name, apis))
 
 
 def _word(word: str) -> Iterator[Line]:
-    """A reason, a cause, or both."""
+    """Yield the lines of a reason, a cause, or both."""
     if word in REASONS:
         yield [(word, CODE), ("  why a finding is unknown", DIM)]
         yield [(REASONS[word], PLAIN)]
@@ -158,43 +166,43 @@ def _word(word: str) -> Iterator[Line]:
         yield from chain([[]] if word in REASONS else [], cause_lines(word))
 
 
-def _unknown(name: str, known: Registry) -> str:
+def _unknown(name: str, apis: Registry) -> str:
     names = [
         *CODES,
         *REASONS,
         *CAUSES,
         *ErrorCode.__members__,
-        *known.names().values(),
+        *apis.names().values(),
         *_PAGES,
-        *known.structures(),
+        *apis.structures(),
         *COMMON,
     ]
     names += [metric.name for metrics in METRICS.values() for metric in metrics]
-    spelled = {each.lower(): each for each in (*names, *(enum.__name__ for enum in ENUMS.values()))}
+    spelled = {candidate.lower(): candidate for candidate in (*names, *(enum.__name__ for enum in ENUMS.values()))}
     close = close_to(name.lower(), spelled)
     hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)
     return f'nothing is called "{name}"{hint} (kshark explain lists codes; APIs, errors and fields have Kafka\'s names)'
 
 
-def _api(key: int, known: Registry) -> Iterator[Line]:
-    api = known.api(key)
+def _api(key: int, apis: Registry) -> Iterator[Line]:
+    api = apis.api(key)
     if api is None:
         yield [
-            (known.name(key) or "", "api"),
-            (f"  API {key} · versions {known.versions(key)} · its body is not read", ""),
+            (apis.name(key) or "", "api"),
+            (f"  API {key} · versions {apis.versions(key)} · kshark does not decode its body", ""),
         ]
         yield from release_lines(key)
         return
-    yield from api_lines(api, known)
+    yield from api_lines(api, apis)
     yield from release_lines(key)
-    yield from life_lines(key, known)
+    yield from life_lines(key, apis)
     yield from api_error_lines(api.name)
 
 
-def _numbered(number: int, known: Registry) -> Iterable[Line]:
-    """A number is an error's; an API that has it too is named."""
+def _numbered(number: int, apis: Registry) -> Iterable[Line]:
+    """Return the lines of the error with that number; they also name the API with that key."""
     names = {member.value: member for member in ErrorCode}
-    api = known.name(number)
+    api = apis.name(number)
     if number not in names:
         hint = f"; API {number} is {api} (kshark explain {api})" if api else ""
         raise UsageError(f"Kafka has no error {number}{hint} (errors are numbered from {min(names)} to {max(names)})")

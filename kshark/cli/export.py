@@ -11,12 +11,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kshark.capture.captures import need_captures
-from kshark.cli.each import captures_of, shared_out
+from kshark.cli.each import captures_of, run_all
 from kshark.cli.parser import Parser, add_captures, add_payload
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes
-from kshark.cli.tls import said_of_keys
+from kshark.cli.tls import digest_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.local_folder import local_folder
@@ -44,18 +44,18 @@ def arguments(parser: Parser) -> None:
         "--records",
         dest="with_records",
         action="store_true",
-        help="open record batches: a table of records too, one row each",
+        help="decode record batches; also write a table of records, one row each",
     )
     add_filter(
         parser,
-        "only exchanges with a message that passes, and findings that rest on one; all connections, their gaps, and "
-        "all share sessions",
+        "only exchanges with a message that passes the filter, and findings based on one; all connections, their gaps, "
+        "and all share sessions",
     )
     add_payload(parser)
 
 
 def add_folder(parser: Parser) -> None:
-    """The folder of tables, and what becomes of those in it."""
+    """Add the folder of tables, and the mode for tables that exist in it."""
     parser.add_argument(
         "-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced"
     )
@@ -73,12 +73,12 @@ def add_folder(parser: Parser) -> None:
         dest="mode",
         action="store_const",
         const="resume",
-        help="the same, but for captures that are in them already",
+        help="add to the tables in DIR, except captures that are already in them",
     )
     parser.add_argument(
         "--partition-by",
         metavar="date,cluster",
-        help="a folder for the rows of each day (UTC), of each cluster, or of both",
+        help="one folder for the rows of each day (UTC), each cluster, or both",
     )
 
 
@@ -88,7 +88,7 @@ def run(args: Namespace) -> int:
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     without_pandas()
-    _folder(args)  # what is asked for is right, before anything is read
+    _folder(args)  # report a wrong option before reading anything
     wanted = display_filter(args)
     opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = (opened or "headers") if args.records else "checked"
@@ -100,7 +100,7 @@ def run(args: Namespace) -> int:
         groups = [named] if args.jobs == 1 else grouped(named, args.jobs)
         items = (("a capture of " + " to ".join(sorted({group[0][0], group[-1][0]})), group) for group in groups)
         work = partial(_group, args, options, export.attempt, only=len(captures) == 1)
-        with closing(shared_out(args, work, items, captures)) as made:
+        with closing(run_all(args, work, items, captures)) as made:
             parts = chain.from_iterable(made)
             for commit in [[*parts]] if export.mode == "replace" else ([part] for part in parts):
                 export.commit(commit)
@@ -108,7 +108,7 @@ def run(args: Namespace) -> int:
 
 
 def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
-    """The export that a command line asks for. Raises UsageError."""
+    """Return the export of a command line. Raises UsageError."""
     from kshark.output.export import Export
     from kshark.output.parquet_partitions import partitions_by
 
@@ -124,8 +124,8 @@ def _folder(args: Namespace) -> str:
 
 
 def options_of(args: Namespace) -> dict[str, Any]:
-    """What of a command line decides which rows a capture has, as far as it is said."""
-    said = {
+    """Return the options of a command line that decide which rows a capture has, without those not set."""
+    values = {
         "records": args.with_records,
         "filter": args.display_filter,
         "since": args.since,
@@ -135,13 +135,13 @@ def options_of(args: Namespace) -> dict[str, Any]:
         "secrets": args.secrets,
         "decode_as": args.decode_as,
         "dissectors": args.dissectors,
-        "tls_keys": said_of_keys(args),
+        "tls_keys": digest_of_keys(args),
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in values.items() if value}
 
 
 def close(export: Export, args: Namespace, who: str) -> int:
-    """Says what could not be read, and what was written; the exit code."""
+    """Print the captures that could not be read, and the summary. Return the exit code."""
     for fault in export.faults:
         print(f"{who}: {fault}", file=sys.stderr)
     if not args.quiet:
@@ -150,19 +150,19 @@ def close(export: Export, args: Namespace, who: str) -> int:
 
 
 def _summary(export: Export) -> str:
-    """What was written, in one line."""
+    """Return the summary of the export in one line."""
     filled = ", ".join(f"{name} {rows:,}" for name, rows in export.rows.items() if rows)
-    there = f"; {counted(export.skipped, 'capture')} in it already" if export.skipped else ""
+    skipped = f"; {counted(export.skipped, 'capture')} already in it" if export.skipped else ""
     return (
         f"{counted(export.rows.total(), 'row')} in {safe(str(export.folder))} "
-        f"({filled or 'every table is empty'}){there}"
+        f"({filled or 'every table is empty'}){skipped}"
     )
 
 
 def _group(
     args: Namespace, options: Options, attempt: Attempt, captures: Sequence[Named], *, only: bool, alone: bool
 ) -> Iterable[Part]:
-    """The parts with these captures; as a list where another process waits for them."""
+    """Return the parts of these captures; a list if another process waits for them."""
     parts = _parts(args, options, attempt, captures, only=only, alone=alone)
     return parts if alone else [*parts]
 
@@ -170,8 +170,11 @@ def _group(
 def _parts(
     args: Namespace, options: Options, attempt: Attempt, captures: Sequence[Named], *, only: bool, alone: bool
 ) -> Iterator[Part]:
-    """Write the tables of these captures: one part where it replaces all others, else several that can be committed one
-    by one. What cannot be read of the `only` capture leaves the tables as they were."""
+    """Write the tables of these captures and yield their parts.
+
+    An export that replaces the tables is one part; otherwise several parts can be committed one by one. If the `only`
+    capture cannot be read, the tables stay unchanged.
+    """
     from kshark.output.parquet_part import PartWriter
 
     wanted = display_filter(args)
@@ -198,7 +201,7 @@ def _parts(
 
 def _write(source: Source, part: PartWriter, args: Namespace) -> None:
     resting = Resting(args)
-    for page, told in analysed(source):
+    for page, results in analysed(source):
         part.page(filter(source.shows, page) if args.since else page)
         resting.add(page)
-        part.page(resting.shown(filter(source.shows, told) if args.since else told))
+        part.page(resting.shown(filter(source.shows, results) if args.since else results))

@@ -1,4 +1,4 @@
-"""`kshark groups`: groups of all types, their members and coordinators, and what administrators did."""
+"""`kshark groups`: groups of all types, their members and coordinators, and administration requests."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
-    add_filter(parser, "only groups of which a request or an answer that passes tells")
+    add_filter(parser, "only groups named in a request or response that passes the filter")
     parser.add_argument(
         "-V",
         dest="verbose",
         action="store_true",
-        help="every change of each group: state, epochs, members; and who read what of it",
+        help="every change of each group: state, epochs, members; and requests that described it",
     )
 
 
@@ -49,9 +49,9 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     groups, wanted, passed = Groups(), display_filter(args), set[GroupKey]()
     for page in source:
         for event in page:
-            told = groups.feed(event)
-            if told and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
-                passed.update(told)
+            changed = groups.feed(event)
+            if changed and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
+                passed.update(changed)
     groups.close()
     names = {} if source.names is None else source.names.by_id
     listed = groups.listed(names, None if wanted is None else passed)

@@ -1,4 +1,4 @@
-"""Ctrl-C while a pipe is read is the end of the capture: what was found, and the summary, are told."""
+"""Ctrl-C while reading a pipe ends the capture; the findings and the summary are still printed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from kshark.capture.stop import Stop
 
 @contextmanager
 def ended_by_signals(files: Sequence[str]) -> Iterator[Stop | None]:
-    """What the first Ctrl-C sets, or the first SIGTERM; a second one ends the program. None where no file is a pipe."""
+    """Return the stop that the first Ctrl-C or SIGTERM sets; a second signal ends the program.
+
+    None if no file is a pipe.
+    """
     if any(map(is_pipe, files)):
         with _ended_by_signals() as stop:
             yield stop
@@ -22,7 +25,7 @@ def ended_by_signals(files: Sequence[str]) -> Iterator[Stop | None]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[Stop | None]:
-    import signal  # 1 ms with the next, and files need neither
+    import signal  # 1 ms with threading; not needed for files
     from threading import current_thread, main_thread
 
     if current_thread() is not main_thread():

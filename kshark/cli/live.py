@@ -1,5 +1,6 @@
-"""`kshark live`: the engine on a network interface; messages as `read` prints them, findings as soon as they are
-proved."""
+"""`kshark live`: the engine on a network interface. Messages are printed as by `read`, findings as soon as they are
+proved.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from kshark.cli.check import (
     add_fail_on,
     add_selection,
     asks_for_coverage,
-    came_to,
     fail_on,
+    outcomes_of,
     selection,
     verdict,
 )
 from kshark.cli.parser import Parser, add_format, add_payload, count, ports
+from kshark.cli.printed_findings import show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.telling import show
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
@@ -46,12 +47,17 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="where to capture; any: every interface")
-    parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter, as tcpdump takes it: 'tcp port 9092'")
+    parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="interface to capture; any: all interfaces")
+    parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter of tcpdump: 'tcp port 9092'")
     parser.add_argument(
-        "-s", dest="snap_length", type=count, default=262_144, metavar="BYTES", help="bytes kept of a packet (262144)"
+        "-s",
+        dest="snap_length",
+        type=count,
+        default=262_144,
+        metavar="BYTES",
+        help="bytes to capture of each packet (262144)",
     )
-    add_filter(parser, "only messages that pass, and findings that rest on one")
+    add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
     parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
@@ -73,7 +79,7 @@ def arguments(parser: Parser) -> None:
 def run(args: Namespace) -> int:
     if args.interface is None:
         raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
-    from kshark.capture.live import LiveCapture  # scapy, which nothing else needs
+    from kshark.capture.live import LiveCapture  # imports scapy, which nothing else needs
 
     sink = Sink(sys.stdout)
     shown = not args.quiet
@@ -82,7 +88,7 @@ def run(args: Namespace) -> int:
     options = filtered(read, args)
     engine = Engine(options, registry(args))
     names = engine.back.names
-    talk = _Talk(args, sink, printing(args, sink)(names), names)
+    output = _Output(args, sink, printing(args, sink)(names), names)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
     if sys.stderr.isatty():
@@ -96,22 +102,22 @@ def run(args: Namespace) -> int:
                 packets += len(item.number)
                 item.secrets = args.tls_keys.more() if args.tls_keys is not None else b""
             yield item
-            if talk.enough:
+            if output.is_complete:
                 return
 
     try:
         for page in engine.pages(items()):
-            talk.page(page)
+            output.page(page)
     finally:
         capture.close()
-    failed = talk.close()
+    failed = output.close()
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
-    Sink(sys.stderr).lines([[("  ", ""), *line] for line in talk.notes.lines()])
+    Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
     return int(failed)
 
 
 def _stop_on_signals(capture: Any) -> None:
-    """The first Ctrl-C ends the capture, a second one the program."""
+    """Install signal handlers: the first Ctrl-C ends the capture, the second ends the program."""
 
     def stop(number: int, frame: Any) -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -121,13 +127,13 @@ def _stop_on_signals(capture: Any) -> None:
         signal.signal(number, stop)
 
 
-class _Talk:
-    """What is said of each page: messages, and behind them the findings they led to."""
+class _Output:
+    """Print the messages of each page, and after each message the findings that it led to."""
 
     def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
         self.notes = Notes()
-        #: `-c` messages were printed.
-        self.enough = False
+        #: True when `-c` messages were printed.
+        self.is_complete = False
         self._args = args
         self._sink = sink
         self._left: int | None = args.count
@@ -151,27 +157,30 @@ class _Talk:
             if isinstance(event, Message) and self._resting.passes(event) and self._left != 0:
                 waiting.append(event)
                 self._left = None if self._left is None else self._left - 1
-            if found := self._run.page([event]):
+            if findings := self._run.page([event]):
                 self._messages(waiting)
                 waiting = []
-                self._findings(found)
+                self._findings(findings)
         self._messages(waiting)
-        self.enough = self._left == 0
+        self.is_complete = self._left == 0
 
     def _messages(self, messages: list[Message]) -> None:
         if messages and not self._args.quiet:
             self._write(messages)
 
-    def _findings(self, found: Sequence[Finding]) -> None:
-        for finding in found:
+    def _findings(self, findings: Sequence[Finding]) -> None:
+        for finding in findings:
             self._tally.add(finding)
             self._troubles.add(finding)
-        show(found, self._args, self._sink, self._names.by_id if self._names is not None else {})
+        show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
 
     def close(self) -> bool:
-        """The last findings, who is in trouble, and the verdict; whether it came to what `--fail-on` names."""
+        """Print the last findings, the clients in trouble and the verdict.
+
+        Return True if a reason of `--fail-on` applies.
+        """
         self._findings(self._run.close())
         if self._args.format == "text":
             self._sink.lines(self._troubles.lines(self._sink.width))
         verdict(self._tally, self._run.observed, self._args, self._sink)
-        return bool(self._failing & came_to(self._tally, self._run.observed, self._args))
+        return bool(self._failing & outcomes_of(self._tally, self._run.observed, self._args))

@@ -1,5 +1,6 @@
-"""Arguments: argparse, with its complaints in one sentence that names the next step, and the options that several
-commands share."""
+"""Argument parsing: argparse with errors of one sentence that names the next step, and the options that several
+commands share.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +16,19 @@ from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 
 
-def close_to(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "read"?`, or an empty text when nothing comes close; a word that was begun is the shortest that
-    begins so."""
-    known = list(known)
-    begun = sorted((one for one in known if len(word) > 2 and one.startswith(word)), key=len)
-    found = begun or get_close_matches(word, known, 1, 0.75)
-    return f'; did you mean "{found[0]}"?' if found else ""
+def close_to(word: str, words: Iterable[str]) -> str:
+    """Return `; did you mean "read"?`, or an empty text if no word is similar.
+
+    The shortest of the `words` that start with `word` comes first.
+    """
+    words = list(words)
+    completions = sorted((candidate for candidate in words if len(word) > 2 and candidate.startswith(word)), key=len)
+    matches = completions or get_close_matches(word, words, 1, 0.75)
+    return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
 class Parser(argparse.ArgumentParser):
-    """Of one command. Bad usage raises UsageError; options and files may stand in any order."""
+    """The parser of one command. Bad usage raises UsageError; options and files may be in any order."""
 
     def __init__(self, command: str, text: str, examples: Sequence[str]) -> None:
         super().__init__(
@@ -37,7 +40,7 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
         self._options: list[str] = ["--help"]
-        self.set_defaults(unread=False)  # whether one of several files could not be read: kshark.cli.source finds out
+        self.set_defaults(unread=False)  # kshark.cli.source sets it if one of several files cannot be read
         self.add_argument("-h", "--help", action="help", help="this text")
 
     def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
@@ -59,39 +62,41 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Options in one column, wide enough for their names."""
+    """Format the options in a column that is wide enough for their names."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=110)
 
 
 def add_captures(parser: Parser) -> None:
-    """FILE..., and what restricts or explains them."""
+    """Add FILE... and the options that restrict or explain them."""
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="pcap or pcapng, also gzip or zstd, a folder, - for standard input"
+        "files", nargs="*", metavar="FILE", help="pcap or pcapng, also gzip or zstd; a folder; - for standard input"
     )
     parser.add_argument(
-        "-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same, as tshark spells it"
+        "-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same as FILE, in tshark style"
     )
-    parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    parser.add_argument(
+        "--each", action="store_true", help="treat every file as a separate capture, one after the other"
+    )
     parser.add_argument(
         "--jobs",
         type=jobs,
         default=1,
         metavar="N",
-        help="with --each: N processes (auto: one a core) read a capture each; the output is the same to the byte",
+        help="with --each: read captures in N processes (auto: one per core); the output is identical",
     )
     add_restrictions(parser)
     add_tls_keys(parser)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
-    parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, not each item")
+    parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, no items")
 
 
 def add_restrictions(parser: Parser) -> None:
-    """The period that is read, and ports that are Kafka."""
+    """Add the period to read, and the ports of Kafka."""
     parser.add_argument(
-        "--since", metavar="TIME", help="leave out packets before: +10s from the start, 14:03:07, 2026-11-21T14:03:07Z"
+        "--since", metavar="TIME", help="leave out packets before: +10s after the start, 14:03:07, 2026-11-21T14:03:07Z"
     )
     parser.add_argument("--until", metavar="TIME", help="leave out packets from this time on")
     parser.add_argument(
@@ -100,63 +105,63 @@ def add_restrictions(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="tcp.port==N,kafka",
-        help="port N is Kafka, whatever it looks like",
+        help="treat port N as Kafka, whatever its bytes look like",
     )
 
 
 def add_format(parser: Parser, *formats: str) -> None:
-    """`-T`, text unless told."""
+    """Add `-T`, with text as the default."""
     parser.add_argument(
-        "-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="how it is printed (text)"
+        "-T", dest="format", choices=formats, default="text", metavar="|".join(formats), help="output format (text)"
     )
 
 
 def add_secrets(parser: Parser) -> None:
-    """`--secrets`."""
+    """Add `--secrets`."""
     parser.add_argument(
         "--secrets", action="store_true", help="show credentials: SASL tokens, SCRAM, HMACs, sensitive configurations"
     )
 
 
 def add_payload(parser: Parser) -> None:
-    """What is shown of records, and of credentials."""
+    """Add the options that leave out records or show credentials."""
     parser.add_argument(
-        "--no-records", dest="records", action="store_false", help="leave record batches unopened: their size only"
+        "--no-records", dest="records", action="store_false", help="do not decode record batches: show only their size"
     )
     parser.add_argument(
         "--no-payload",
         dest="payload",
         action="store_false",
-        help="leave out keys, values and header values: sizes only",
+        help="leave out keys, values and header values: show only their sizes",
     )
     add_secrets(parser)
 
 
 def count(text: str) -> int:
-    """An argument that is a whole number from 1."""
+    """Parse an argument that is a whole number from 1."""
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number from 1')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number from 1')
     return int(text)
 
 
 def jobs(text: str) -> int:
-    """An argument that is a number of processes; `auto`: one for each core."""
+    """Parse an argument that is a number of processes; `auto`: one for each core."""
     if text != "auto":
         try:
             return count(text)
         except argparse.ArgumentTypeError:
             raise argparse.ArgumentTypeError(
-                f'"{text}" is no number of processes; write 2, or auto for one a core'
+                f'"{text}" is not a number of processes; write 2, or auto for one per core'
             ) from None
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ports(args: argparse.Namespace) -> frozenset[int]:
-    """Ports named by `-d tcp.port==N,kafka`."""
-    found = set()
+    """Return the ports named by `-d tcp.port==N,kafka`."""
+    numbers = set()
     for rule in args.decode_as:
         match = re.fullmatch(r"tcp\.port\s*==\s*(\d+)\s*,\s*kafka", rule)
         if match is None or int(match[1]) > 65535:
-            raise UsageError(f'"{rule}" is no rule for -d; write -d tcp.port==9092,kafka')
-        found.add(int(match[1]))
-    return frozenset(found)
+            raise UsageError(f'"{rule}" is not a rule for -d; write -d tcp.port==9092,kafka')
+        numbers.add(int(match[1]))
+    return frozenset(numbers)

@@ -1,7 +1,8 @@
-"""Work in several processes, one for each item: prints and results come in the order of the items.
+"""Run work in several processes, one for each item; output and results keep the order of the items.
 
-A process sends everything it prints through a pipe. The output of the first item that is not done is passed on as it
-comes; that of later items waits in temporary files."""
+A process sends everything it prints through a pipe. The output of the first unfinished item is printed immediately;
+the output of later items waits in temporary files.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ from kshark.errors import Error
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Output of one item that waits in memory; more goes to a temporary file.
+#: Bytes of output of one item that are kept in memory; more goes to a temporary file.
 _MEMORY_BYTES: Final = 1 << 20
-#: For each process, items that may be begun before the first of them is done: it bounds what waits.
+#: Items per process that may be started before the first of them is done; limits the output that waits.
 _AHEAD: Final = 4
 _BUFFER_BYTES: Final = 1 << 16
 
@@ -53,8 +54,9 @@ def in_processes(
 ) -> Generator[R, None, None]:
     """Yield the results of `work` for the items, each with a name; at most `jobs` processes run at a time.
 
-    `forks`: processes are forked where the system can (5 ms instead of 300); else `work` and items are pickled. Raises
-    ProcessLost for a process that died, and Stopped where the work ended the command: the reason is printed then."""
+    `forks`: fork processes if the system can (5 ms instead of 300); otherwise `work` and items are pickled. Raises
+    ProcessLost for a process that died, and Stopped if the work ended the command and printed the reason.
+    """
     forks = forks and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if forks else "spawn")
     left = iter(items)
@@ -101,7 +103,7 @@ class _Task(Generic[R]):
         theirs.close()
 
     def receive(self) -> None:
-        """Take what the process has sent: a piece of output, its outcome, or its end."""
+        """Receive the next message of the process: a piece of output, its outcome, or its end."""
         try:
             number, data = self.connection.recv()
         except (EOFError, OSError):
@@ -115,7 +117,7 @@ class _Task(Generic[R]):
             pickle.dump((number, data), self._kept)
 
     def pass_on(self) -> None:
-        """Print what was kept; output that comes later is printed at once."""
+        """Print the kept output, and print later output immediately."""
         if self._passes_on:
             return
         self._passes_on = True
@@ -126,7 +128,7 @@ class _Task(Generic[R]):
         self._kept.close()
 
     def result(self) -> R:
-        """The result, once the process is over. Raises ProcessLost, Stopped."""
+        """Wait for the process and return its result. Raises ProcessLost, Stopped."""
         self.close()
         if self._outcome is None:
             raise ProcessLost(
@@ -156,7 +158,7 @@ def _print(number: int, data: bytes) -> None:
 
 
 class _Sent(io.RawIOBase):
-    """A file whose bytes go through the pipe."""
+    """A file that sends its bytes through the pipe."""
 
     def __init__(self, connection: Connection, number: int) -> None:
         self._connection = connection
@@ -171,7 +173,7 @@ class _Sent(io.RawIOBase):
 
 
 class _Stream(io.TextIOWrapper):
-    """A text stream of that form, so that what is written to it looks the same as in the first process."""
+    """A text stream of that form, so that its output is the same as in the first process."""
 
     def __init__(self, connection: Connection, number: int, form: _Form) -> None:
         buffer = io.BufferedWriter(_Sent(connection, number), _BUFFER_BYTES)
@@ -184,7 +186,7 @@ class _Stream(io.TextIOWrapper):
 
 def _work(connection: Connection, forms: tuple[_Form, _Form], work: Callable[[T], R], item: T) -> None:
     """Work on one item; its errors are printed here, as the first process would print them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl-C and ends the others
     Thread(target=_end_with_parent, daemon=True).start()
     sys.stdout, sys.stderr = (_Stream(connection, number, form) for number, form in enumerate(forms, 1))
     results: list[R] = []

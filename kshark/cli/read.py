@@ -56,20 +56,23 @@ def arguments(parser: Parser) -> None:
         metavar="FIELD",
         help="print this field (repeatable, with -T fields)",
     )
-    add_filter(parser, "only messages that pass")
+    add_filter(parser, "only messages that pass the filter")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
     add_payload(parser)
 
 
 def run(args: Namespace) -> int:
-    printing(args, Sink(sys.stdout))  # what is asked for is right, before anything is read
+    printing(args, Sink(sys.stdout))  # report a wrong option before reading anything
     for _ in each(args, options(args), _print, printing=True, headings=not args.quiet):
         pass
     return 0
 
 
 def options(args: Namespace) -> Options:
-    """What has to be read: of messages that cannot pass, and for fields and filters of the header, no body at all."""
+    """Return the pipeline options.
+
+    Bodies are not decoded if the message cannot pass the filter, or if only header fields are used.
+    """
     wanted = display_filter(args)
     shown = None if wanted is None else wanted.apis
     if not args.quiet and args.format != "fields":
@@ -109,28 +112,28 @@ def _print(source: Source, args: Namespace, sink: Sink) -> None:
 
 
 def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print]:
-    """How messages are printed, by `-T`, `-V`, `-e`; each capture has topic names of its own."""
+    """Return a function that makes a printer from a capture's topic names, as `-T`, `-V` and `-e` say."""
     if args.fields and args.format != "fields":
         raise UsageError("-e needs -T fields")
-    known = registry(args)
+    apis = registry(args)
     match args.format:
         case "json":
             return lambda names: sink.json
         case "fields":
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")
-            from kshark.output.fields import fields_lines  # fields by name, which nothing else needs
+            from kshark.output.fields import fields_lines  # only needed here
 
             text_of = fields_lines(_readers(args))
             return lambda names: lambda messages: sink.text(text_of(messages))
         case _ if args.verbose:
             from kshark.output.tree import Trees
 
-            return lambda names: partial(_trees, sink, Trees(known, names))
+            return lambda names: partial(_trees, sink, Trees(apis, names))
         case _:
             from kshark.output.lines import MessageLines
 
-            return lambda names: partial(_lines, sink, MessageLines(known, sink.width, names))
+            return lambda names: partial(_lines, sink, MessageLines(apis, sink.width, names))
 
 
 def _are_attributes(names: Sequence[str]) -> bool:

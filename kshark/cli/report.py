@@ -1,4 +1,4 @@
-"""`kshark report`: the findings and what they stand among, as a page for people, as JSON and as Parquet."""
+"""`kshark report`: the findings and their context, as an HTML page, as JSON and as Parquet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def arguments(parser: Parser) -> None:
     )
     add_format(parser, "text", "json")
     add_selection(parser)
-    add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged and counted)")
+    add_filter(parser, "only findings based on a message that passes the filter (all messages are judged and counted)")
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
@@ -67,12 +67,14 @@ def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Par
 
 
 def usable(args: Namespace) -> Path:
-    """The folder that is asked for. Raises UsageError, before anything is read, where a report cannot be made as it is
-    asked for."""
+    """Return the folder of the report.
+
+    Raises UsageError, before reading anything, if the options are wrong or a package is missing.
+    """
     if not args.folder:
         raise UsageError("no folder given for the report; name one with -o DIR")
     selection(args)
-    import_module("kshark.report.page")  # its packages are asked for, too
+    import_module("kshark.report.page")  # raises UsageError if its packages are missing
     try:
         import_module("kshark.output.parquet_findings")
     except ImportError:
@@ -81,9 +83,9 @@ def usable(args: Namespace) -> Path:
 
 
 class Writing:
-    """A report on its way into its folder: takes the part of one capture after the other, and prints their verdicts.
+    """Write a report into its folder from the part of each capture, and print the verdicts.
 
-    Raises UsageError for a folder that holds something else.
+    Raises UsageError for a folder with other content.
     """
 
     def __init__(self, folder: Path, args: Namespace) -> None:
@@ -98,7 +100,7 @@ class Writing:
         self._violated = False
 
     def add(self, part: Part, name: str | None = None) -> None:
-        """`name`: what its verdict is printed with."""
+        """Add the part of a capture and print its verdict with `name`."""
         self._findings.add(part.findings)
         self._counts += part.collected
         self._origins.append(part.origin)
@@ -108,7 +110,7 @@ class Writing:
         verdict(part.tally, part.observed, self._args, self._sink, name)
 
     def close(self) -> int:
-        """Writes the report; gives the exit code."""
+        """Write the report and return the exit code."""
         from kshark.report.facts import to_json
         from kshark.report.page import html
 

@@ -1,5 +1,4 @@
-"""A report's part of one capture: made from its pages here or by a worker elsewhere, and sent to who writes the
-report."""
+"""The part of a report about one capture, built here or by a worker, and sent to the writer of the report."""
 
 from __future__ import annotations
 
@@ -23,13 +22,12 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
-#: Record batches are read without their records, as `kshark export` does: those that are damaged are told.
+#: Record batches are read without their records, as `kshark export` does, so that damaged batches are reported.
 OPTIONS: Final = Options(records="headers")
 
 
 class Part(NamedTuple):
-    """Of one capture: where it came from, its counts, the verdict, what it was found in, and the rows of its
-    findings."""
+    """The part of one capture: its origin, counts, verdicts, observed traffic, and the rows of its findings."""
 
     origin: Origin
     collected: Collected
@@ -39,8 +37,10 @@ class Part(NamedTuple):
 
 
 class Reporting:
-    """Takes the pages of one capture. `shows`, `tells`: what of it, and which moments, lie in the period that was asked
-    for."""
+    """Build the part of one capture from its pages.
+
+    `shows`: true for events in the requested period; `tells`: true for times in it.
+    """
 
     def __init__(
         self,
@@ -62,21 +62,21 @@ class Reporting:
         self._rows.page(page)
 
     def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
-        """The part; `locate` tells which of several files a packet is in."""
+        """Return the part. `locate` returns the file of a packet if there are several files."""
         checked = self._checking
         checked.close()
         for session in checked.sessions:
             if session.closed is None or self._tells is None or self._tells(session.closed.time_ns):
                 self._collector.session(session)
         origin = Origin(self._name, files, locate, checked.topics)
-        found = checked.findings if self._shows is None else filter(self._shows, checked.findings)
-        return part_of(origin, self._collector, self._rows, found, checked.observed)
+        findings = checked.findings if self._shows is None else filter(self._shows, checked.findings)
+        return part_of(origin, self._collector, self._rows, findings, checked.observed)
 
 
 def part_of(
     origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed
 ) -> Part:
-    """A capture's part, when all that happened is counted and its findings are known, in the order of packets."""
+    """Return the part of a capture. The collector has counted all events; `findings` are in packet order."""
     tally = FindingCounts()
 
     def counted() -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""`-Y` for what the analysis tells: it is shown when a message that it rests on passes."""
+"""`-Y` for results of the analysis: a result is shown if one of its messages passes the filter."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kshark.analysis import AnalysisResult, ListedSession
 from kshark.cli.shown import display_filter
 from kshark.model import Event, Finding, Message
 
-#: Packets that are told apart: 128 MB at most. Of more, one may be taken for another, and what rests on it be shown for
-#: nothing.
+#: Number of distinct packets: at most 128 MB. In longer captures two packets may share a bit, and a result may be shown
+#: although none of its messages passes.
 _PACKETS: Final = 1 << 30
 
 
 class Packets:
-    """Numbers of packets, in any order: a bit each."""
+    """A set of packet numbers, added in any order, with one bit each."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
@@ -33,15 +33,17 @@ class Packets:
 
 
 class Resting:
-    """Findings, and requests of share sessions, that rest on a message that passes; all of them, where there is no
-    filter."""
+    """Select findings, and requests of share sessions, that are based on a message that passes the filter.
+
+    Without a filter, select all.
+    """
 
     def __init__(self, args: Namespace) -> None:
         self._wanted = display_filter(args)
         self._packets = Packets()
 
     def passes(self, message: Message) -> bool:
-        """Whether the message passes; it is remembered."""
+        """True if the message passes; its packet is remembered."""
         if self._wanted is None:
             return True
         passed = self._wanted.passes(message)
@@ -50,24 +52,27 @@ class Resting:
         return passed
 
     def add(self, page: Iterable[Event]) -> None:
-        """Remembers the messages that pass."""
+        """Remember the messages that pass."""
         if self._wanted is not None:
             for event in page:
                 if type(event) is Message:
                     self.passes(event)
 
-    def shown(self, told: Iterable[AnalysisResult]) -> Iterable[AnalysisResult]:
-        """What of this is shown."""
-        return told if self._wanted is None else (one for one in told if self.shows(one))
+    def shown(self, results: Iterable[AnalysisResult]) -> Iterable[AnalysisResult]:
+        """Return the results that are shown."""
+        return results if self._wanted is None else filter(self.shows, results)
 
-    def shows(self, told: AnalysisResult) -> bool:
-        """Whether a message that it rests on has passed; sessions are shown as connections are."""
-        if self._wanted is None or isinstance(told, ListedSession):
+    def shows(self, result: AnalysisResult) -> bool:
+        """True if one of the messages of a result passed. Sessions are always shown, as connections are."""
+        if self._wanted is None or isinstance(result, ListedSession):
             return True
         exchanges, else_packet = (
-            (told.witness, told.packet) if isinstance(told, Finding) else ([told.witness], told.step.packet)
+            (result.witness, result.packet) if isinstance(result, Finding) else ([result.witness], result.step.packet)
         )
         packets = [
-            packet for each in exchanges for packet in (each.request_packet, each.response_packet) if packet is not None
+            packet
+            for exchange in exchanges
+            for packet in (exchange.request_packet, exchange.response_packet)
+            if packet is not None
         ]
         return any(map(self._packets.has, packets or [else_packet]))

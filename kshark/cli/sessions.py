@@ -1,4 +1,4 @@
-"""`kshark sessions`: share sessions, one per (broker, group, member) and opening."""
+"""`kshark sessions`: share sessions, one for each opening by a member of a group at a broker."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
-    add_filter(parser, "only sessions with a request or an answer that passes")
+    add_filter(parser, "only sessions with a request or response that passes the filter")
     parser.add_argument(
         "-V",
         dest="verbose",
         action="store_true",
-        help="a row for every request: its epoch, the one expected, the outcome",
+        help="a row for every request: its epoch, the expected epoch, the outcome",
     )
 
 
@@ -59,11 +59,11 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     every.add(analyzer.listed())
     if left_out := int(analyzer.summary()["sessions"]) - len(every):
         note = (
-            f"{number(left_out)} more share sessions are not listed, nor counted below; look at less at a time: "
+            f"{number(left_out)} more share sessions are neither listed nor counted below; select a shorter period: "
             f"--since, --until"
         )
         print(f"kshark: {note}", file=sys.stderr)
-    sessions = Shown(every, source, None if wanted is None else passed, steps=args.verbose)
+    sessions = ShownSessions(every, source, None if wanted is None else passed, steps=args.verbose)
     if args.format == "json":
         sink.json(() if args.quiet else sessions)
         return
@@ -74,9 +74,8 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     sink.lines(folded(total_line(sessions), sink.width, 2))
 
 
-class Shown:
-    """The sessions of a period; where there is a filter those with a step that `passed`. Steps that nobody asked for
-    leave again."""
+class ShownSessions:
+    """The sessions of a period; with a filter, those with a step in `passed`. Steps are removed unless requested."""
 
     def __init__(self, every: PackedSessions, source: Source, passed: Packets | None, *, steps: bool) -> None:
         self._every = every

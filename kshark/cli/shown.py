@@ -1,4 +1,4 @@
-"""`-Y`: the messages that a command shows, and what belongs to them."""
+"""`-Y`: the messages that a command shows, with their exchanges and connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_filter(parser: Parser, shown: str) -> None:
-    """`-Y`; `shown` says what passes."""
+    """Add `-Y`; `shown` names what the filter selects."""
     parser.add_argument(
         "-Y",
         dest="display_filter",
@@ -30,31 +30,31 @@ def add_filter(parser: Parser, shown: str) -> None:
 
 
 def fields(args: Namespace) -> Fields:
-    """The fields that `-e` and `-Y` may name."""
+    """Return the fields that `-e` and `-Y` may name."""
     return _fields(registry(args))
 
 
 @cache
-def _fields(known: Registry) -> Fields:
-    from kshark.conditions.fields import Fields  # only who names one needs them
+def _fields(apis: Registry) -> Fields:
+    from kshark.conditions.fields import Fields  # only needed if a field is named
 
-    return Fields(known)
+    return Fields(apis)
 
 
 def display_filter(args: Namespace) -> Filter | None:
-    """The filter of a command line, made once; None where there is none. Raises FilterError."""
+    """Return the filter of a command line, created once; None without `-Y`. Raises FilterError."""
     return None if args.display_filter is None else _filter(args.display_filter, fields(args))
 
 
 @cache
-def _filter(text: str, known: Fields) -> Filter:
+def _filter(text: str, names: Fields) -> Filter:
     from kshark.conditions.filter import Filter
 
-    return Filter(text, known)
+    return Filter(text, names)
 
 
 def filtered(options: Options, args: Namespace) -> Options:
-    """The options, with what the filter has to look into; it does not tell what is masked."""
+    """Return the options with the parts of messages that the filter reads. The filter sees masked values as masked."""
     wanted = display_filter(args)
     return (
         options
@@ -64,7 +64,7 @@ def filtered(options: Options, args: Namespace) -> Options:
 
 
 def with_needs(options: Options, needs: RequiredDecoding) -> Options:
-    """The options, with what has to be read for fields."""
+    """Return the options with the parts of messages that fields need."""
     bodies = None if options.bodies is None else options.bodies | needs.bodies
     return replace(
         options, bodies=bodies, records=needs.records or options.records, embedded=needs.embedded or options.embedded
@@ -72,8 +72,10 @@ def with_needs(options: Options, needs: RequiredDecoding) -> Options:
 
 
 def only_passing(wanted: Filter, page: Iterable[Event], connections: set[int]) -> Iterator[Event]:
-    """Messages that pass, exchanges one of whose messages does, and ends of `connections`, those with such an
-    exchange."""
+    """Yield messages that pass, exchanges with such a message, and the ends of their connections.
+
+    `connections` collects the numbers of connections with such an exchange.
+    """
     for event in page:
         if isinstance(event, Message) and wanted.passes(event):
             yield event

@@ -1,5 +1,4 @@
-"""Captures as a command reads them: pages of events from the files it was given, notes about them at the end, progress
-meanwhile."""
+"""Captures for commands: read pages of events from files, collect notes, and show the progress."""
 
 from __future__ import annotations
 
@@ -67,19 +66,21 @@ class Source:
         progress: bool = False,
         leaves_out: bool = False,
     ) -> None:
-        """`number`: its place among the captures of the command, from 0. `progress`: how far reading has come may be
-        shown. `leaves_out`: a file that cannot be read, or not to its end, is named and left out; else that is
-        raised."""
+        """Open a capture.
+
+        `number`: index among the captures of the command, from 0. `progress`: the progress may be shown. `leaves_out`:
+        report and leave out a file that cannot be read to its end; otherwise raise UnreadableInput.
+        """
         self.files = files
         self.number = number
         self.name = name_of(files)
-        #: The same for people.
+        #: The name with control characters escaped.
         self.title = safe(self.name)
         self.notes = Notes()
-        #: Packets that were read, those behind the period not counted.
+        #: Packets that were read, without those after the period.
         self.packets = 0
         self.options = replace(options, kafka_ports=ports(args), tls_keys=args.tls_keys)
-        #: File and frame of a packet, where there are several files.
+        #: Returns file and frame of a packet, if there are several files.
         self.locate: Locate | None = None
         self._registry = registry(args)
         self._args = args
@@ -88,26 +89,26 @@ class Source:
         self._progress = Progress(progress)
 
     def place(self, findings: Iterable[Finding]) -> None:
-        """Of several files: which of them each finding's witnesses are in."""
+        """Set the file of each finding's witnesses, if there are several files."""
         if self.locate is not None:
             add_places(findings, self.locate)
 
     @property
     def is_pipe(self) -> bool:
-        """Whether it comes as it is captured, perhaps, so that its end may be far."""
+        """True if a file is a pipe, so that the capture may still grow."""
         return any(map(is_pipe, self.files))
 
-    def shows(self, what: Event | AnalysisResult) -> bool:
-        """Whether it happened behind `--since`; openings and closings of connections are always told."""
-        return _is_shown(what, self.begin_ns)
+    def shows(self, event: Event | AnalysisResult) -> bool:
+        """True if the event happened after `--since`; openings and closings of connections are always shown."""
+        return _is_shown(event, self.begin_ns)
 
     def tells(self, time_ns: int) -> bool:
-        """Whether that moment lies behind `--since`."""
+        """True if that time is after `--since`."""
         return self._period.shows(time_ns)
 
     @property
     def begin_ns(self) -> int:
-        """What happened before is not told; known when the first packet was read."""
+        """The start of the period in ns, known after the first packet; earlier events are not shown."""
         return self._period.begin_ns
 
     @cached_property
@@ -116,25 +117,25 @@ class Source:
 
     @property
     def names(self) -> TopicNames | None:
-        """Names of topic ids, as they come to be known; None where nobody asked for them."""
+        """Names of topic ids learned so far; None if the options do not ask for them."""
         return self._back.names
 
     def __iter__(self) -> Iterator[list[Event]]:
         return self.pages(self.framed())
 
     def pages(self, framed: Iterable[Iterable[Event]]) -> Iterator[list[Event]]:
-        """The pages of what `framed` gave, for whoever looks at that himself."""
+        """Yield the pages decoded from batches of `framed`, for callers that also read these batches."""
         return map(self._noted, self._back.pages(framed))
 
     def framed(self) -> Iterator[list[Event]]:
-        """The time line before anything is decoded, batch by batch."""
+        """Yield the batches of the time line before decoding."""
         try:
             yield from Front(self.options, self._registry).batches(self._items())
         finally:
             self._progress.clear()
 
     def _items(self) -> Iterator[PacketBatch | Weird]:
-        """What the files hold of the period; a pipe ends when the user says so."""
+        """Yield the packets of the period; Ctrl-C ends a pipe."""
         with ended_by_signals(self.files) as stop:
             try:
                 yield from self._parts(stop)
@@ -156,39 +157,41 @@ class Source:
                 break
         missed = self._period.missed(self.packets)
         if missed is not None:
-            raise UnreadableInput(f"{self.name}: {missed}; nothing was looked at")
+            raise UnreadableInput(f"{self.name}: {missed}; nothing was read")
 
     def _noted(self, page: list[Event]) -> list[Event]:
-        """The page, counted; of several files its messages say which one they came from."""
+        """Add the page to the notes; with several files, set the file and frame of its messages."""
         self.notes.add(page)
         locate = self.locate
         if locate is not None:
             for event in page:
-                if type(event) is Message and (place := locate(event.packet)) is not None:
-                    event.file, event.frame = place
+                if type(event) is Message and (location := locate(event.packet)) is not None:
+                    event.file, event.frame = location
         return page
 
 
-def _is_shown(what: Event | AnalysisResult, begin_ns: int) -> bool:
-    """Whether it happened from then on; openings and closings of connections are always told, sessions unless they had
-    ended."""
-    match what:
+def _is_shown(event: Event | AnalysisResult, begin_ns: int) -> bool:
+    """True if the event happened at or after `begin_ns`.
+
+    Openings and closings of connections are always shown, sessions unless they ended before.
+    """
+    match event:
         case Message() | Weird() | Gap() | Finding():
-            return what.time_ns >= begin_ns
+            return event.time_ns >= begin_ns
         case Exchange():
-            last = what.response or what.request
+            last = event.response or event.request
             return last is not None and last.time_ns >= begin_ns
         case Opened() | HalfClosed() | Closed() | Frames() | Late():
             return True
-    from kshark.analysis import ListedStep  # 0.1 s: only for those who analyse
+    from kshark.analysis import ListedStep  # 0.1 s: only imported for results of the analysis
 
-    if isinstance(what, ListedStep):
-        return what.end_ns >= begin_ns
-    return what.session.closed is None or what.session.closed.time_ns >= begin_ns
+    if isinstance(event, ListedStep):
+        return event.end_ns >= begin_ns
+    return event.session.closed is None or event.session.closed.time_ns >= begin_ns
 
 
 class Progress:
-    """One line on a terminal's stderr while nothing else is printed there; nothing in a pipe."""
+    """One line on stderr that shows the progress, if stderr is a terminal."""
 
     def __init__(self, on: bool) -> None:
         self._on = on and sys.stderr.isatty()
@@ -210,18 +213,18 @@ class Progress:
 
 
 def leave_out(args: Namespace, error: UnreadableInput) -> None:
-    """One of several files cannot be read: it is named, and the exit code says so, when nothing worse was found."""
+    """Report a file that cannot be read, among several. The exit code is 2 unless there is a violation."""
     args.unread = True
-    print(f"kshark: {safe(str(error))}; the rest is read", file=sys.stderr)
+    print(f"kshark: {safe(str(error))}; the other files are read", file=sys.stderr)
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:
-    """What was odd about a capture."""
-    tell(source.notes, source.title if heading else "the capture")
+    """Print the notes on a capture."""
+    print_notes_on(source.notes, source.title if heading else "the capture")
 
 
-def tell(notes: Notes, name: str) -> None:
-    """Notes go to stderr, so that stdout stays data."""
+def print_notes_on(notes: Notes, name: str) -> None:
+    """Print notes to stderr, so that stdout contains only data."""
     lines = list(notes.lines())
     if lines:
         sink = Sink(sys.stderr)

@@ -1,4 +1,4 @@
-"""`kshark stats`: what a capture holds, counted."""
+"""`kshark stats`: counts of what a capture contains."""
 
 from __future__ import annotations
 
@@ -42,13 +42,12 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
-    add_filter(parser, "count only messages that pass, exchanges with one, and their connections")
+    add_filter(parser, "count only messages that pass the filter, their exchanges, and their connections")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--flows",
         action="store_true",
-        help="connections instead: what became of every byte, what was sent again, round trips, and whether it is the "
-        "network",
+        help="statistics of connections: use of every byte, retransmissions, round trips, and signs of network trouble",
     )
     parser.add_argument(
         "-V", dest="verbose", action="store_true", help="with --flows: all connections, a row for each direction"
@@ -56,12 +55,12 @@ def arguments(parser: Parser) -> None:
     shown.add_argument(
         "--share",
         action="store_true",
-        help="share groups instead: KIP-932's metrics of each group, member and partition, and who gets nothing",
+        help="statistics of share groups: metrics of KIP-932 by group, member and partition; members without records",
     )
 
 
 def _options(args: Namespace, wanted: Filter | None) -> Options:
-    """Bodies of exchanges that are counted, and those that name the clients' software."""
+    """Return the pipeline options: bodies of counted exchanges, and those that name the client software."""
     if args.share:
         return Options(records=False, bodies=APIS)
     if args.flows:
@@ -71,7 +70,7 @@ def _options(args: Namespace, wanted: Filter | None) -> Options:
 
 def run(args: Namespace) -> int:
     if args.verbose and not args.flows:
-        raise UsageError("-V shows the directions of connections; write stats --flows -V")
+        raise UsageError("-V shows both directions of connections; write stats --flows -V")
     show = _share if args.share else _flows if args.flows else _all
     for _ in each(args, filtered(_options(args, display_filter(args)), args), show):
         pass
@@ -85,21 +84,22 @@ def _all(source: Source, args: Namespace, sink: Sink) -> None:
     for page in source:
         for event in filter(source.shows, page if wanted is None else only_passing(wanted, page, connections)):
             statistics.feed(event)
-    found = statistics.summary()
+    summary = statistics.summary()
     if args.format == "json":
-        sink.json([{"file": source.name, **found} if args.each else found])
+        sink.json([{"file": source.name, **summary} if args.each else summary])
     else:
-        print_statistics(found, source.packets, sink)
+        print_statistics(summary, source.packets, sink)
 
 
 class _ShareCounting:
-    """Counts share groups: takes the pages of one capture.
+    """Count share groups from the pages of one capture.
 
-    Sessions and records in flight are those of the whole capture, whatever the filter and the period: what is counted
-    is what passes."""
+    Sessions and records in flight are tracked over the whole capture. The filter and the period only limit what is
+    counted.
+    """
 
     def __init__(self, args: Namespace, source: Source) -> None:
-        """`source`: its period is counted."""
+        """Count events in the period of `source`."""
         self._wanted, self._source = display_filter(args), source
         self._names = TopicNames(registry(args))
         self._counting = ShareCounting(self._names, self._counts)
@@ -110,27 +110,26 @@ class _ShareCounting:
     def close(self) -> ListedMetrics:
         return listed(self._counting.close(), self._names.by_id)
 
-    def _counts(self, what: Event | int) -> bool:
-        if isinstance(what, int):
-            return self._source.tells(what)
-        passes = self._wanted is None or not isinstance(what, Exchange) or self._wanted.takes(what)
-        return passes and self._source.shows(what)
+    def _counts(self, event: Event | int) -> bool:
+        if isinstance(event, int):
+            return self._source.tells(event)
+        passes = self._wanted is None or not isinstance(event, Exchange) or self._wanted.takes(event)
+        return passes and self._source.shows(event)
 
 
 def _share(source: Source, args: Namespace, sink: Sink) -> None:
     counting = _ShareCounting(args, source)
     for page in source:
         counting.page(page)
-    found = counting.close()
+    metrics = counting.close()
     if args.format == "json":
-        sink.json([{"file": source.name, **asdict(found)} if args.each else found])
+        sink.json([{"file": source.name, **asdict(metrics)} if args.each else metrics])
     else:
-        sink.lines(metric_lines(found, sink.width))
+        sink.lines(metric_lines(metrics, sink.width))
 
 
 def _flows(source: Source, args: Namespace, sink: Sink) -> None:
-    """Connections are told whole, if anything happened on them behind `--since`; with a filter those with an exchange
-    that passes."""
+    """Print whole connections with an event after `--since`; with a filter, those with an exchange that passes."""
     wanted, counting, chosen = display_filter(args), FlowCounting(), set[int]()
 
     def counted() -> Iterator[list[Event]]:
@@ -143,11 +142,11 @@ def _flows(source: Source, args: Namespace, sink: Sink) -> None:
             if isinstance(event, Exchange) and source.shows(event) and (wanted is None or wanted.takes(event)):
                 counting.exchange(event)
                 chosen.add(event.flow.id)
-    flows, found = counting.close(source.begin_ns, None if wanted is None else chosen)
+    flows, summary = counting.close(source.begin_ns, None if wanted is None else chosen)
     listed = [] if args.quiet else flows
     if args.format == "json":
         named = {"file": source.name} if args.each else {}
         sink.json([{**named, **asdict(flow)} for flow in listed] if named else listed)
-        sink.json([{**named, "summary": found}])
+        sink.json([{**named, "summary": summary}])
     else:
-        sink.lines(flow_lines(listed, found, sink.width, every_side=args.verbose))
+        sink.lines(flow_lines(listed, summary, sink.width, every_side=args.verbose))

@@ -1,4 +1,4 @@
-"""`--tls-keys`: a key log file with which TLS is decrypted. The environment's SSLKEYLOGFILE is not looked at."""
+"""`--tls-keys`: a key log file for decrypting TLS. The environment variable SSLKEYLOGFILE is ignored."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ if TYPE_CHECKING:
 
 
 def add_tls_keys(parser: ArgumentParser, *, growing: bool = False) -> None:
-    """`--tls-keys`: in `args.tls_keys` stands the file's text, so that whoever has the arguments needs no file;
-    `growing`: the file."""
-    text = "decrypt TLS with a key log file, as SSLKEYLOGFILE makes it"
+    """Add `--tls-keys`: `args.tls_keys` is the content of the file, so that workers need no file.
+
+    `growing`: it is a KeyFile that can read later lines.
+    """
+    text = "decrypt TLS with a key log file (SSLKEYLOGFILE format)"
     if growing:
-        parser.add_argument("--tls-keys", metavar="FILE", type=_file, help=f"{text}; it may go on growing")
+        parser.add_argument("--tls-keys", metavar="FILE", type=_file, help=f"{text}; it may grow")
     else:
         parser.add_argument("--tls-keys", metavar="FILE", type=_text, default=b"", help=text)
 
 
-def said_of_keys(args: Namespace) -> str | None:
-    """What tells one key log from another, and nothing of what is in it; None without one."""
+def digest_of_keys(args: Namespace) -> str | None:
+    """Return a digest that identifies the key log and reveals none of its keys; None without a key log."""
     if not args.tls_keys:
         return None
-    import hashlib  # 4 ms, which every command would begin with
+    import hashlib  # 4 ms, only needed here
 
     return hashlib.sha256(args.tls_keys).hexdigest()[:16]
 
 
 def _text(path: str) -> bytes:
-    from kshark.capture.keys import key_log  # only who names one needs it
+    from kshark.capture.keys import key_log  # only needed with --tls-keys
 
     return key_log(path)
 

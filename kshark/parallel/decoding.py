@@ -1,4 +1,4 @@
-"""A share of a capture's connections, from its segments to what others need to know of it."""
+"""Decode a share of a capture's connections: segments become exchanges by bucket and a summary for all buckets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from kshark.reassembly import Copies
 from kshark.registry import Registry
 from kshark_dissectors.topics import NAMING_APIS
 
-#: Bytes of segments that are put together.
-_TOGETHER: Final = 2 * limits.BATCH_BYTES
+#: Bytes of segments that are decoded together.
+_BATCH_BYTES: Final = 2 * limits.BATCH_BYTES
 
 
-class Beside(Protocol):
-    """Who else takes the pages of a share, told from the start what others taught; `taught` and `asked`: see
-    kshark.pipeline.Share."""
+class PageReader(Protocol):
+    """Another reader of a share's pages, created with the facts of other shares.
+
+    `taught` and `asked`: see kshark.pipeline.Share.
+    """
 
     def page(self, events: list[Event], /) -> object: ...
 
@@ -37,15 +39,16 @@ class Beside(Protocol):
     def asked(self) -> Iterable[Question]: ...
 
     def close(self) -> Any:
-        """What he made of them."""
+        """Return the result."""
 
 
 class Decoded(NamedTuple):
-    """What a share tells when the capture is over.
+    """The results of a share at the end of the capture.
 
-    `common`: pickled, see Sorter. `observed`: of all that happened; which refusals are explained, who judges tells.
-    `names`: of topic ids, as far as messages of NAMING_APIS were read. `copies`, `taught` and `asked`: see
-    kshark.pipeline.Share. `beside`: what others made of its pages."""
+    `common`: pickled, see Sorter. `observed`: statistics of all events; the buckets report explained refusals. `names`:
+    names of topic ids in messages of NAMING_APIS. `copies`, `taught` and `asked`: see kshark.pipeline.Share. `beside`:
+    the result of the other reader.
+    """
 
     common: bytes
     observed: Observed
@@ -58,52 +61,52 @@ class Decoded(NamedTuple):
 
 
 class Decoding:
-    """Takes the pieces of a share in their order; gives its exchanges by bucket."""
+    """Decode the pieces of a share in their order to exchanges by bucket."""
 
-    def __init__(self, options: Options, told: Iterable[Fact], buckets: int, beside: Beside | None = None) -> None:
+    def __init__(self, options: Options, facts: Iterable[Fact], buckets: int, beside: PageReader | None = None) -> None:
         registry = Registry(options.dissectors)
-        self._share = Share(options, registry, told)
+        self._share = Share(options, registry, facts)
         self._ends = EndsTable()
         self._sorter = Sorter(buckets, opened=options.records in (True, "headers"))
         self._names = TopicNames(registry)
         self._notes = Notes()
         self._observer = Observer(registry, coverage=True)
         self._beside = beside
-        #: Pieces of small batches are put together: what is done a batch costs as much as a few hundred messages.
+        #: Pieces of small batches, decoded together: the fixed cost of a batch equals that of a few hundred messages.
         self._waiting: list[Piece] = []
         self._bytes = 0
 
     def feed(self, piece: Piece) -> Iterator[Packed]:
         self._waiting.append(piece)
         self._bytes += len(piece.columns) + len(piece.payload)
-        if self._bytes >= _TOGETHER:
-            yield from self._put_together()
+        if self._bytes >= _BATCH_BYTES:
+            yield from self._decode_waiting()
 
     def learn(self, secrets: bytes) -> Iterator[Packed]:
-        """Secrets of TLS that the capture brings for the pieces that follow."""
+        """Add TLS secrets from the capture for the following pieces."""
         if self._waiting:
-            yield from self._put_together()
+            yield from self._decode_waiting()
         self._share.tls_keys.add(secrets)
 
     def close(self, end: Moment) -> Iterator[Packed]:
-        """The capture ends there."""
+        """End the capture at `end`."""
         if self._waiting:
-            yield from self._put_together()
+            yield from self._decode_waiting()
         for page in self._share.close(end):
             yield from self._page(page)
         yield from self._sorter.close()
 
     @property
     def decoded(self) -> Decoded:
-        """After `close`."""
+        """The results; call it after `close`."""
         sorter, share, beside = self._sorter, self._share, self._beside
         common, names = pickle.dumps(sorter.common, 5), [*self._names.taught("topic")]
-        taught, asked, made = [*share.taught], [*share.asked], None
+        taught, asked, result = [*share.taught], [*share.asked], None
         if beside is not None:
-            made, taught, asked = beside.close(), [*taught, *beside.taught], [*asked, *beside.asked]
-        return Decoded(common, self._observer.observed, names, self._notes, share.copies, taught, asked, made)
+            result, taught, asked = beside.close(), [*taught, *beside.taught], [*asked, *beside.asked]
+        return Decoded(common, self._observer.observed, names, self._notes, share.copies, taught, asked, result)
 
-    def _put_together(self) -> Iterator[Packed]:
+    def _decode_waiting(self) -> Iterator[Packed]:
         segments, self._waiting, self._bytes = unpack(self._waiting, self._ends), [], 0
         for page in self._share.feed(segments):
             yield from self._page(page)

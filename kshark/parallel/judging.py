@@ -1,5 +1,6 @@
-"""One bucket of members through the analysis: its own exchanges, and what is common to all, in the order of the time
-line."""
+"""Analyze one bucket of members: its own exchanges and the events common to all buckets, in the order of the time
+line.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from kshark.tables.events import PositionedEvent, TimePosition, or_unset
 _END = 1 << 62
 
 
-class _Asked(msgspec.Struct, array_like=True, gc=False):
-    """A request as kshark.parallel.sorting packs it; null: UNSET, but of `client_id`."""
+class _Request(msgspec.Struct, array_like=True, gc=False):
+    """A request as kshark.parallel.sorting packs it; null means UNSET, except in `client_id`."""
 
     packet: int
     packets: tuple[int, int] | None
@@ -37,7 +38,7 @@ class _Asked(msgspec.Struct, array_like=True, gc=False):
     body: msgspec.Raw
 
 
-class _Answered(msgspec.Struct, array_like=True, gc=False):
+class _Response(msgspec.Struct, array_like=True, gc=False):
     packet: int
     packets: tuple[int, int] | None
     time_ns: int
@@ -49,26 +50,26 @@ class _Answered(msgspec.Struct, array_like=True, gc=False):
 
 
 class _Row(msgspec.Struct, array_like=True, gc=False):
-    """An exchange: where its request stands and where it stands itself, the first packet of its connection."""
+    """An exchange: the places of its request and of itself on the time line, the first packet of its connection."""
 
     asked: TimePosition
     place: TimePosition
     first_packet: int
     outcome: Any
     packet: int
-    request: _Asked
-    response: _Answered | None
+    request: _Request
+    response: _Response | None
 
 
 _ROWS = msgspec.msgpack.Decoder(list[_Row])
 
 
 class Judging:
-    """Takes packed exchanges in the order of `since`; gives what the analysis tells. `common`: see
-    kshark.parallel.sorting.numbered.
+    """Analyze packed exchanges in the order of `since`.
 
-    `first`: of the buckets, it is the one that looks at what is common: each refusal is to be explained once.
-    `coverage`: whether that is counted."""
+    `common`: see kshark.parallel.sorting.numbered. `first`: true for the one bucket that counts the common events, so
+    that each refusal is explained once. `coverage`: count the coverage of rules.
+    """
 
     def __init__(
         self,
@@ -86,37 +87,36 @@ class Judging:
             if isinstance(event, Exchange):
                 self._refused(event)
         self._common = common
-        self._taken = 0
+        self._fed = 0
         self._flows: dict[int, Flow] = {
             event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)
         }
         self._waiting: list[PositionedEvent] = []
         self._registry = registry
-        self._known: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._decoders: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def feed(self, since: int, exchanges: bytes) -> list[AnalysisResult]:
-        """What is told before their first event."""
-        told = self._until(since)
+        """Add exchanges and return the results of the analysis before their first event."""
+        results = self._until(since)
         for row in _ROWS.decode(exchanges):
             self._waiting += self._events(row)
-        return told
+        return results
 
     def close(self) -> list[AnalysisResult]:
-        told, last = self._until(_END), self._analyzer.close()
+        results, last = self._until(_END), self._analyzer.close()
         self._observer.explain(last)
-        return [*told, *last, *self._analyzer.listed()]
+        return [*results, *last, *self._analyzer.listed()]
 
     @property
     def observed(self) -> Observed:
-        """The share sessions, which refusals are explained, how often rules were put to the test; all else is counted
-        by who decodes."""
+        """The number of share sessions, the explained refusals and the coverage; the shares count everything else."""
         sessions, coverage = self._analyzer.summary()["sessions"], self._analyzer.coverage
         if coverage is not None and not self._first:
             coverage = coverage.without(self._coverage_of_common())
         return Observed(sessions=sessions, explained=self._observer.observed.explained, coverage=coverage)
 
     def _coverage_of_common(self) -> Coverage:
-        """What every bucket counts."""
+        """Return the coverage of the common events, which every bucket counts."""
         alone = Analyzer(coverage=True)
         alone.page([event for _, event in self._common])
         alone.close()
@@ -129,54 +129,54 @@ class Judging:
             self._observer.answer(request, response)
 
     def _until(self, packet: int) -> list[AnalysisResult]:
-        """Everything before that packet."""
-        common, begin = self._common, self._taken
-        while self._taken < len(common) and common[self._taken][0][0] < packet:
-            self._taken += 1
-        waiting = sorted([*self._waiting, *common[begin : self._taken]], key=_place)
+        """Analyze all events before that packet."""
+        common, begin = self._common, self._fed
+        while self._fed < len(common) and common[self._fed][0][0] < packet:
+            self._fed += 1
+        waiting = sorted([*self._waiting, *common[begin : self._fed]], key=_place)
         ready = next((at for at, placed in enumerate(waiting) if placed[0][0] >= packet), len(waiting))
         self._waiting = waiting[ready:]
-        found = self._analyzer.page([event for _, event in waiting[:ready]])
-        self._observer.explain(found)
-        return [*found, *self._analyzer.listed()]
+        results = self._analyzer.page([event for _, event in waiting[:ready]])
+        self._observer.explain(results)
+        return [*results, *self._analyzer.listed()]
 
     def _events(self, row: _Row) -> Iterator[PositionedEvent]:
-        flow, asked = self._flows[row.first_packet], row.request
-        readers = self._known.get((asked.api_key, asked.version)) or self._readers(asked.api_key, asked.version)
+        flow, packed = self._flows[row.first_packet], row.request
+        readers = self._decoders.get((packed.api_key, packed.version)) or self._readers(packed.api_key, packed.version)
         names = (
-            asked.api_key,
-            UNSET if asked.api is None else asked.api,
-            asked.version,
-            asked.correlation_id,
-            asked.client_id,
+            packed.api_key,
+            UNSET if packed.api is None else packed.api,
+            packed.version,
+            packed.correlation_id,
+            packed.client_id,
         )
         request = Message(
-            asked.packet, or_unset(asked.packets), asked.time_ns, flow.id, asked.client, asked.broker, "request",
+            packed.packet, or_unset(packed.packets), packed.time_ns, flow.id, packed.client, packed.broker, "request",
             *names,
-            UNSET, UNSET, asked.size, readers[0](asked.body), or_unset(asked.weird), or_unset(asked.detail),
+            UNSET, UNSET, packed.size, readers[0](packed.body), or_unset(packed.weird), or_unset(packed.detail),
         )  # fmt: skip
         yield row.asked, request
         response, answer = None, row.response
         if answer is not None:
             response = Message(
-                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, asked.client, asked.broker,
+                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, packed.client, packed.broker,
                 "response", *names,
-                asked.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body), or_unset(answer.weird),
-                or_unset(answer.detail),
+                packed.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body),
+                or_unset(answer.weird), or_unset(answer.detail),
             )  # fmt: skip
         exchange = Exchange(request, response, row.outcome, flow, row.packet)
         self._refused(exchange)
         yield row.place, exchange
 
     def _readers(self, api_key: int, version: int) -> tuple[Any, Any]:
-        """What makes bodies of the same classes as the codec's."""
+        """Return decoders of request and response bodies, into the same classes as the codec's."""
         api = self._registry.api(api_key)
         assert api is not None
-        known = api.versions.nearest(version)
-        shapes = (shape_of(layout, known) for layout in (api.request, api.response))
-        one, other = (msgspec.msgpack.Decoder(shape.make | None).decode for shape in shapes)
-        self._known[api_key, version] = one, other
-        return one, other
+        nearest = api.versions.nearest(version)
+        shapes = (shape_of(layout, nearest) for layout in (api.request, api.response))
+        request, response = (msgspec.msgpack.Decoder(shape.make | None).decode for shape in shapes)
+        self._decoders[api_key, version] = request, response
+        return request, response
 
 
 def _place(placed: PositionedEvent) -> TimePosition:

@@ -1,8 +1,8 @@
-"""Segments on their way to those who put streams together: shared out by their ends, packed into bytes, one piece a
-share and batch.
+"""Split segments into shares by their endpoints, and pack them into bytes: one piece per share and batch.
 
-What lies between the same two ends goes to the same share, so that a reused port, a late segment and a copy meet the
-connection they belong to."""
+All segments between the same two endpoints go to the same share, so that a reused port, a late segment and a copy reach
+their connection.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from kshark.link.columns import Words
     from kshark.model import Int64s
 
-#: Columns of a piece that have a value for each segment, in the order in which they are packed; sequence numbers have
-#: 32 bits.
+#: Columns of a piece with a value for each segment, in packing order; sequence numbers have 32 bits.
 _COLUMNS: Final = (
     ("packet", "<i8"), ("time_ns", "<i8"), ("seq", "<u4"), ("ack", "<u4"), ("flags", "u1"), ("length", "<u4"),
 )  # fmt: skip
-#: Columns that most pieces do not have: without them the clock is the time, and nothing is missing.
+#: Columns that most pieces omit: the default clock is the time, and the default of `missing` is 0.
 _RARE: Final = (("clock_ns", "<i8"), ("missing", "<u4"))
 #: Multipliers that mix bits, the same in every process (Steele, Lea and Flood, 2014: SplitMix64).
 _MIX: Final = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
@@ -33,15 +32,15 @@ _PORT: Final = np.uint64(0xFFFF)
 
 
 class Piece(NamedTuple):
-    """Some segments of one batch: how many, their columns, and their payload one behind the other."""
+    """Segments of one batch and share: their number, their columns, and their concatenated payload."""
 
     segments: int
     columns: bytes
     payload: bytes
 
 
-def shared_out(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tuple[int, Piece]]:
-    """A batch's pieces by number of the share; the shares that get nothing are left out."""
+def split_into_shares(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tuple[int, Piece]]:
+    """Yield the number of a share and its piece of the batch, for each share with segments."""
     paths, of = np.unique(segments.path, return_inverse=True)
     keys = ends.keys(paths)
     share = _share(keys, shares)[of]
@@ -52,7 +51,7 @@ def shared_out(segments: Segments, ends: EndsTable, shares: int) -> Iterator[tup
 
 
 def _share(keys: Words, shares: int) -> Int64s:
-    """By both hosts and ports, the same for both directions."""
+    """Return the share of each pair of endpoints, the same for both directions."""
     ports = keys[4] & _PORT, keys[4] >> _SHIFTS[4] & _PORT
     with np.errstate(over="ignore"):
         ends = (
@@ -71,8 +70,8 @@ def _mixed(words: Words) -> Words:
 
 
 def _pack(segments: Segments, rows: Int64s, keys: Words, of: Int64s) -> Piece:
-    """Its keys are in the order in which they first come."""
-    used, first, place = np.unique(of[rows], return_index=True, return_inverse=True)
+    """Pack rows of the batch; the keys are in the order of their first row."""
+    used, first, position = np.unique(of[rows], return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -81,7 +80,7 @@ def _pack(segments: Segments, rows: Int64s, keys: Words, of: Int64s) -> Piece:
     parts = [
         np.array([len(used), *rare.values()], "<u4").tobytes(),
         keys[:, used[order]].astype("<u8").tobytes(),
-        rank[place].astype("<u4").tobytes(),
+        rank[position].astype("<u4").tobytes(),
         *(given[name].astype(form).tobytes() for name, form in _COLUMNS + _RARE if rare.get(name, True)),
     ]
     loaded = np.flatnonzero(given["length"])
@@ -93,7 +92,7 @@ def _pack(segments: Segments, rows: Int64s, keys: Words, of: Int64s) -> Piece:
 
 
 def unpack(pieces: Sequence[Piece], ends: EndsTable) -> Segments:
-    """The segments again, of several pieces one behind the other; `ends` numbers the pairs of this share."""
+    """Return the segments of several pieces in their order; `ends` numbers the endpoint pairs of this share."""
     parts = [_columns(piece, ends) for piece in pieces]
     given = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     signed = {name: column.astype(np.int64) for name, column in given.items() if name != "flags"}
@@ -103,19 +102,19 @@ def unpack(pieces: Sequence[Piece], ends: EndsTable) -> Segments:
 
 
 def _columns(piece: Piece, ends: EndsTable) -> dict[str, Any]:
-    """The columns of a piece by name."""
+    """Return the columns of a piece by name."""
     count, columns, _ = piece
     at = 0
 
-    def take(form: str, size: int) -> Any:
+    def read(form: str, size: int) -> Any:
         nonlocal at
         column = np.frombuffer(columns, form, size, at)
         at += column.nbytes
         return column
 
-    used, with_clock, with_missing = take("<u4", 3).tolist()
-    paths = ends.paths(take("<u8", KEY_WORDS * used).reshape(KEY_WORDS, used).astype(np.uint64))
-    given = {"path": paths[take("<u4", count)]} | {name: take(form, count) for name, form in _COLUMNS}
-    given["clock_ns"] = take("<i8", count) if with_clock else given["time_ns"]
-    given["missing"] = take("<u4", count) if with_missing else np.zeros(count, "<u4")
+    used, with_clock, with_missing = read("<u4", 3).tolist()
+    paths = ends.paths(read("<u8", KEY_WORDS * used).reshape(KEY_WORDS, used).astype(np.uint64))
+    given = {"path": paths[read("<u4", count)]} | {name: read(form, count) for name, form in _COLUMNS}
+    given["clock_ns"] = read("<i8", count) if with_clock else given["time_ns"]
+    given["missing"] = read("<u4", count) if with_missing else np.zeros(count, "<u4")
     return given

@@ -1,11 +1,12 @@
-"""What the analysis needs of a share, sorted: exchanges by bucket, and what verdicts in all of them depend on.
+"""Sort the events of a share for the analysis: exchanges by bucket, and the events that all buckets need.
 
-What the keys of all machines that have rules have in common tells the bucket (by member, or by group), which is judged
-apart from the others. What lies in no bucket is common to all: beginnings and ends of connections, holes, what brokers
-say of themselves, requests of which nobody can read whom they concern, weirds that rules are about and, without their
-bodies, messages with codes that they are about. Of all else only signs are kept, messages without body that show that a
-connection was alive: its first and last request, its first answer, and the last request before an answer to none.
-kshark.analysis.analyzer lists what verdicts depend on."""
+The bucket of an exchange depends on the keys that all machines with rules have in common (the member, or the group).
+Each bucket is judged separately. Events outside the buckets are common to all: starts and ends of connections, capture
+gaps, what brokers report about themselves, requests whose member is unreadable, weirds that rules use and, without
+their bodies, messages with codes that rules use. Of all other messages only signs are kept: messages without a body
+that show that a connection was alive. These are its first and last request, its first response, and the last request
+before a response without a request. kshark.analysis.analyzer lists the events that verdicts depend on.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ from kshark.tables.events import AFTER, BEFORE, LATE, MESSAGES, PositionedEvent,
 
 _KEY: Final = BOOK.bucket
 _NEVER: Final = 1 << 62
-#: Bytes of exchanges that are packed together, or one more exchange.
-_TOGETHER: Final = 1 << 17
-#: A list follows, its length in four bytes (msgpack: array 32).
+#: Exchanges of a bucket are packed together until they exceed this many bytes.
+_BATCH_BYTES: Final = 1 << 17
+#: First byte of a list whose length follows in four bytes (msgpack: array 32).
 _LIST: Final = b"\xdd"
 #: Weirds that verdicts depend on.
 _ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS
@@ -48,7 +49,7 @@ _JSON: Final = msgspec.json.Encoder(enc_hook=lambda _: None)
 
 
 class Packed(NamedTuple):
-    """Exchanges of a bucket, and the packet before which none of their events lies."""
+    """Exchanges of a bucket; none of their events is before packet `since`."""
 
     bucket: int
     since: int
@@ -56,7 +57,7 @@ class Packed(NamedTuple):
 
 
 class _Lot:
-    """Exchanges of a bucket, packed one behind the other."""
+    """Packed exchanges of a bucket, concatenated."""
 
     def __init__(self) -> None:
         self.since = _NEVER
@@ -70,7 +71,7 @@ class _Lot:
 
 
 class Buckets:
-    """Packs exchanges by bucket."""
+    """Pack exchanges by bucket."""
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
@@ -78,28 +79,29 @@ class Buckets:
         self._full: list[Packed] = []
 
     def add(self, asked: TimePosition, place: TimePosition, exchange: Exchange) -> None:
-        """An exchange with a request that can be read: where that stands, and where the exchange does."""
+        """Add an exchange with a readable request; `asked` and `place` are the places of request and exchange."""
         request, response = exchange.request, exchange.response
         assert request is not None
         answer = None if response is None else _answered(response)
         bucket = self._bucket(request)
         lot = self._held[bucket]
         lot.add(asked, place, exchange.flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
-        if len(lot.packed) >= _TOGETHER:
+        if len(lot.packed) >= _BATCH_BYTES:
             self._full.append(self._pack(bucket))
 
     def full(self) -> Iterator[Packed]:
-        """Those of which there are many."""
+        """Yield the batches that are full."""
         yield from self._full
         self._full = []
 
     def rest(self) -> Iterator[Packed]:
+        """Yield all remaining exchanges."""
         yield from self.full()
         for bucket in [*self._held]:
             yield self._pack(bucket)
 
     def _bucket(self, request: Message) -> int:
-        """The same in every process."""
+        """Return the bucket of a request, the same in every process."""
         key = repr([getattr(request.body, column, None) for column in _KEY])
         return zlib.crc32(key.encode(errors="surrogatepass")) % self._buckets
 
@@ -109,31 +111,29 @@ class Buckets:
 
 
 class News:
-    """What brokers say of themselves, as far as it is new: nobody learns more from all of it."""
+    """Filter for what brokers report about themselves: repeated reports are dropped."""
 
     def __init__(self) -> None:
-        #: What each address offered last, and all that Metadata told, under itself.
-        self._said: dict[str | None, str] = {}
+        #: The last ApiVersions body by broker address, and all Metadata bodies by themselves.
+        self._last_reports: dict[str | None, str] = {}
 
     def takes(self, placed: PositionedEvent) -> bool:
-        """Whether it is something else, or new; to be asked in the order of the time line."""
+        """True if it is another event or a new report. Call it in the order of the time line."""
         answer = placed[1].response if isinstance(placed[1], Exchange) else None
         if answer is None or not isinstance(answer.body, str):
             return True
-        about = answer.body if answer.api_key == METADATA else answer.broker
-        if self._said.get(about) == answer.body:
+        key = answer.body if answer.api_key == METADATA else answer.broker
+        if self._last_reports.get(key) == answer.body:
             return False
-        self._said[about] = answer.body
+        self._last_reports[key] = answer.body
         return True
 
 
 class Sorter:
-    """Takes a share's pages. `common` is what goes to every bucket; its connections have the share's own numbers.
+    """Sort the pages of a share. `common` has the events for every bucket, with the share's own connection numbers.
 
-    The last number of a place is how many events of the share came before: shares that were decoded apart are put in
-    order again by it.
-
-    `opened`: record batches may be open in bodies. The analysis reads none, and they stay here.
+    The last number of a place counts the previous events of the share, so that the events of all shares can be merged
+    in order. `opened`: bodies may contain decoded records; they are removed, because the analysis does not read them.
     """
 
     def __init__(self, buckets: int, *, opened: bool = False) -> None:
@@ -143,15 +143,15 @@ class Sorter:
         self._count = 0
         self._latest = (0, BEFORE, -1)
         self._news = News()
-        #: By id(): where requests stand that the analysis reads.
+        #: Places of requests that the analysis reads, by id().
         self._asked: dict[int, TimePosition] = {}
-        #: By connection: its first packet, its last request with its number, and whether one was answered.
+        #: By connection: its first packet, its last request with its event number, and whether a request was answered.
         self._first: dict[int, int] = {}
         self._last: dict[int, tuple[int, Message]] = {}
         self._alive: set[int] = set()
 
-    def page(self, events: list[Event]) -> Iterator[Packed]:
-        late = _behind_messages(events)
+    def page(self, events: list[Event]) -> Iterator[Packed]:  # noqa: C901  # hot: called for each event
+        at_end = _before_ends(events)
         for at, event in enumerate(events, self._count):
             kind = type(event)
             if kind is Message:
@@ -161,14 +161,14 @@ class Sorter:
                     place = self._place(event.packet, MESSAGES, self._first[event.flow], at)  # type: ignore[union-attr,index]
                     self.common.append((place, replace(event)))
             elif kind is Exchange:
-                self._exchange(at, AFTER if at - self._count in late else MESSAGES, event)  # type: ignore[arg-type]
+                self._exchange(at, AFTER if at - self._count in at_end else MESSAGES, event)  # type: ignore[arg-type]
             elif kind is Opened:
                 self._opened(at, event)  # type: ignore[arg-type]
             elif kind is HalfClosed or kind is Gap:
                 place = self._place(event.packet, BEFORE if kind is Gap else AFTER, event.flow.first_packet, at)  # type: ignore[union-attr]
                 self.common.append((place, event))
             elif kind is Weird and event.code in _ASKED_FOR:  # type: ignore[union-attr]
-                self._weird(at, at - self._count in late, event)  # type: ignore[arg-type]
+                self._weird(at, at - self._count in at_end, event)  # type: ignore[arg-type]
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]
             elif kind is Late:
@@ -180,7 +180,7 @@ class Sorter:
         yield from self._buckets.rest()
 
     def _place(self, packet: int, phase: int, first_packet: int, at: int) -> TimePosition:
-        """The place of the share's event number `at`, which is behind the places of those before it."""
+        """Return the place of the share's event number `at`, after the places of all earlier events."""
         self._latest = max(self._latest, (packet, phase, first_packet))
         return (*self._latest, at)
 
@@ -225,7 +225,7 @@ class Sorter:
 
     def _weird(self, at: int, late: bool, weird: Weird) -> None:
         phase = AFTER if late else MESSAGES if weird.stage == "exchange" else BEFORE
-        first = -1 if weird.flow is None else self._first.get(weird.flow, -1)  # one that has ended may still be told of
+        first = -1 if weird.flow is None else self._first.get(weird.flow, -1)  # the connection may have ended before
         self.common.append((self._place(weird.packet, phase, first, at), weird))
 
     def _closed(self, at: int, closed: Closed) -> None:
@@ -244,15 +244,17 @@ class Sorter:
 
 
 def of_all(asked: TimePosition | None, place: TimePosition, exchange: Exchange) -> list[PositionedEvent] | None:
-    """What every bucket is told of an exchange; None: it concerns its own bucket alone. `asked`: where a request stands
-    that is read."""
+    """Return the events of an exchange for every bucket; None if only its own bucket needs it.
+
+    `asked`: the place of a request that the analysis reads.
+    """
     request, response = exchange.request, exchange.response
     odd: list[PositionedEvent] = [(place, _of(exchange, _bare(request), _bare(response)))] if _is_odd(exchange) else []
     if request is None:
         return odd or [(place, _of(exchange, None, _sign(response)))]
     if request.api_key in _BRIEF and request.api_key not in _WHOLE:
-        tells = response is not None and response.body is not None
-        return [*odd, (place, _of(exchange, _brief(request), _brief(response)))] if tells else odd
+        has_report = response is not None and response.body is not None
+        return [*odd, (place, _of(exchange, _brief(request), _brief(response)))] if has_report else odd
     if request.api_key not in _READ:
         return odd or None
     if asked is not None and (request.api_key in _WHOLE or _is_unreadable(request)):
@@ -269,7 +271,7 @@ def _brokers(body: Any) -> dict[str, Any]:
 def _offered(body: Any) -> dict[str, Any]:
     offered = getattr(body, "api_keys", UNSET)
     if isinstance(offered, list):
-        offered = [_only(one, "api_key", "max_version") for one in offered if one.api_key in RELEASE_APIS]
+        offered = [_only(api, "api_key", "max_version") for api in offered if api.api_key in RELEASE_APIS]
     return _only(body, "error_code") | ({} if offered is UNSET else {"api_keys": offered})
 
 
@@ -277,23 +279,23 @@ def _only(struct: Any, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(struct, name, UNSET)) is not UNSET}
 
 
-#: Of answers that go to every bucket, what the analysis reads.
+#: The fields that the analysis reads of responses that go to every bucket.
 _BRIEF: Final[dict[Any, Callable[[Any], dict[str, Any]]]] = {METADATA: _brokers, API_VERSIONS: _offered}
-#: Of those the APIs that rules read, too.
+#: The APIs of them that rules also read.
 _WHOLE: Final = BOOK.apis & _BRIEF.keys()
 #: The APIs whose exchanges the analysis reads.
 _READ: Final = BOOK.apis | _BRIEF.keys()
 
 
 def _is_unreadable(request: Message) -> bool:
-    """A request that does not tell whom it concerns: all whom its connection serves are concerned."""
+    """True if a request does not name its member: all members on its connection may be concerned."""
     if request.api_key in SHARE_STATE:
         return doubt_of(request) == "cut"
     return request.api_key in SESSION_APIS and not isinstance(getattr(request.body, "share_session_epoch", UNSET), int)
 
 
 def _is_odd(exchange: Exchange) -> bool:
-    """Whether one of its messages has a code that rules name."""
+    """True if one of its messages has a code that rules use."""
     return _has_ruled_code(exchange.request) or _has_ruled_code(exchange.response)
 
 
@@ -302,22 +304,22 @@ def _has_ruled_code(message: Message | None) -> bool:
 
 
 def _bare(message: Message | None) -> Any:
-    """A message of whose body only is told whose it is."""
+    """Return the message with only group and member in its body."""
     if message is None:
         return None
-    whose = _only(message.body, "group_id", "member_id")
-    return replace(message, body=as_fields(_JSON.encode(whose).decode()) if whose else None)
+    owner = _only(message.body, "group_id", "member_id")
+    return replace(message, body=as_fields(_JSON.encode(owner).decode()) if owner else None)
 
 
 def _sign(message: Message | None) -> Any:
-    """A message of which only is told that it was there."""
+    """Return the message without its content, as a sign that it was sent."""
     return message and replace(
         message, api_key=UNSET, api=UNSET, version=UNSET, client_id=UNSET, body=None, weird=UNSET, detail=UNSET
     )
 
 
 def _brief(message: Any) -> Message:
-    """A message of _BRIEF; the body of an answer is JSON."""
+    """Return a message of _BRIEF with the fields that the analysis reads; the body of a response is JSON."""
     body = None if message.kind == "request" else _JSON.encode(_BRIEF[message.api_key](message.body)).decode()
     sign: Message = _sign(message)
     sign.api_key, sign.body = message.api_key, body
@@ -325,19 +327,19 @@ def _brief(message: Any) -> Message:
 
 
 def _as_fields(message: Message | None) -> Any:
-    """A message that goes to every bucket as it is."""
+    """Return a copy of the whole message for every bucket."""
     if message is None or message.body is None or message.body is UNSET:
         return message and replace(message)
     return replace(message, body=as_fields(_JSON.encode(message.body).decode()))
 
 
 def _closed(answer: Message) -> Message:
-    """The answer with nothing of its records but their size and spans."""
+    """Return the response with only the sizes and spans of its records."""
     topics = getattr(answer.body, "responses", None)
     if answer.api_key != SHARE_FETCH or not topics or topics is UNSET:
         return answer
     bare = [
-        replace(topic, partitions=[replace(one, records=_closed_of(one.records)) for one in topic.partitions])
+        replace(topic, partitions=[replace(part, records=_closed_of(part.records)) for part in topic.partitions])
         if topic.partitions
         else topic
         for topic in topics
@@ -353,48 +355,54 @@ def _of(exchange: Exchange, request: Message | None, response: Message | None) -
     return Exchange(request, response, exchange.outcome, exchange.flow, exchange.packet)
 
 
-def _behind_messages(events: list[Event]) -> set[int]:
-    """The events that only the end of their connection shows, right before that end."""
-    late: set[int] = set()
+def _before_ends(events: list[Event]) -> set[int]:
+    """Return the indices of events that are reported at the end of their connection, directly before that end."""
+    at_end: set[int] = set()
     for end, closed in enumerate(events):
         if type(closed) is Closed or type(closed) is HalfClosed:
             at = end - 1
-            while at >= 0 and _goes_with(events[at], closed):
-                late.add(at)
+            while at >= 0 and _is_caused_by(events[at], closed):
+                at_end.add(at)
                 at -= 1
-    return late
+    return at_end
 
 
-def _goes_with(event: Event, end: Closed | HalfClosed) -> bool:
+def _is_caused_by(event: Event, end: Closed | HalfClosed) -> bool:
     if isinstance(event, Exchange):
         return event.outcome == "unanswered" and event.packet == end.packet and event.flow is end.flow
     return isinstance(event, Weird) and event.packet == end.packet and event.flow == end.flow.id
 
 
 def numbered(shares: list[list[PositionedEvent]], weirds: Iterable[Weird]) -> list[PositionedEvent]:
-    """What is common of all shares and what belongs to no connection, in the order of the time line, connections
-    numbered in the order of their first packets."""
+    """Merge the common events of all shares, and weirds outside connections, in the order of the time line.
+
+    Connections are numbered in the order of their first packets.
+    """
     flows = [{event.flow.id: event.flow for _, event in common if isinstance(event, Opened)} for common in shares]
     numbers = {
         first: number
-        for number, first in enumerate(sorted(flow.first_packet for known in flows for flow in known.values()))
+        for number, first in enumerate(sorted(flow.first_packet for own in flows for flow in own.values()))
     }
-    for common, known in zip(shares, flows, strict=True):
-        of_share = {own: numbers[flow.first_packet] for own, flow in known.items()}
-        for _, event in common:
-            if isinstance(event, (Message, Weird)):
-                if event.flow is not None:
-                    event.flow = of_share[event.flow]
-            elif isinstance(event, Exchange):
-                for message in (event.request, event.response):
-                    if message is not None:
-                        message.flow = of_share[message.flow]
-        for own, flow in known.items():
-            flow.id = of_share[own]
+    for common, own in zip(shares, flows, strict=True):
+        _renumber(common, {id: numbers[flow.first_packet] for id, flow in own.items()})
+        for flow in own.values():
+            flow.id = numbers[flow.first_packet]
     others = [((weird.packet, BEFORE, -1, 0), weird) for weird in weirds]
-    common = sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0))
-    told = [*filter(News().takes, common)]
-    for _, event in told:
+    merged = sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0))
+    fresh = [*filter(News().takes, merged)]
+    for _, event in fresh:
         if isinstance(event, Exchange) and event.response is not None and isinstance(event.response.body, str):
             event.response.body = as_fields(event.response.body)
-    return told
+    return fresh
+
+
+def _renumber(events: list[PositionedEvent], numbers: dict[int, int]) -> None:
+    """Replace the connection numbers of a share by those of the capture."""
+    for _, event in events:
+        if isinstance(event, (Message, Weird)):
+            if event.flow is not None:
+                event.flow = numbers[event.flow]
+        elif isinstance(event, Exchange):
+            for message in (event.request, event.response):
+                if message is not None:
+                    message.flow = numbers[message.flow]

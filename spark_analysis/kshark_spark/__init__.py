@@ -1,4 +1,4 @@
-"""The same tables and findings on Spark, for captures of any number and size: the only package that imports pyspark."""
+"""The same tables and findings on Spark, for captures of any number and size. Only this package imports pyspark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Makes `spark.read.format("kshark")` known where Spark does not find it by itself (a Connect server without
-    kshark)."""
+    """Register `spark.read.format("kshark")` if Spark does not find it itself (a Connect server without kshark)."""
     from kshark_spark.streaming import KsharkSource
 
     spark.dataSource.register(KsharkSource)

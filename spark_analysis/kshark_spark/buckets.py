@@ -1,4 +1,4 @@
-"""Captures judged by buckets of their members: a second, small shuffle, each bucket through kshark's analysis."""
+"""Judge captures by buckets of their members: a second, small shuffle, then kshark's analysis for each bucket."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ from kshark_spark.rows import Row, by_row, collected, frame_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Findings as JSON; a bucket's last row has what else is told of it, and what was made of its sessions, pickled.
-_FOUND: Final = "bucket int, finding binary, told binary"
-_FINDING: Final = pa.schema([("bucket", pa.int32()), ("finding", pa.binary()), ("told", pa.binary())])
+#: Findings as JSON. The last row of a bucket has its statistics and the result of its lister, pickled.
+_FINDINGS: Final = "bucket int, finding binary, summary binary"
+_FINDING: Final = pa.schema([("bucket", pa.int32()), ("finding", pa.binary()), ("summary", pa.binary())])
 _EXCHANGE: Final = pa.schema([("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
-#: A list of no exchanges, packed.
-_NONE: Final = b"\x90"
+#: An empty list of exchanges, packed.
+_EMPTY: Final = b"\x90"
 _JSON: Final = msgspec.json.Encoder()
 
 
 class Lister(Protocol):
-    """Who takes the share sessions and their requests, in the task of a bucket."""
+    """Receives the share sessions and their requests in the task of a bucket."""
 
     def page(self, listed: Sequence[Listed], /) -> object: ...
 
     def close(self) -> Any:
-        """What he made of them."""
+        """Return the result."""
 
 
 class Bucketed(NamedTuple):
-    """A capture's buckets, numbered over all captures, and what each of them is told
-    (kshark.parallel.sorting.numbered), pickled.
+    """A capture's buckets, numbered over all captures, and its common events, pickled.
 
-    `lister` makes who takes the capture's sessions, and is told the same.
+    `common`: see kshark.parallel.sorting.numbered. `lister` makes the Lister of a bucket from the common events.
     """
 
     bucket: int
@@ -55,9 +54,8 @@ class Bucketed(NamedTuple):
     lister: Callable[[list[PositionedEvent]], Lister] | None = None
 
 
-class Found(NamedTuple):
-    """The findings of a capture, its share sessions, explained refusals and coverage, and what was made of the sessions
-    in each bucket."""
+class JudgedCapture(NamedTuple):
+    """The findings of a capture, its statistics from judging, and the results of its listers."""
 
     findings: list[Finding]
     observed: Observed
@@ -70,51 +68,51 @@ def judged(
     given: Mapping[int, int] | None = None,
     *,
     coverage: bool = False,
-) -> list[Found]:
-    """What is found in each capture, from all captures' exchanges; `coverage`: whether that is counted.
+) -> list[JudgedCapture]:
+    """Return the results of each capture from the exchanges of all captures; `coverage`: count the coverage of rules.
 
-    `given`: bytes of each bucket, where they are known. The largest come first: others go beside them.
+    `given`: bytes of each bucket, if known. The largest buckets come first, so that small ones run in parallel.
     """
     from pyspark.sql import functions as F
 
     if not captures:
         return []
-    capture = {bucket: at for at, one in enumerate(captures) for bucket in range(one.bucket, one.bucket + one.buckets)}
+    capture = {bucket: at for at, own in enumerate(captures) for bucket in range(own.bucket, own.bucket + own.buckets)}
     weight = given or {}
     order = sorted(capture, key=lambda bucket: -weight.get(bucket, 0))
     exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
-    # what is common is judged even where nobody has exchanges
-    nobody = frame_of(exchanges.sparkSession, _EXCHANGE, [(one.bucket, 0, compress(_NONE)) for one in captures])
+    # judge the common events even if a capture has no other exchanges
+    empty = frame_of(exchanges.sparkSession, _EXCHANGE, [(own.bucket, 0, compress(_EMPTY)) for own in captures])
 
     def judge(rows: Iterator[Row]) -> Iterator[Row]:
         for bucket, own in groupby(rows, itemgetter(0)):
             yield from _judge(bucket, own, captures[capture[bucket]], coverage)
 
-    together = exchanges.unionByName(nobody).repartitionById(
+    together = exchanges.unionByName(empty).repartitionById(
         len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1
     )
-    rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FOUND)
-    found: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
+    rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FINDINGS)
+    findings: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
     observed, made = defaultdict[int, Observed](Observed), defaultdict[int, list[Any]](list)
-    for bucket, finding, told in collected(rows):
+    for bucket, finding, summary in collected(rows):
         if finding is None:
-            seen, listed = pickle.loads(told)
+            seen, listed = pickle.loads(summary)
             observed[capture[bucket]].join(seen)
             made[capture[bucket]].append(listed)
         else:
-            found[capture[bucket]][bucket][finding] += 1
-    return [Found(once(found[at].values()), observed[at], made[at]) for at in range(len(captures))]
+            findings[capture[bucket]][bucket][finding] += 1
+    return [JudgedCapture(once(findings[at].values()), observed[at], made[at]) for at in range(len(captures))]
 
 
-def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> Iterator[Row]:
-    common: list[PositionedEvent] = pickle.loads(told.common)
-    lister = None if told.lister is None else told.lister(common)
-    judging = Judging(common, Registry(), first=bucket == told.bucket, listed=lister is not None, coverage=coverage)
+def _judge(bucket: int, rows: Iterator[Row], capture: Bucketed, coverage: bool) -> Iterator[Row]:
+    common: list[PositionedEvent] = pickle.loads(capture.common)
+    lister = None if capture.lister is None else capture.lister(common)
+    judging = Judging(common, Registry(), first=bucket == capture.bucket, listed=lister is not None, coverage=coverage)
 
-    def findings(told: Sequence[AnalysisResult]) -> Iterator[Row]:
+    def findings(results: Sequence[AnalysisResult]) -> Iterator[Row]:
         if lister is not None:
-            lister.page([one for one in told if not isinstance(one, Finding)])
-        return ((bucket, _JSON.encode(one), None) for one in told if isinstance(one, Finding))
+            lister.page([result for result in results if not isinstance(result, Finding)])
+        return ((bucket, _JSON.encode(result), None) for result in results if isinstance(result, Finding))
 
     for _, since, exchanges in rows:
         yield from findings(judging.feed(since, decompress(exchanges)))
@@ -123,7 +121,9 @@ def _judge(bucket: int, rows: Iterator[Row], told: Bucketed, coverage: bool) -> 
 
 
 def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:
-    """A capture's findings, from those of each bucket as JSON: what is about all buckets' members is found in every one
-    and counts once."""
+    """Merge the findings of a capture's buckets, given as JSON.
+
+    A finding about the members of all buckets occurs in each of them and counts once.
+    """
     findings = reduce(or_, buckets, Counter[bytes]())
-    return [msgspec.json.decode(one, type=Finding) for one in findings.elements()]
+    return [msgspec.json.decode(finding, type=Finding) for finding in findings.elements()]

@@ -1,4 +1,4 @@
-"""The check of captures: small ones each by one task, large ones by ranges, shares and buckets."""
+"""Check captures: a small one in one task, a large one by ranges, shares and buckets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kshark.errors import UnreadableInput
 from kshark.pipeline import Options
 from kshark_spark.check import Checked
 from kshark_spark.large import Analysed, analysed
-from kshark_spark.plan import Sizes, are_shared_out, located, tasks_for
+from kshark_spark.plan import Sizes, are_split, located, tasks_for
 from kshark_spark.rows import results
 from kshark_spark.session import cores_of
 from kshark_spark.whole import whole
@@ -31,28 +31,28 @@ def checked(
     *,
     coverage: bool = False,
 ) -> list[Checked | UnreadableInput]:
-    """What was found in each capture, or why it could not be read; `coverage`: whether that is counted."""
+    """Return the result of each capture, or why it cannot be read; `coverage`: count the coverage of rules."""
     cores = cores_of(spark)
-    is_large = are_shared_out(captures, cores, sizes)
+    is_large = are_split(captures, cores, sizes)
     large = [*compress(captures, is_large)]
-    small = [files for files, one in zip(captures, is_large, strict=True) if not one]
+    small = [files for files, by_many in zip(captures, is_large, strict=True) if not by_many]
     tasks = tasks_for([file for files in small for file in files], len(small), cores)
-    apart = iter(
+    of_large = iter(
         [
-            one if isinstance(one, UnreadableInput) else _joined(one)
-            for one in analysed(spark, large, options, sizes, coverage=coverage)
+            result if isinstance(result, UnreadableInput) else _joined(result)
+            for result in analysed(spark, large, options, sizes, coverage=coverage)
         ]
     )
     work = partial(whole, options=options, coverage=coverage)
-    rest = iter(results(spark, small, work, tasks))
-    return [next(apart if one else rest) for one in is_large]
+    of_small = iter(results(spark, small, work, tasks))
+    return [next(of_large if by_many else of_small) for by_many in is_large]
 
 
 def _joined(capture: Analysed) -> Checked:
-    """A capture that many tasks have read."""
-    plan, parts, found = capture
+    """Return the result of a capture that many tasks have read."""
+    plan, parts, judged = capture
     if len(plan.files) > 1:
-        add_places(found.findings, partial(located, plan.ranges, dict(zip(plan.files, plan.files, strict=True))))
-    checked = Checked.of(found.findings, parts.names, parts.notes, capture.observed)
+        add_places(judged.findings, partial(located, plan.ranges, dict(zip(plan.files, plan.files, strict=True))))
+    checked = Checked.of(judged.findings, parts.names, parts.notes, capture.observed)
     checked.giant = capture.giant
     return checked

@@ -1,5 +1,6 @@
-"""The check of tables: members who can have a finding are told by typed columns; their exchanges alone are read and
-judged, by buckets."""
+"""Check tables: typed columns select the members that can have a finding; only their exchanges are read, and judged by
+buckets.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from kshark.output.notes import Notes
 from kshark_spark.buckets import Bucketed, judged
 from kshark_spark.refusals import exchanges_of
 from kshark_spark.screen import EVERYBODY, screened
-from kshark_spark.suspects import connections_of, names_of_brokers, packed, told_of, window_of
+from kshark_spark.suspects import connections_of, names_of_brokers, packed, summaries_of, window_of
 from kshark_spark.topics import topic_names
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checked:
-    """Of one capture: findings in packet order, the names of their topics if asked for, what they were found in, what
-    was odd about its packets (None: they were read before, as from tables), and what was odd about the work."""
+    """The result of one capture.
+
+    Findings in packet order, the names of their topics if requested, the observed traffic, the notes on its packets
+    (None: not read here, as from tables), and a sentence on one connection or member that dominated the work.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
@@ -33,53 +37,57 @@ class Checked:
     giant: str | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, found: Iterable[Finding], names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
-        """Of a capture that was read; `names`: of all topics that are known."""
-        findings = in_packet_order(found)
+    def of(cls, findings: Iterable[Finding], names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
+        """Return the result of a capture that was read; `names`: names of all known topics, by id."""
+        ordered = in_packet_order(findings)
         topics = {
             topic_id: names[topic_id]
-            for finding in findings
+            for finding in ordered
             if (topic_id := finding.topic_id) is not None and topic_id in names
         }
-        return cls(findings, topics, observed, notes)
+        return cls(ordered, topics, observed, notes)
 
 
 def check(
     tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False, coverage: bool = False
 ) -> dict[str, Checked]:
-    """The findings of each capture, with the names of their topics if these are to be `named`; `buckets` in all, one a
-    capture at least.
+    """Return the result of each capture; `named`: with the names of the topics in findings.
 
-    `coverage`: it is counted, and everybody is judged.
+    `buckets`: their number over all captures, at least one per capture. `coverage`: count the coverage of rules, and
+    judge all members.
     """
     spark, connections = tables["exchanges"].sparkSession, connections_of(tables, captures)
-    each = max(1, buckets // max(1, len(captures)))
-    known = EVERYBODY if coverage else screened(tables, {}, USUAL)
-    exchanges = packed(spark, tables, known.suspects, connections, each)
-    said = told_of(exchanges)
+    per_capture = max(1, buckets // max(1, len(captures)))
+    screening = EVERYBODY if coverage else screened(tables, {}, USUAL)
+    exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
+    summaries = summaries_of(exchanges)
     names = {
-        (name, address): one
+        (name, address): shared
         for name, of in connections.items()
-        for address, one in names_of_brokers(said[of.number].common).items()
+        for address, shared in names_of_brokers(summaries[of.number].common).items()
     }
-    window = min((window_of(one.common) for one in said.values()), default=USUAL)
-    if (names or window < USUAL) and known.suspects is not None:
-        known = screened(tables, names, window)
-        exchanges = packed(spark, tables, known.suspects, connections, each)
-        said = told_of(exchanges)
-    told = [Bucketed(of.number * each, each, of.common(said[of.number].common)) for of in connections.values()]
-    found = judged(exchanges.where("bucket >= 0"), told, coverage=coverage)
+    window = min((window_of(summary.common) for summary in summaries.values()), default=USUAL)
+    if (names or window < USUAL) and screening.suspects is not None:
+        screening = screened(tables, names, window)
+        exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
+        summaries = summaries_of(exchanges)
+    bucketed = [
+        Bucketed(of.number * per_capture, per_capture, of.common(summaries[of.number].common))
+        for of in connections.values()
+    ]
+    results = judged(exchanges.where("bucket >= 0"), bucketed, coverage=coverage)
     observed = exchanges_of(spark, tables, coverage=coverage)
     checked = {}
-    for name, one in zip(captures, found, strict=True):
+    for name, result in zip(captures, results, strict=True):
         seen = observed.get(name, Observed())
         seen.join(connections[name].observed)
-        seen.join(one.observed)
-        seen.sessions += known.clean.get(name, 0)
-        checked[name] = Checked(in_packet_order(one.findings), {}, seen, giant=said[connections[name].number].giant)
+        seen.join(result.observed)
+        seen.sessions += screening.clean.get(name, 0)
+        giant = summaries[connections[name].number].giant
+        checked[name] = Checked(in_packet_order(result.findings), {}, seen, giant=giant)
     if named:
         asked = {
-            name: {finding.topic_id for finding in one.findings if finding.topic_id} for name, one in checked.items()
+            name: {finding.topic_id for finding in own.findings if finding.topic_id} for name, own in checked.items()
         }
         courses = {name: of.courses for name, of in connections.items()}
         for name, topics in topic_names(tables["exchanges"], asked, courses).items():

@@ -1,5 +1,6 @@
 """The command `kshark-spark`: check, export and report, for captures of any number and size, or for the tables of an
-earlier export."""
+earlier export.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from msgspec import structs
 from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, add_format, add_restrictions, add_secrets, close_to
 from kshark.cli.shown import add_filter
-from kshark.cli.tls import add_tls_keys, said_of_keys
+from kshark.cli.tls import add_tls_keys, digest_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark_spark.class_archive import java_options
 from kshark_spark.progress import shown
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from kshark_spark.check import Checked
 
 COMMANDS: Final = {
-    "check": "which rules were broken, by whom, with the evidence: the findings of kshark check, found on Spark",
+    "check": "broken rules: who broke which, with the evidence; the findings of kshark check, computed on Spark",
     "export": "Parquet tables, the same as kshark export's, written by Spark's workers",
-    "report": "a page to read and to pass on, with its data: the same as kshark report's, counted by Spark's workers",
-    "prepare": "once on a machine: Spark's Java classes are kept in a file, and it starts in half the time",
+    "report": "an HTML page and its data, the same as kshark report's, computed by Spark's workers",
+    "prepare": "run once per machine: archive Spark's Java classes, so that Spark starts in half the time",
 }
 EXAMPLES: Final = {
     "check": (
@@ -53,15 +54,18 @@ EXAMPLES: Final = {
 }
 
 
+_HELP: Final = "kshark-spark COMMAND --help shows a command's options and examples.\n"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: as `kshark`'s."""
+    """Run one command and return its exit code, which has the same meaning as that of `kshark`."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else list(argv)
     return ended("kshark-spark", lambda: _run(words), _of_spark)
 
 
 def _of_spark(error: Exception) -> str | None:
-    """Why Spark stopped."""
+    """Return why Spark stopped, as a sentence; None for an error that is not Spark's."""
     if type(error).__module__.split(".")[0] not in ("pyspark", "py4j") and not isinstance(error, ConnectionError):
         return None
     from kshark_spark.failures import sentence
@@ -74,7 +78,7 @@ def _run(words: Sequence[str]) -> int:
         case [] | ["-h" | "--help" | "help", *_]:
             width = max(map(len, COMMANDS)) + 2
             rows = "".join(f"  {name:<{width}}{text}\n" for name, text in COMMANDS.items())
-            text = f"usage: kshark-spark COMMAND ...\n\n{rows}\nkshark-spark COMMAND --help tells more.\n"
+            text = f"usage: kshark-spark COMMAND ...\n\n{rows}\n{_HELP}"
             print(text, end="", file=sys.stdout if words else sys.stderr)
             return 0 if words else 2
         case ["-V" | "--version", *_]:
@@ -100,28 +104,26 @@ def _parser(command: str) -> Parser:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="captures: pcap or pcapng files, folders of them; or one folder of tables",
+        help="captures: pcap or pcapng files, or folders of them; or one folder of tables",
     )
-    parser.add_argument("--each", action="store_true", help="every file is a capture of its own, one after the other")
+    parser.add_argument("--each", action="store_true", help="treat every file as a separate capture")
     parser.add_argument(
-        "--master", metavar="URL", help="where Spark runs; without it where spark-submit says, else on this machine"
+        "--master", metavar="URL", help="where Spark runs; default: as set by spark-submit, else on this machine"
     )
     parser.add_argument(
         "--conf",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of Spark's, as spark-submit takes it",
+        help="a Spark setting, as for spark-submit",
     )
     add_tls_keys(parser)
-    parser.add_argument(
-        "-q", dest="quiet", action="store_true", help="not finding by finding, the closing summary only"
-    )
+    parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, no findings")
     if command == "export":
         from kshark.cli.export import add_folder
 
         add_folder(parser)
-        parser.add_argument("--records", action="store_true", help="a table of records too, one row each")
+        parser.add_argument("--records", action="store_true", help="also write a table of records, one row each")
         add_secrets(parser)
         return parser
     from kshark.cli.check import EXIT_CODES, add_coverage, add_fail_on, add_selection, add_verbose
@@ -131,7 +133,9 @@ def _parser(command: str) -> Parser:
             "-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced"
         )
         add_restrictions(parser)
-        add_filter(parser, "only findings that rest on a message that passes (the whole capture is judged and counted)")
+        add_filter(
+            parser, "only findings based on a message that passes the filter (all messages are judged and counted)"
+        )
     add_format(parser, "text", "json")
     add_selection(parser)
     if command == "check":
@@ -145,7 +149,7 @@ def _parser(command: str) -> Parser:
 def _session(args: Namespace) -> SparkSession:
     if sys.stderr.isatty() and args.master is None and not java_options():
         print(
-            "kshark-spark: Spark starts; after `kshark-spark prepare`, once, it does in half the time", file=sys.stderr
+            "kshark-spark: starting Spark; run `kshark-spark prepare` once to halve the start-up time", file=sys.stderr
         )
     return open_session(args.master, pairs(args.conf))
 
@@ -154,35 +158,35 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import came_to, fail_on, selection, verdict
-    from kshark.cli.source import tell as tell_notes
-    from kshark.cli.telling import tell
+    from kshark.cli.check import fail_on, outcomes_of, selection, verdict
+    from kshark.cli.printed_findings import print_findings
+    from kshark.cli.source import print_notes_on
     from kshark.output.catalogue import judged
     from kshark.output.sink import Sink
 
     chosen, failing = selection(args), fail_on(args)
     sink, failed, unread = Sink(sys.stdout), False, 0
     checked = _checked(args)
-    for name, one in checked.items():
-        if isinstance(one, UnreadableInput):
-            print(f"kshark-spark: {one}", file=sys.stderr)
+    for name, result in checked.items():
+        if isinstance(result, UnreadableInput):
+            print(f"kshark-spark: {result}", file=sys.stderr)
             unread = 2
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
-        tally = tell([*filter(chosen, one.findings)], args, sink, one.topics)
-        if one.notes is not None:
-            one.notes.leave_out(judged(tally.codes))
-            tell_notes(one.notes, name if len(checked) > 1 else "the capture")
-        if one.giant is not None:
-            print(f"kshark-spark: {one.giant}", file=sys.stderr)
-        verdict(tally, one.observed, args, sink, name if len(checked) > 1 else None)
-        failed = failed or bool(failing & came_to(tally, one.observed, args))
+        tally = print_findings([*filter(chosen, result.findings)], args, sink, result.topics)
+        if result.notes is not None:
+            result.notes.leave_out(judged(tally.codes))
+            print_notes_on(result.notes, name if len(checked) > 1 else "the capture")
+        if result.giant is not None:
+            print(f"kshark-spark: {result.giant}", file=sys.stderr)
+        verdict(tally, result.observed, args, sink, name if len(checked) > 1 else None)
+        failed = failed or bool(failing & outcomes_of(tally, result.observed, args))
     return int(failed) or unread
 
 
 def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
-    """What was found in each capture, by the name it is shown with."""
+    """Return the result of each capture by its displayed name."""
     from kshark.cli.check import asks_for_coverage
 
     coverage = asks_for_coverage(args)
@@ -207,19 +211,19 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     captures, options = _captures(args), replace(JUDGED, tls_keys=args.tls_keys)
     spark = _session(args)
     with shown(spark):
-        found = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
+        results = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
     as_named = {absolute(file): file for files in captures for file in files}
     for witness in (
-        one
-        for each in found
-        if not isinstance(each, UnreadableInput)
-        for finding in each.findings
-        for one in finding.witness
+        witness
+        for result in results
+        if not isinstance(result, UnreadableInput)
+        for finding in result.findings
+        for witness in finding.witness
     ):
         witness.places = witness.places and [
             structs.replace(place, file=as_named[place.file]) for place in witness.places
         ]
-    return {files[0]: one for files, one in zip(captures, found, strict=True)}
+    return {files[0]: result for files, result in zip(captures, results, strict=True)}
 
 
 # -- export
@@ -228,21 +232,21 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
 def _export(args: Namespace) -> int:
     from kshark.capture.paths import absolute
     from kshark.cli.export import close, folder_of
-    from kshark.cli.source import tell
+    from kshark.cli.source import print_notes_on
     from kshark.pipeline import Options
     from kshark_spark.export import run
 
     if _tables(args) is not None:
-        raise UsageError(f"{args.paths[0]} holds tables already; name captures")
+        raise UsageError(f"{args.paths[0]} already contains tables; name captures")
     captures = [[absolute(file) for file in files] for files in _captures(args)]
-    said = {"records": args.records, "secrets": args.secrets, "tls_keys": said_of_keys(args)}
+    values = {"records": args.records, "secrets": args.secrets, "tls_keys": digest_of_keys(args)}
     asked = Options(records=args.records or "headers", embedded=True, secrets=args.secrets, tls_keys=args.tls_keys)
-    with folder_of(args, {name: value for name, value in said.items() if value}) as export:
+    with folder_of(args, {name: value for name, value in values.items() if value}) as export:
         spark = _session(args)
         with shown(spark):
             made = run(spark, export, captures, asked)
-    for name, notes in sorted((both for one in made for both in one.notes), key=itemgetter(0)):
-        tell(notes, name if len(captures) > 1 else "the capture")
+    for name, notes in sorted((pair for part in made for pair in part.notes), key=itemgetter(0)):
+        print_notes_on(notes, name if len(captures) > 1 else "the capture")
     return close(export, args, "kshark-spark")
 
 
@@ -259,8 +263,8 @@ def _report(args: Namespace) -> int:
     target, folder, restricted = usable(args), _tables(args), is_restricted(args)
     if folder is not None:
         if restricted:
-            raise UsageError(f"{folder} is a folder of tables; -Y, --since, --until and -d are for captures")
-        captures = {one.name: [file.file for file in one.files] for one in whole_captures(folder).captures}
+            raise UsageError(f"{folder} is a folder of tables; -Y, --since, --until and -d work with captures only")
+        captures = {capture.name: [file.file for file in capture.files] for capture in whole_captures(folder).captures}
     else:
         files = _captures(args)
         captures = dict(zip(capture_names(files), files, strict=True))
@@ -288,8 +292,10 @@ def _prepare(_: Namespace) -> int:
     try:
         path = prepare()
     except OSError as error:
-        raise UsageError(f"Spark's classes cannot be kept: {error}; XDG_CACHE_HOME names another folder") from None
-    print(f"kshark-spark: {path} ({path.stat().st_size >> 20} MB); Spark starts with it from now on", file=sys.stderr)
+        raise UsageError(
+            f"cannot write the archive of Spark's classes: {error}; set XDG_CACHE_HOME to use another folder"
+        ) from None
+    print(f"kshark-spark: {path} ({path.stat().st_size >> 20} MB); Spark uses it from now on", file=sys.stderr)
     return 0
 
 
@@ -297,7 +303,10 @@ def _prepare(_: Namespace) -> int:
 
 
 def _tables(args: Namespace) -> Path | None:
-    """The folder of tables, whole or not, where one is named. Raises UsageError where it is not alone."""
+    """Return the folder of tables, complete or not; None if none is named.
+
+    Raises UsageError if another path is named with it.
+    """
     from kshark.capture.files import is_folder
     from kshark.capture.paths import inside, is_remote, named
     from kshark.output.manifest import is_tables
@@ -306,18 +315,21 @@ def _tables(args: Namespace) -> Path | None:
     for path in filter(is_remote, map(named, paths)):
         if is_folder(inside(str(path), "exchanges")):
             raise UsageError(
-                f"{path} is a folder of tables, which Spark reads from this machine's folders only; copy or mount it"
+                f"{path} is a folder of tables; Spark reads tables only from local folders: copy or mount it"
             )
     folders = [Path(path) for path in paths if is_tables(Path(path))]
     if folders and len(paths) > 1:
-        raise UsageError(f"{folders[0]} is a folder of tables; check it alone")
+        raise UsageError(f"{folders[0]} is a folder of tables; name no other path with it")
     if folders and args.tls_keys:
-        raise UsageError(f"{folders[0]} is a folder of tables; --tls-keys is for the export that makes them")
+        raise UsageError(f"{folders[0]} is a folder of tables; use --tls-keys with the export that writes them")
     return folders[0] if folders else None
 
 
 def _captures(args: Namespace) -> list[list[str]]:
-    """Files by capture: all as one, or each on its own. Raises UnreadableInput for what is no capture."""
+    """Return the files of each capture: all files, or one with `--each`.
+
+    Raises UnreadableInput for a file that is not a capture.
+    """
     from kshark.capture.captures import expand, need_captures
 
     if "-" in args.paths:

@@ -1,8 +1,8 @@
-"""Bytes of packed rows on their way from task to task: zstd once in Python, before Java copies them from Arrow to rows,
-to disk and back.
+"""Compress the bytes of packed rows with zstd before Java copies them from Arrow to rows, to disk and back.
 
-A row is copied several times between two tasks. Of share RPCs a seventh is left, of their exchanges a tenth, at 1 GB a
-second; bytes that cannot be compressed take as long, and stay as they are."""
+A row is copied several times between two tasks. Share RPCs shrink to a seventh, their exchanges to a tenth, at 1 GB/s.
+Incompressible bytes take the same time and keep their size.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The process that Spark forks its Python workers from, on one machine: what all of them need is imported once, here.
+"""The process from which Spark forks its Python workers on one machine. It imports what all workers need, once.
 
-Spark's own daemon imports nothing before it forks, and PySpark from an archive without compiled code. Source:
-pyspark/daemon.py."""
+Spark's own daemon imports nothing before it forks, and imports PySpark from an archive without compiled code. Source:
+pyspark/daemon.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 
 def unpacked(paths: list[str]) -> list[str]:
-    """Where modules are looked for, without the archive of PySpark that lies inside the installed package."""
+    """Return the module search path without the archive of PySpark inside the installed package."""
     return [
         path
         for path in paths
@@ -20,7 +21,7 @@ def unpacked(paths: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """What Spark starts instead of pyspark.daemon, with the same arguments."""
+    """Run instead of pyspark.daemon, with the same arguments."""
     sys.path[:] = unpacked(sys.path)
     import pandas  # noqa: F401
     import pyspark.worker  # noqa: F401
@@ -28,7 +29,7 @@ def main() -> None:
 
     import kshark_spark.captures  # noqa: F401
 
-    gc.freeze()  # what is collected is written to, and all workers share these pages
+    gc.freeze()  # a collection would write to memory pages that all workers share
     manager()
 
 

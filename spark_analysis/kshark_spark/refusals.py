@@ -1,5 +1,4 @@
-"""How many exchanges a capture's tables hold, of which kinds, and the error codes in their answers: told by typed
-columns."""
+"""Count the exchanges in a capture's tables by kind, and the error codes in their responses, from typed columns."""
 
 from __future__ import annotations
 
@@ -30,18 +29,17 @@ if TYPE_CHECKING:
 
     from kshark_spark.tables import Tables
 
-#: Records in a message's JSON.
+#: Pattern of records in a message's JSON.
 _RECORDS: Final = 'records":[{]"size":[1-9]'
-#: What is asked of each exchange, and of a refused one.
+#: Columns to read of all exchanges, and of refused ones.
 _COUNTED: Final = ("capture", "api_key", "api_version", "outcome", "request_packet", "error_codes")
 _REFUSED: Final = ("capture", "api_key", "api", "client_id", "client", "error_codes", "request_weird", "response_weird")
-_TOLD: Final = "capture string, told binary"
-_SCHEMA: Final = pa.schema([("capture", pa.string()), ("told", pa.binary())])
+_OBSERVED: Final = "capture string, observed binary"
+_SCHEMA: Final = pa.schema([("capture", pa.string()), ("observed", pa.binary())])
 
 
 def exchanges_of(spark: SparkSession, tables: Tables, *, coverage: bool = False) -> dict[str, Observed]:
-    """By capture, its exchanges and what they were refused with; `coverage`: what only that asks for is counted,
-    too."""
+    """Return the statistics of exchanges and refusals by capture; `coverage`: also count what only coverage needs."""
     opened = "records" in tables
 
     def work(slice_: Slice) -> Iterator[pa.RecordBatch]:
@@ -53,10 +51,10 @@ def exchanges_of(spark: SparkSession, tables: Tables, *, coverage: bool = False)
             _SCHEMA, [(capture, pickle.dumps(observer.observed, 5)) for capture, observer in observers.items()]
         )
 
-    found = defaultdict[str, Observed](Observed)
-    for capture, told in collected(in_slices(spark, slices_of(tables.files, ["exchanges"]), _TOLD, work)):
-        found[capture].join(pickle.loads(told))
-    return found
+    observed = defaultdict[str, Observed](Observed)
+    for capture, data in collected(in_slices(spark, slices_of(tables.files, ["exchanges"]), _OBSERVED, work)):
+        observed[capture].join(pickle.loads(data))
+    return observed
 
 
 # -- in a task
@@ -86,7 +84,7 @@ def _count(group: RowGroup, observers: defaultdict[str, Observer], coverage: boo
         for capture, api_key, api, client_id, client, codes, *weirds in rows_of(group.chosen(_REFUSED, refused)):
             who = client_id or host_of(client)
             observers[capture].refusals(
-                api_key, [Refusal(api, code, who) for code in codes], [code for one in weirds for code in one or ()]
+                api_key, [Refusal(api, code, who) for code in codes], [code for own in weirds for code in own or ()]
             )
 
 
@@ -95,7 +93,7 @@ def _number(of: Truths) -> int:
 
 
 def _tries(group: RowGroup, rows: pa.Table, asked: Truths, answered: Truths, opened: bool) -> dict[Read, Truths]:
-    """What kshark.analysis.results.tried counts of exchanges; of records that were `opened` or not."""
+    """Return the exchanges that kshark.analysis.results.tried counts; `opened`: records were decoded."""
     api, version = cells(rows["api_key"], -1), cells(rows["api_version"], EARLY_ACCESS)
     produced = (api == PRODUCE) & asked & _has_records(group, "request_json", api == PRODUCE)
     fetched = np.isin(api, [FETCH, SHARE_FETCH]) & answered
@@ -113,8 +111,8 @@ def _tries(group: RowGroup, rows: pa.Table, asked: Truths, answered: Truths, ope
 
 
 def _has_records(group: RowGroup, body: str, of: Truths) -> Truths:
-    """Whether these messages carry some."""
-    found = of.copy()
+    """Return, for each row, true if it is in `of` and its message has records."""
+    carries = of.copy()
     if of.any():
-        found[of] = pc.match_substring_regex(group.chosen([body], of)[body], _RECORDS).fill_null(False).to_numpy()
-    return found
+        carries[of] = pc.match_substring_regex(group.chosen([body], of)[body], _RECORDS).fill_null(False).to_numpy()
+    return carries

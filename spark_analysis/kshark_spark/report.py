@@ -1,7 +1,8 @@
-"""Parts of a report, one a capture, made by tasks: from the capture's packets, or from its rows in the tables.
+"""Create the parts of a report, one per capture, in tasks: from the capture's packets, or from its rows in tables.
 
-Small captures share a task. Of a large one the tasks of its shares and of its buckets count what they see, and the
-driver adds it up; where a part of it is asked for, one task reads it."""
+Small captures share a task. For a large capture, the tasks of its shares and buckets count their events, and the driver
+adds the counts. If only a part of it is requested, one task reads it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
 from kshark.tables.events import BEFORE, MESSAGES, EventTimeline, PositionedEvent
 from kshark_spark.large import Analysed, analysed
-from kshark_spark.plan import Plan, Sizes, are_shared_out, located
+from kshark_spark.plan import Plan, Sizes, are_split, located
 from kshark_spark.rows import Batches, batch_of, collected, read_all, results
 from kshark_spark.session import cores_of
 
@@ -49,12 +50,12 @@ if TYPE_CHECKING:
 DEFAULT: Final = Sizes()
 #: A pickled Part for each capture.
 PARTS: Final = "capture string, part binary"
-#: The tables that tell what happened.
-_TOLD_BY: Final = ("exchanges", "flows", "weirds")
-#: The order of events, as kshark.tables.events.position_of has it.
+#: The tables from which events are rebuilt.
+_SOURCES: Final = ("exchanges", "flows", "weirds")
+#: Columns for the order of events, as in kshark.tables.events.place_of.
 _TIME: Final = ("packet", "phase", "flow_packet", "place")
-#: What workers have to know of a command line.
-_ASKED: Final = (
+#: Options of a command line that workers need.
+_OPTIONS: Final = (
     "select",
     "ignore",
     "format",
@@ -71,39 +72,41 @@ _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 def parts_of_captures(
     spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT
 ) -> list[Part]:
-    """The part of each capture, from the packets in its files. Raises UnreadableInput for one that cannot be read."""
+    """Return the part of each capture, from the packets in its files. Raises UnreadableInput if one cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
     cores = cores_of(spark)
-    shared_out = [] if is_restricted(args) else are_shared_out([*places.values()], cores, sizes)
-    large = dict(compress(places.items(), shared_out))
+    is_large = [] if is_restricted(args) else are_split([*places.values()], cores, sizes)
+    large = dict(compress(places.items(), is_large))
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
-    known, options = asked(args), replace(OPTIONS, tls_keys=args.tls_keys)
+    needed, options = needed_options(args), replace(OPTIONS, tls_keys=args.tls_keys)
     made = results(
         spark,
         tasks,
-        lambda task: [(name, _part(name, captures[name], files, known, options)) for name, files in task],
+        lambda task: [(name, _part(name, captures[name], files, needed, options)) for name, files in task],
         len(tasks),
     )
-    found = {name: part for parts in read_all(made) for name, part in parts}
-    apart = read_all(
+    parts = {name: part for task in read_all(made) for name, part in task}
+    of_large = read_all(
         analysed(spark, [*large.values()], options, sizes, partial(_Share, [*large]), partial(_Bucket, [*large]))
     )
-    found |= {name: _joined(name, captures[name], one, known) for name, one in zip(large, apart, strict=True)}
-    return [found[name] for name in captures]
+    parts |= {
+        name: _joined(name, captures[name], capture, needed) for name, capture in zip(large, of_large, strict=True)
+    }
+    return [parts[name] for name in captures]
 
 
 def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
-    """The part of each capture, from the rows of the tables that tell what happened."""
-    known = asked(args)
+    """Return the part of each capture, from its rows in the tables."""
+    needed = needed_options(args)
     gathered = _in_time(tables).repartition(max(1, min(tasks, len(captures))), "capture")
-    told = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(captures, known), PARTS)
-    found = {capture: pickle.loads(part) for capture, part in collected(told)}
-    # a capture in which nothing happened has no rows
-    return [found.get(name) or Reporting(name, known).close(files) for name, files in captures.items()]
+    pickled = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(captures, needed), PARTS)
+    parts = {capture: pickle.loads(part) for capture, part in collected(pickled)}
+    # a capture without events has no rows
+    return [parts.get(name) or Reporting(name, needed).close(files) for name, files in captures.items()]
 
 
 def _in_time(tables: Tables) -> DataFrame:
-    """The rows, each in the column of its table, with their capture and what they are sorted by (_TIME)."""
+    """Return the rows, each in a column named for its table, with their capture and the columns of _TIME."""
     from pyspark.sql import functions as F
 
     first, position = (
@@ -126,17 +129,16 @@ def _in_time(tables: Tables) -> DataFrame:
         )
         for name, (phase, at) in place.items()
     )
-    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), rows)
+    return reduce(lambda rows, other: rows.unionByName(other, allowMissingColumns=True), rows)
 
 
-def asked(args: Namespace) -> Namespace:
-    """What workers have to know of a command line."""
-    return Namespace(**{name: getattr(args, name) for name in _ASKED})
+def needed_options(args: Namespace) -> Namespace:
+    """Return the options of a command line that workers need."""
+    return Namespace(**{name: getattr(args, name) for name in _OPTIONS})
 
 
 def is_restricted(args: Namespace) -> bool:
-    """Whether a part of the captures is asked for, or ports are named. Raises UsageError and FilterError for what
-    cannot be."""
+    """True if only a part of the captures is requested, or ports are named. Raises UsageError and FilterError."""
     Period(args.since, args.until)
     return bool(args.since or args.until or ports(args) or display_filter(args))
 
@@ -145,7 +147,7 @@ def is_restricted(args: Namespace) -> bool:
 
 
 def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace, options: Options) -> Part:
-    """`places` is where a worker finds the files, whatever its folder."""
+    """Create the part of a capture; `places`: absolute paths of the files for a worker."""
     source = Source(places, args, filtered(options, args))
     reporting = Reporting(name, args, source.shows, source.tells)
     for page in source:
@@ -156,13 +158,13 @@ def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespac
 
 
 def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
-    """The file as it was named, and the packet's number there."""
-    found = locate(packet)
-    return found and (names[found[0]], found[1])
+    """Return the file as named on the command line, and the packet's number there."""
+    location = locate(packet)
+    return location and (names[location[0]], location[1])
 
 
 class _Share:
-    """Counts what happens on a share's connections (kshark.parallel.decoding.Beside)."""
+    """Count the events of a share's connections (kshark.parallel.decoding.PageReader)."""
 
     taught: Sequence[Fact] = ()
     asked: Sequence[Question] = ()
@@ -173,7 +175,7 @@ class _Share:
 
 
 class _Bucket:
-    """Counts a bucket's share sessions (kshark_spark.buckets.Lister)."""
+    """Count a bucket's share sessions (kshark_spark.buckets.Lister)."""
 
     def __init__(
         self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[PositionedEvent]
@@ -182,7 +184,7 @@ class _Bucket:
         self._over = PackedSessions()
 
     def page(self, listed: Sequence[Listed]) -> None:
-        self._over.add(one for one in listed if isinstance(one, ListedSession))
+        self._over.add(item for item in listed if isinstance(item, ListedSession))
 
     def close(self) -> Collected:
         for session in self._over:
@@ -191,12 +193,12 @@ class _Bucket:
 
 
 def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace) -> Part:
-    """The part of a capture that many tasks have read; `files` as they were named."""
-    plan, parts, found = capture
+    """Return the part of a capture that many tasks have read; `files`: as named on the command line."""
+    plan, parts, judged = capture
     collector, rows = Collector(name, registry(args)), FindingRows(name)
     collector.page(parts.weirds)
     rows.page(event for _, event in parts.common if isinstance(event, Opened))
-    findings = in_packet_order(filter(selection(args), found.findings))
+    findings = in_packet_order(filter(selection(args), judged.findings))
     topics = {
         topic_id: name
         for topic_id, name in parts.names.items()
@@ -205,21 +207,21 @@ def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace)
     locate = partial(located, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
     part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed)
     return part._replace(
-        collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *found.made])
+        collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *judged.made])
     )
 
 
 def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:
-    """What a worker does with rows, sorted by capture and time."""
+    """Return the function that workers apply to rows, sorted by capture and time."""
 
     def make(batches: Batches) -> Batches:
-        current: _Told | None = None
+        current: _CaptureFromRows | None = None
         for batch in batches:
             for name, rows in groupby(batch.to_pylist(), key=itemgetter("capture")):
                 if current is None or name != current.name:
                     if current is not None:
                         yield current.close()
-                    current = _Told(name, captures[name], args)
+                    current = _CaptureFromRows(name, captures[name], args)
                 current.page(rows)
         if current is not None:
             yield current.close()
@@ -227,8 +229,8 @@ def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callab
     return make
 
 
-class _Told:
-    """One capture as its rows tell it."""
+class _CaptureFromRows:
+    """Create the part of one capture from its rows."""
 
     def __init__(self, name: str, files: Sequence[str], args: Namespace) -> None:
         self.name = name
@@ -239,7 +241,7 @@ class _Told:
     def page(self, rows: Iterable[dict[str, Any]]) -> None:
         events: list[Event] = []
         for row in rows:
-            for table in _TOLD_BY:
+            for table in _SOURCES:
                 if row[table] is not None:
                     events += self._timeline.feed(table, row[table])
         self._reporting.page(events)
@@ -251,4 +253,4 @@ class _Told:
 
 
 def nowhere(packet: int) -> None:
-    """Rows do not tell which of several files a packet is in."""
+    """Return None: rows do not name the file of a packet."""

@@ -1,4 +1,4 @@
-"""The Spark session: on this machine unless told otherwise, quiet, in UTC."""
+"""The Spark session: on this machine by default, without console output, in UTC."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PYTHON: Final = "spark.pyspark.python"
-#: Each call to a Connect server that does not answer is tried again for eight seconds; Spark's own policy tries for ten
+#: A call to a Connect server that does not answer is retried for eight seconds; Spark's own policy retries for ten
 #: minutes.
 _RETRIES: Final = 5
 _BACKOFF_MS: Final = 4_000
@@ -33,16 +33,16 @@ _NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
 
 
 def need_pyspark() -> None:
-    """Raises kshark.UsageError, with the next step, where there is none."""
+    """Raise kshark.UsageError, with the next step, if pyspark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise UsageError(_NO_PYSPARK)
 
 
 def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session on `master`; without one where spark-submit or spark-defaults.conf say, else on this machine.
-    `settings` go before theirs.
+    """Open a session on `master`, else as set by spark-submit or spark-defaults.conf, else on this machine.
 
-    Raises kshark.UsageError, with the next step, where pyspark or Java is missing, or nothing answers at the master.
+    `settings` have priority over theirs. Raises kshark.UsageError, with the next step, if pyspark or Java is missing,
+    or if nothing answers at the master.
     """
     need_pyspark()
     outside = {} if master is not None and is_connect(master) else given()
@@ -55,12 +55,12 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     chosen = all_settings(where, outside, settings or {})
     python = chosen.get(_PYTHON, outside.get(_PYTHON))
     if where.startswith("local"):
-        # workers would start the first python3 of PATH, which need not have pyarrow
+        # workers would start the first python3 of PATH, which may lack pyarrow
         python = python or sys.executable
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if python is not None:
-        os.environ["PYSPARK_PYTHON"] = python  # PySpark reads the setting only where spark-submit started it
+        os.environ["PYSPARK_PYTHON"] = python  # PySpark reads the setting only if spark-submit started it
     from pyspark.sql import SparkSession
 
     session = _opened(SparkSession.builder.appName("kshark").master(where), where, chosen)
@@ -70,7 +70,7 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Tasks that run at the same time; through Spark Connect, where nobody tells, as many as Spark makes of a range."""
+    """Return the number of tasks that run in parallel; with Spark Connect, the number of partitions of a range."""
     context = getattr(spark, "_sc", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -87,7 +87,7 @@ def _prepare_java() -> None:
 
 
 def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session of a Spark Connect server; only settings of SQL can be changed there."""
+    """Open a session on a Spark Connect server; only SQL settings can be changed there."""
     from pyspark.sql import SparkSession
 
     settings = {"spark.sql.session.timeZone": "UTC", **settings}
@@ -97,7 +97,7 @@ def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
     session = _opened(SparkSession.builder.remote(url), url, settings)
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error that follows says it
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error that follows reports it
     session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MS)])
     session.addArtifacts(str(packed()), pyfile=True)
     return session
@@ -124,10 +124,12 @@ def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSessi
 
 @contextmanager
 def chatter() -> Iterator[Path]:
-    """What a JVM that is started within says on stderr, then and later, and what libraries log, goes to a file: stderr
-    is kshark's."""
+    """Redirect the stderr of a JVM that is started in this context, and the logs of libraries, to a file.
+
+    Stderr is for kshark's messages.
+    """
     handle, name = tempfile.mkstemp(prefix="kshark-spark-", suffix=".log")
-    logging.basicConfig(filename=name)  # py4j logs a traceback where a JVM is killed
+    logging.basicConfig(filename=name)  # py4j logs a traceback if a JVM is killed
     own = os.dup(2)
     os.dup2(handle, 2)
     try:

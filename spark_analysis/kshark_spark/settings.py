@@ -1,4 +1,4 @@
-"""Spark's settings: ours are defaults; what spark-submit, spark-defaults.conf or `--conf` say goes before them."""
+"""Spark's settings: kshark's are defaults; those of spark-submit, spark-defaults.conf and `--conf` have priority."""
 
 from __future__ import annotations
 
@@ -15,62 +15,61 @@ from kshark_spark.master import is_here
 _OURS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # what ran is kept for pages that nobody sees; its plans fill a session that goes on for long
+    # the plans of finished jobs are kept for the disabled UI; they fill the memory of a long session
     "spark.sql.ui.retainedExecutions": "10",
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
-    # what goes to Python at a time
+    # size of a batch for Python
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
-    # a task keeps its rows on disk in batches of four megabytes; Java's serializer holds so many of them
+    # a task keeps its rows on disk in batches of 4 MB; Java's serializer keeps this many of them in memory
     "spark.serializer.objectStreamReset": "1",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
-#: On one machine the JVM's quick compiler alone and one thread for garbage take a third off a short job.
+#: On one machine, only the JVM's quick compiler and one garbage collector thread make a short job a third faster.
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: On one machine nothing listens outside it, and Python workers are forked from a process that has all they need.
+#: On one machine, Spark listens only locally, and Python workers are forked from a process with all imports.
 _OURS_HERE: Final = {
     "spark.python.daemon.module": "kshark_spark.daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # what is shuffled, to tasks of 16 MB each: sums over more groups than fit into a task's memory are three times the
-    # work
+    # shuffle to tasks of 16 MB: aggregations with more groups than fit into a task's memory take three times as long
     "spark.sql.shuffle.partitions": str(16 * (os.cpu_count() or 2)),
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
 }
 
 
 def pairs(words: Iterable[str]) -> dict[str, str]:
-    """`--conf NAME=VALUE`, as spark-submit takes it. Raises UsageError for what is no pair."""
-    found = {}
+    """Parse `--conf NAME=VALUE` as spark-submit does. Raises UsageError for other texts."""
+    settings = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.startswith("spark."):
-            raise UsageError(f'--conf takes spark.NAME=VALUE, not "{word}"')
-        found[name] = value
-    return found
+            raise UsageError(f'--conf accepts spark.NAME=VALUE, not "{word}"')
+        settings[name] = value
+    return settings
 
 
 def submitted() -> bool:
-    """Whether spark-submit started this program: its JVM runs already."""
+    """True if spark-submit started this program, so that its JVM already runs."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def given() -> dict[str, str]:
-    """What was set outside kshark: by spark-submit, else by spark-defaults.conf."""
+    """Return the settings from outside kshark: of spark-submit, else of spark-defaults.conf."""
     if submitted():
         from pyspark import SparkConf, SparkContext
 
-        # The JVM of spark-submit has the settings; before it is asked there are none.
+        # the JVM of spark-submit has the settings; they are empty before this call
         SparkContext._ensure_initialized()
         return dict(SparkConf().getAll())
     return _defaults_file()
 
 
 def all_settings(master: str, outside: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session: ours, less what was set outside, and what is asked for."""
+    """Return the settings of a session: kshark's unless set outside, and the requested ones."""
     here = (
         {**_OURS_HERE, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}"} if is_here(master) else {}
     )
@@ -79,7 +78,7 @@ def all_settings(master: str, outside: Mapping[str, str], asked: Mapping[str, st
 
 
 def _defaults_file() -> dict[str, str]:
-    """The pairs of spark-defaults.conf, where one is; names and values are set apart by blanks or `=`."""
+    """Return the pairs of spark-defaults.conf, if it exists; blanks or `=` separate names and values."""
     home = os.environ.get("SPARK_HOME")
     folder = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
     path = Path(folder or "") / "spark-defaults.conf"

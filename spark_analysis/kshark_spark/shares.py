@@ -1,10 +1,11 @@
-"""Captures decoded by shares of their connections: ranges of packets to segments, one shuffle, each share through
-kshark's engine.
+"""Decode captures by shares of their connections: ranges of packets to segments, one shuffle, then kshark's engine for
+each share.
 
-A range's task links its packets and packs their segments, a row a share and batch. A share's task takes its segments in
-their order; it gives its exchanges, each in the bucket where it is judged, and tells the driver the rest: what all
-buckets need, and what its connections teach others (kshark.facts). Shares to which others teach something are decoded
-again."""
+The task of a range links its packets and packs their segments, one row per share and batch. The task of a share decodes
+its segments in order. It outputs its exchanges, each for its bucket, and sends the rest to the driver: the events for
+all buckets, and the facts that its connections teach others (kshark.facts). Shares are decoded again if others teach
+them something.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from kshark.link import Link
 from kshark.link.ranges import together
 from kshark.model import Flow, Opened, Weird
 from kshark.output.notes import Notes
-from kshark.parallel.decoding import Beside, Decoded, Decoding
-from kshark.parallel.segments import Piece, shared_out
+from kshark.parallel.decoding import Decoded, Decoding, PageReader
+from kshark.parallel.segments import Piece, split_into_shares
 from kshark.parallel.sorting import Packed, numbered
 from kshark.pipeline import Options
 from kshark.reassembly import Copies
@@ -40,8 +41,8 @@ from kshark_spark.rows import Row, by_row, collected, fault_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Rows of segments, compressed. `segments` below zero: no segments, but what a range's task SAID, pickled, in
-#: `columns`.
+#: Rows of segments, compressed. `segments` is negative for other rows: with _REPORT, `columns` is the pickled report of
+#: a range's task.
 _PIECES: Final = "share int, place bigint, segments int, columns binary, payload binary"
 _PIECE: Final = pa.schema(
     [
@@ -52,32 +53,31 @@ _PIECE: Final = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-_SAID: Final = -1
-#: The same for secrets of TLS that a range's packets bring: every share has to know them.
+_REPORT: Final = -1
+#: `columns` are TLS secrets from a range's packets, which every share needs.
 _SECRETS: Final = -2
-#: Exchanges of a bucket (kshark.parallel.sorting.Packed), compressed, or with bucket TOLD what the driver is told,
-#: pickled.
+#: Exchanges of a bucket (kshark.parallel.sorting.Packed), compressed; with bucket _TO_DRIVER, a pickled report.
 _EXCHANGES: Final = "share int, bucket int, since bigint, data binary"
 _EXCHANGE: Final = pa.schema(
     [("share", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())]
 )
-_TOLD: Final = -1
-#: Places of a range's rows.
+_TO_DRIVER: Final = -1
+#: Number of places for the rows of a range.
 _ROWS_OF_RANGE: Final = 1 << 32
-#: Facts that are new to somebody come to an end: each round some are known that were not.
+#: Limit of decoding rounds. Each round spreads new facts, so that the rounds end.
 _ROUNDS: Final = 20
 
 
-class Said(NamedTuple):
-    """What reading and linking a range had to say."""
+class RangeReport(NamedTuple):
+    """The weirds from reading and linking a range."""
 
     range: int
     read: list[Weird]
     linked: list[Weird]
 
 
-class Share(NamedTuple):
-    """What a share's task tells, and how many bytes of exchanges it gave each bucket."""
+class ShareResult(NamedTuple):
+    """The results of a share's task, and the bytes of exchanges for each bucket."""
 
     decoded: Decoded
     given: Counter[int]
@@ -85,7 +85,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """A capture decoded by shares. `weirds`: what belongs to no connection; `given`: bytes of exchanges by bucket."""
+    """A capture decoded by shares. `weirds`: those outside connections; `given`: bytes of exchanges by bucket."""
 
     shares: list[Decoded]
     weirds: list[Weird]
@@ -93,12 +93,12 @@ class Parts:
 
     @cached_property
     def common(self) -> list[PositionedEvent]:
-        """What goes to every bucket."""
+        """The events for every bucket."""
         return numbered([pickle.loads(share.common) for share in self.shares], self.weirds)
 
     @property
     def observed(self) -> Observed:
-        """What it holds, but for what judging tells."""
+        """The statistics of the capture, without those of judging."""
         observed = Observed()
         for share in self.shares:
             observed.join(share.observed)
@@ -108,24 +108,24 @@ class Parts:
 
     @property
     def largest(self) -> tuple[Flow, int] | None:
-        """The connection with most bytes, and the bytes of all."""
+        """The connection with the most bytes, and the bytes of all connections."""
         flows = [event.flow for _, event in self.common if isinstance(event, Opened)]
         total = sum(sum(flow.stream_bytes) for flow in flows)
         return (max(flows, key=lambda flow: sum(flow.stream_bytes)), total) if flows else None
 
     @property
     def facts(self) -> list[Fact]:
-        """What its connections teach each other."""
+        """The facts that its connections teach each other."""
         return [*Facts(fact for share in self.shares for fact in share.taught)]
 
     @property
     def names(self) -> dict[str, str]:
-        """Names of topic ids, the first one told of each."""
+        """Names of topic ids; the first name of each id counts."""
         return {fact.key: fact.value for fact in Facts(name for share in self.shares for name in share.names)}
 
     @property
     def notes(self) -> Notes:
-        """What was odd about it."""
+        """The notes on the capture."""
         notes = Notes()
         notes.add(self.weirds)
         for share in self.shares:
@@ -133,62 +133,62 @@ class Parts:
         return notes
 
 
-#: Makes, in the task of a share of that capture, who else takes its pages, and is told these facts.
-MakeBeside = Callable[[Plan, list[Fact]], Beside]
+#: Makes another reader of the pages in the task of a share, from the plan of its capture and the known facts.
+MakePageReader = Callable[[Plan, list[Fact]], PageReader]
 
 
 def decoded(
-    spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int, beside: MakeBeside | None = None
+    spark: SparkSession, plans: Sequence[Plan], options: Options, cores: int, beside: MakePageReader | None = None
 ) -> tuple[DataFrame, list[Parts | UnreadableInput]]:
-    """The exchanges of all captures (_EXCHANGES), and by capture what was told."""
+    """Return the exchanges of all captures (_EXCHANGES), and the parts of each capture or why it cannot be read."""
     pieces = _pieces(spark, plans, cores)
-    shares: dict[int, Share] = {}
-    said: dict[int, list[Said | UnreadableInput]] = {plan.share: [] for plan in plans}
+    shares: dict[int, ShareResult] = {}
+    reports: dict[int, list[RangeReport | UnreadableInput]] = {plan.share: [] for plan in plans}
     facts = [Facts([])] * len(plans)
     frames: list[DataFrame] = []
     todo = [number for plan in plans for number in numbers_of(plan)]
     for _ in range(_ROUNDS):
-        frame = _shares(
-            pieces, plans, partial(_read, options=options, beside=beside), [[*each] for each in facts], todo
-        )
+        frame = _shares(pieces, plans, partial(_read, options=options, beside=beside), [[*own] for own in facts], todo)
         if frames:
             frames = [before.where(~before.share.isin(todo)) for before in frames]
         frames.append(frame)
         for share, data in collected(frame.where("bucket < 0").select("share", "data")):
-            told = pickle.loads(data)
-            if isinstance(told, Share):
-                shares[share] = told
+            report = pickle.loads(data)
+            if isinstance(report, ShareResult):
+                shares[share] = report
             elif len(frames) == 1:
-                said[share].append(told)
+                reports[share].append(report)
         facts = [Facts(fact for part in _of(plan, shares) for fact in part.decoded.taught) for plan in plans]
         todo = [
             number
-            for plan, known in zip(plans, facts, strict=True)
+            for plan, own in zip(plans, facts, strict=True)
             for number in numbers_of(plan)
-            if number in shares and any(map(known.changed, shares[number].decoded.asked))
+            if number in shares and any(map(own.changed, shares[number].decoded.asked))
         ]
         if not todo:
             break
-    exchanges = reduce(lambda one, two: one.unionByName(two), frames).where("bucket >= 0")
-    return exchanges, [_joined(plan, _of(plan, shares), said[plan.share]) for plan in plans]
+    exchanges = reduce(lambda frame, other: frame.unionByName(other), frames).where("bucket >= 0")
+    return exchanges, [_joined(plan, _of(plan, shares), reports[plan.share]) for plan in plans]
 
 
 def numbers_of(plan: Plan) -> range:
-    """Of its shares."""
+    """Return the numbers of the plan's shares."""
     return range(plan.share, plan.share + plan.shares)
 
 
-def _of(plan: Plan, shares: dict[int, Share]) -> list[Share]:
+def _of(plan: Plan, shares: dict[int, ShareResult]) -> list[ShareResult]:
     return [shares[number] for number in numbers_of(plan) if number in shares]
 
 
-def _joined(plan: Plan, shares: list[Share], said: list[Said | UnreadableInput]) -> Parts | UnreadableInput:
-    faults = [one for one in said if isinstance(one, UnreadableInput)]
+def _joined(
+    plan: Plan, shares: list[ShareResult], reports: list[RangeReport | UnreadableInput]
+) -> Parts | UnreadableInput:
+    faults = [report for report in reports if isinstance(report, UnreadableInput)]
     if faults:
         return faults[0]
-    ranges = sorted(one for one in said if isinstance(one, Said))
-    weirds = [weird for one in ranges for weird in one.read]
-    weirds += together(one.linked for one in ranges)
+    ranges = sorted(report for report in reports if isinstance(report, RangeReport))
+    weirds = [weird for report in ranges for weird in report.read]
+    weirds += together(report.linked for report in ranges)
     weirds += sum((share.decoded.copies for share in shares), Copies()).weirds(plan.end)
     given = sum((share.given for share in shares), Counter[int]())
     return Parts([share.decoded for share in shares], weirds, given)
@@ -211,30 +211,32 @@ def _pieces(spark: SparkSession, plans: Sequence[Plan], cores: int) -> DataFrame
 
 
 def _linked(plan: Plan, number: int) -> Iterator[Row]:
-    """The segments of a range. What it says goes with the capture's first share."""
+    """Yield the segments of a range. Its report goes with the capture's first share."""
     range_ = plan.ranges[number]
-    link, said, place = Link(begin=range_.begin), Said(number, [], []), number * _ROWS_OF_RANGE
+    link, weirds_of, position = Link(begin=range_.begin), RangeReport(number, [], []), number * _ROWS_OF_RANGE
     try:
         for item in read_range(range_):
             if isinstance(item, Weird):
-                said.read.append(item)
+                weirds_of.read.append(item)
                 continue
             if item.secrets:
-                yield from ((plan.share + share, place, _SECRETS, item.secrets, b"") for share in range(plan.shares))
-                place += 1
+                yield from ((plan.share + share, position, _SECRETS, item.secrets, b"") for share in range(plan.shares))
+                position += 1
             segments, weirds = link.feed(item)
-            said.linked.extend(weirds)
+            weirds_of.linked.extend(weirds)
             if segments is not None:
-                for share, piece in shared_out(segments, link.ends, plan.shares):
-                    yield plan.share + share, place, piece.segments, compress(piece.columns), compress(piece.payload)
-            place += 1
-        said.linked.extend(link.held())
+                for share, piece in split_into_shares(segments, link.ends, plan.shares):
+                    yield plan.share + share, position, piece.segments, compress(piece.columns), compress(piece.payload)
+            position += 1
+        weirds_of.linked.extend(link.held())
         after = plan.ranges[number + 1].begin if number + 1 < len(plan.ranges) else plan.end
         is_same = link.end == after
-        told: Said | UnreadableInput = said if is_same else Changed(f"{range_.files[0]}: it changed while it was read")
+        report: RangeReport | UnreadableInput = (
+            weirds_of if is_same else Changed(f"{range_.files[0]}: it changed while it was read")
+        )
     except (Error, OSError) as error:
-        told = fault_of(error)
-    yield plan.share, place, _SAID, pickle.dumps(told, 5), b""
+        report = fault_of(error)
+    yield plan.share, position, _REPORT, pickle.dumps(report, 5), b""
 
 
 # -- reduce
@@ -247,42 +249,42 @@ def _shares(
     facts: list[list[Fact]],
     todo: list[int],
 ) -> DataFrame:
-    """The shares in `todo`, each a task: hashing would put several into one."""
+    """Decode the shares in `todo`, one per task; a hash partitioner would put several into one task."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
-    known = {number: (plan, told) for plan, told in zip(plans, facts, strict=True) for number in numbers_of(plan)}
+    inputs = {number: (plan, own) for plan, own in zip(plans, facts, strict=True) for number in numbers_of(plan)}
     task = F.col("share")
-    if len(todo) < len(known):
+    if len(todo) < len(inputs):
         task = F.array_position(F.lit(todo), task).cast("int") - 1
         pieces = pieces.where(F.col("share").isin(todo))
 
     def each(rows: Iterator[Row]) -> Iterator[Row]:
         for share, own in groupby(rows, itemgetter(0)):
-            yield from read(share, own, *known[share])
+            yield from read(share, own, *inputs[share])
 
     together = pieces.repartitionById(len(todo), task).sortWithinPartitions("share", "place")
     return together.mapInArrow(by_row(_EXCHANGE, each), _EXCHANGES).persist(StorageLevel.DISK_ONLY)
 
 
 def _read(
-    share: int, rows: Iterator[Row], plan: Plan, told: list[Fact], options: Options, beside: MakeBeside | None
+    share: int, rows: Iterator[Row], plan: Plan, facts: list[Fact], options: Options, beside: MakePageReader | None
 ) -> Iterator[Row]:
-    """One share."""
-    decoding = Decoding(options, told, plan.buckets, None if beside is None else beside(plan, told))
+    """Decode one share."""
+    decoding = Decoding(options, facts, plan.buckets, None if beside is None else beside(plan, facts))
     given = Counter[int]()
 
-    def packed(found: Iterable[Packed]) -> Iterator[Row]:
-        for bucket, since, exchanges in found:
+    def packed(batches: Iterable[Packed]) -> Iterator[Row]:
+        for bucket, since, exchanges in batches:
             given[plan.bucket + bucket] += len(exchanges)
             yield share, plan.bucket + bucket, since, compress(exchanges)
 
     for _, _, segments, columns, payload in rows:
-        if segments == _SAID:
-            yield share, _TOLD, 0, columns
+        if segments == _REPORT:
+            yield share, _TO_DRIVER, 0, columns
         elif segments == _SECRETS:
             yield from packed(decoding.learn(columns))
         else:
             yield from packed(decoding.feed(Piece(segments, decompress(columns), decompress(payload))))
     yield from packed(decoding.close(plan.end))
-    yield share, _TOLD, 0, pickle.dumps(Share(decoding.decoded, given), 5)
+    yield share, _TO_DRIVER, 0, pickle.dumps(ShareResult(decoding.decoded, given), 5)

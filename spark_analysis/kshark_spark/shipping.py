@@ -1,4 +1,4 @@
-"""kshark's own code on its way to workers that do not share this machine's Python."""
+"""Send kshark's code to workers that do not share this machine's Python."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 #: Packages sent to workers on other machines; their Python needs numpy, msgspec, cramjam, crc32c, google-re2 and
 #: pyarrow.
 PACKAGES: Final = ("kshark", "kshark_dissectors", "kshark_spark")
-#: The module by which Spark finds `format("kshark")`.
+#: The module through which Spark finds `format("kshark")`.
 MODULE: Final = "pyspark_kshark.py"
 
 
 def packed() -> Path:
-    """kshark, its dissectors and this package as a zip file that Spark puts on its workers' path."""
+    """Write kshark, its dissectors and this package to a zip file, which Spark adds to its workers' path."""
     target = Path(tempfile.mkdtemp(prefix="kshark-")) / "kshark.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
@@ -28,6 +28,5 @@ def packed() -> Path:
 
 
 def _root(package: str) -> Path:
-    """Return the folder that a package lies in: in a checkout each has its own, where kshark is installed all have
-    one."""
+    """Return the folder of a package: different folders in a checkout, the same folder in an installation."""
     return Path(import_module(package).__path__[0]).resolve().parent

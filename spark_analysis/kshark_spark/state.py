@@ -1,8 +1,9 @@
-"""What a stream keeps on disk: the files that it took, in their order, and the engine's state behind some of them.
+"""The state of a stream on disk: the accepted files in their order, and snapshots of the engine.
 
-`files.jsonl` has a line that says whose state it is, then one for each file; `snapshot-17` is the state behind the
-first 17. A line is on the disk before Spark knows of the file, and a snapshot appears whole: whatever dies in between,
-the same files give the same rows again."""
+`files.jsonl` has a line that identifies the stream, then one line for each file; `snapshot-17` is the engine's state
+after the first 17 files. A line is on disk before Spark learns of the file, and a snapshot is written atomically. After
+a crash at any time, the same files produce the same rows again.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from kshark_spark.rotation import File
 
 _FILES: Final = "files.jsonl"
 _SNAPSHOT: Final = "snapshot-"
-#: Snapshots that are kept: the one that the next batch begins with, and the one before.
+#: Number of snapshots to keep: the one for the next batch, and the one before.
 _KEPT: Final = 2
 
 
 class State:
-    """The folder, made where it is missing. `of` tells the stream: another one's folder is refused with UsageError."""
+    """The state folder, created if missing. `of` identifies the stream: another stream's folder raises UsageError."""
 
     def __init__(self, folder: Path, of: Mapping[str, str]) -> None:
         self.folder = folder
@@ -33,35 +34,35 @@ class State:
         self._path = folder / _FILES
         lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
         whole = [line for line in lines if line.endswith(b"\n")]
-        if whole != lines:  # who wrote the last one died; nobody knows of that file
+        if whole != lines:  # the writer crashed in the last line; no batch uses that file
             os.truncate(self._path, sum(map(len, whole)))
         if not whole:
             self._append([msgspec.json.encode(of)])
         elif (other := msgspec.json.decode(whole[0])) != of:
             differs = next(name for name in {**of, **other} if of.get(name) != other.get(name))
             raise UsageError(
-                f"{folder}: the state of another stream ({differs} {other.get(differs)}); give each a folder of its own"
+                f"{folder}: the state of another stream ({differs} {other.get(differs)}); use one folder per stream"
             )
         self.files = [msgspec.json.decode(line, type=File) for line in whole[1:]]
 
     @property
-    def known(self) -> dict[str, File]:
-        """The files as they were taken last, by path."""
+    def accepted(self) -> dict[str, File]:
+        """The accepted files in their last version, by path."""
         return {file.path: file for file in self.files}
 
-    def take(self, files: Iterable[File]) -> None:
-        """Notes files, for good."""
-        taken = [*files]
-        if taken:
-            self._append(map(msgspec.json.encode, taken))
-            self.files += taken
+    def accept(self, files: Iterable[File]) -> None:
+        """Record files permanently."""
+        accepted = [*files]
+        if accepted:
+            self._append(map(msgspec.json.encode, accepted))
+            self.files += accepted
 
     def last_snapshot(self, count: int) -> int:
-        """The last snapshot behind no more than so many files; 0 where there is none."""
+        """Return the last snapshot after at most `count` files; 0 if there is none."""
         return max((number for number in snapshots(self.folder) if number <= count), default=0)
 
     def forget(self, count: int) -> None:
-        """All batches up to so many files are done: removes the snapshots that nobody goes back to."""
+        """Remove the snapshots that are no longer needed when all batches up to `count` files are done."""
         for number in sorted(number for number in snapshots(self.folder) if number <= count)[:-_KEPT]:
             snapshot(self.folder, number).unlink(missing_ok=True)
 
@@ -73,19 +74,19 @@ class State:
 
 
 def snapshot(folder: Path, count: int) -> Path:
-    """The file of the state behind so many files."""
+    """Return the file of the snapshot after `count` files."""
     return folder / f"{_SNAPSHOT}{count}"
 
 
 def snapshots(folder: Path) -> list[int]:
-    """Behind how many files there are snapshots."""
+    """Return the numbers of files after which there are snapshots."""
     return [
         int(number) for path in folder.glob(f"{_SNAPSHOT}*") if (number := path.name.removeprefix(_SNAPSHOT)).isdigit()
     ]
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file that appears whole or not at all."""
+    """Write a file atomically."""
     partial = path.with_name(f".{path.name}.{uuid4().hex}")
     with partial.open("wb") as out:
         out.write(data)

@@ -1,17 +1,18 @@
-"""`spark.readStream.format("kshark")`: a folder into which captures are rotated, as one capture that goes on.
+"""`spark.readStream.format("kshark")`: read a folder of rotated captures as one continuous capture.
 
 Options besides those of `spark.read` (`each`, `since` and `until` have no meaning here):
 
 | option | meaning |
 |---|---|
-| state | a folder for this stream alone, which the driver and all workers see |
-| settled | seconds without a change after which a series' newest file counts as complete; 10 unless told |
-| final | true: all files there are complete, and with them the capture ends; what only its end tells is told |
+| state | a folder for this stream only, which the driver and all workers can access |
+| settled | seconds without a change after which the newest file of a series is complete; default: 10 |
+| final | true: all existing files are complete, and the capture ends with them; findings at the end are reported |
 
-A micro-batch is the files that were completed since the last one, read by one task: the engine goes on from the
-snapshot of the batch before, and leaves one. An offset says how many files were taken; which ones the state folder
-knows. So a batch that is played again, after a failure or because its rows are asked for twice, gives the same rows;
-where a snapshot is missing, the files since the one before are read again."""
+A micro-batch has the files that were completed since the last one. One task reads it: the engine continues from the
+snapshot of the previous batch, and writes a new one. An offset is the number of accepted files; the state folder lists
+them. So a batch that runs again, after a failure or because its rows are requested twice, produces the same rows. If a
+snapshot is missing, the files since the previous one are read again.
+"""
 
 from __future__ import annotations
 
@@ -44,45 +45,47 @@ from kshark_spark.rotation import File, arrived
 from kshark_spark.rows import few_collections
 
 _OWN: Final = ("state", "settled", "final")
-#: Options that share captures out, or end them.
+#: Options that split captures, or limit their period.
 _WITHOUT: Final = ("each", "since", "until")
 _SETTLED_S: Final = 10
 _SECOND_NS: Final = 1_000_000_000
 
-#: `taken`: so many files; `final`: with them the capture ended.
+#: `taken`: number of accepted files; `final`: true if the capture ended with them.
 Offset = dict[str, Any]
-#: What goes on from batch to batch.
-Run = tuple[Engine, Analyzer, Rows]
+#: The state that continues from batch to batch.
+StreamRun = tuple[Engine, Analyzer, Rows]
 
 
 class KsharkSource(KsharkDataSource):
-    """Tables of captures, and of a capture that goes on."""
+    """Tables of captures, and of a continuous capture."""
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return RotatedReader(self.options, self._table(), schema.names)
 
 
 @dataclass
-class Files(InputPartition):
-    """A micro-batch: files behind the snapshot of the first `begin`, of which `known` were told of in earlier
-    batches."""
+class MicroBatch(InputPartition):
+    """A micro-batch: the files after the snapshot of the first `begin` files.
+
+    Earlier batches already returned the rows of the first `reread` of them.
+    """
 
     begin: int
     files: list[File]
-    known: int
+    reread: int
     final: bool
 
 
 class RotatedReader(DataSourceStreamReader):
-    """Reads the columns that are asked for of one table."""
+    """Reads the requested columns of one table."""
 
     def __init__(self, options: Mapping[str, str], table: str, columns: Sequence[str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
         for name in _WITHOUT:
             if name in given:
-                raise UsageError(f"a stream has no option {name}: it is one capture, which goes on")
+                raise UsageError(f"a stream has no option {name}: it is one continuous capture")
         if "state" not in given:
-            raise UsageError('a stream keeps its state in a folder of its own; name one with option("state", DIR)')
+            raise UsageError('a stream needs a folder for its state; name one with option("state", DIR)')
         self._of = {name: value for name, value in given.items() if name not in _OWN}
         self._args = arguments(self._of)
         self._paths = [_local(path) for path in self._args.files]
@@ -102,23 +105,21 @@ class RotatedReader(DataSourceStreamReader):
     def initialOffset(self) -> Offset:
         return {"taken": 0, "final": False}
 
-    def latestOffset(self) -> Offset:  # type: ignore[override]  # PySpark 4.1 has no other
-        self._state.take(arrived(self._paths, self._state.known, time_ns(), self._settled_ns))
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # PySpark 4.1 has only this form
+        self._state.accept(arrived(self._paths, self._state.accepted, time_ns(), self._settled_ns))
         return {"taken": len(self._state.files), "final": self._final}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if start == end:
             return []
         if start["final"]:
-            raise UsageError(
-                "this stream is over, final ended it; another one needs another checkpoint and state folder"
-            )
+            raise UsageError("this stream ended with final; a new stream needs a new checkpoint and state folder")
         if end["taken"] > len(self._state.files) or start["taken"] > end["taken"]:
             raise UsageError(
-                f"{self._folder}: the state of an earlier or another stream than the checkpoint's; begin anew with both"
+                f"{self._folder}: the state does not match the checkpoint; start again with new folders for both"
             )
         begin = self._state.last_snapshot(start["taken"])
-        return [Files(begin, self._state.files[begin : end["taken"]], start["taken"] - begin, end["final"])]
+        return [MicroBatch(begin, self._state.files[begin : end["taken"]], start["taken"] - begin, end["final"])]
 
     def commit(self, end: Offset) -> None:
         self._state.forget(end["taken"])
@@ -126,20 +127,20 @@ class RotatedReader(DataSourceStreamReader):
     # -- in a task
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Files):  # Spark's word for none
+        if not isinstance(partition, MicroBatch):  # Spark passes this if there is no partition
             return
         few_collections()
         schema = arrow_schema(TABLES[self._table])
         run = self._run(partition.begin)
-        for _ in played(run, partition.files[: partition.known]):
+        for _ in played(run, partition.files[: partition.reread]):
             pass
-        for table, block in played(run, partition.files[partition.known :], final=partition.final):
+        for table, block in played(run, partition.files[partition.reread :], final=partition.final):
             if table == self._table:
                 yield record_batch(schema, block).select(self._columns)
         if not partition.final:
             state.write(state.snapshot(self._folder, partition.begin + len(partition.files)), save(*run))
 
-    def _run(self, begin: int) -> Run:
+    def _run(self, begin: int) -> StreamRun:
         apis = registry(self._args)
         if begin:
             engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
@@ -154,8 +155,8 @@ class RotatedReader(DataSourceStreamReader):
         )
 
 
-def played(run: Run, files: Sequence[File], *, final: bool = False) -> Iterator[tuple[str, Block]]:
-    """What these files bring to the tables; `final`: with them the capture ends."""
+def played(run: StreamRun, files: Sequence[File], *, final: bool = False) -> Iterator[tuple[str, Block]]:
+    """Yield the table rows from these files; `final`: the capture ends with them."""
     engine, analyzer, rows = run
 
     def pages() -> Iterator[list[Event]]:
@@ -173,10 +174,10 @@ def played(run: Run, files: Sequence[File], *, final: bool = False) -> Iterator[
 
 
 def _items(files: Sequence[File], end: Moment) -> Iterator[PacketBatch | Weird]:
-    """The packets behind the `end` so far, merged by time; what cannot be read is told."""
+    """Yield the packets after `end`, merged by time, and a weird for each unreadable file."""
     lanes: list[Lane] = []
     for file in files:
-        detail, size = f"{file.path}: grew when it had been read", file.late
+        detail, size = f"{file.path}: grew after it was read", file.late
         if not file.late:
             try:
                 file.check()
@@ -189,16 +190,16 @@ def _items(files: Sequence[File], end: Moment) -> Iterator[PacketBatch | Weird]:
 
 
 def _local(path: str) -> str:
-    found = str(named(path))
-    if is_remote(found):
-        raise UsageError(f"{path}: a stream's folders are local or mounted; captures are rotated into no store")
-    return found
+    local = str(named(path))
+    if is_remote(local):
+        raise UsageError(f"{path}: a stream's folders must be local or mounted, not in an object store")
+    return local
 
 
 def _name(path: str) -> str:
-    """The folder's name is the capture's: its files come and go."""
-    place = PurePath(path)
-    return (place if Path(path).is_dir() else place.parent).name or "stream"
+    """Return the name of the folder, which names the capture because its files change."""
+    pure = PurePath(path)
+    return (pure if Path(path).is_dir() else pure.parent).name or "stream"
 
 
 def _seconds(text: str | None) -> int:

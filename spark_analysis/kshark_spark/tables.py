@@ -1,4 +1,4 @@
-"""An export's tables: as DataFrames, and as files whose columns tasks read themselves (kshark_spark.slices)."""
+"""The tables of an export: as DataFrames, and as files whose columns tasks read themselves (kshark_spark.slices)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kshark.tables import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The tables that a check or a report may ask for; and one that is only there where records were opened.
+#: The tables that checks and reports read; `records` exists only if record batches were decoded.
 READ: Final = ("exchanges", "share_requests", "acquired", "acknowledgements", "heartbeats", "flows", "weirds")
 _OPENED: Final = ("records",)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """By name: the rows of a table, and its files, each with the number of its rows."""
+    """Tables by name: their rows, and their files with the number of rows."""
 
     frames: Mapping[str, DataFrame]
     files: Mapping[str, Sequence[tuple[str, int]]]
@@ -34,7 +34,7 @@ class Tables:
 
 
 def exported(spark: SparkSession, folder: Path) -> Tables:
-    """The rows of an export: those of the files that its manifest lists."""
+    """Return the tables of an export, from the files in its manifest."""
     there = read_manifest(folder).tables
     names = [*READ, *(name for name in _OPENED if name in there)]
     files = {name: _files(folder, _content(folder, there, name)) for name in names}
@@ -42,7 +42,7 @@ def exported(spark: SparkSession, folder: Path) -> Tables:
 
 
 def one_exported(spark: SparkSession, folder: Path, name: str) -> DataFrame:
-    """One table of an export. Raises kshark.UsageError where it has none of that name."""
+    """Return one table of an export. Raises kshark.UsageError if it has none of that name."""
     return _frame(spark, name, _files(folder, _content(folder, read_manifest(folder).tables, name)))
 
 

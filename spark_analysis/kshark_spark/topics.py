@@ -1,4 +1,4 @@
-"""Names of the topics that findings are about, as far as a capture's exchanges told them."""
+"""Names of the topics in findings, as far as a capture's exchanges contain them."""
 
 from __future__ import annotations
 
@@ -19,37 +19,35 @@ from kshark_dissectors.topics import NAMING_APIS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Whose exchange it was does not matter.
+#: The endpoints of an exchange are irrelevant here.
 _NOBODY: Final = Ends("", "")
 
 
 def topic_names(
     exchanges: DataFrame, asked: Mapping[str, Set[str]], courses: Mapping[str, Mapping[int, Course]]
 ) -> dict[str, dict[str, str]]:
-    """By capture, the names of the topic ids that are `asked` for; only the exchanges that tell one come to the driver.
+    """Return the names of the topic ids in `asked` by capture. The driver receives only exchanges with such an id.
 
-    `courses`: where the events of connections stand, by their first packets.
+    `courses`: the courses of connections, by their first packets.
     """
     ids = set[str]().union(*asked.values())
     if not ids:
         return {}
-    any_of_them = "|".join(map(re.escape, sorted(ids)))
-    telling = (
+    pattern = "|".join(map(re.escape, sorted(ids)))
+    rows = (
         exchanges.where(F.col("api_key").isin(*NAMING_APIS))
-        .where(F.concat_ws(" ", "request_json", "response_json").rlike(any_of_them))
+        .where(F.concat_ws(" ", "request_json", "response_json").rlike(pattern))
         .toArrow()
         .to_pylist()
     )
     bodies = Bodies()
     names = {capture: TopicNames(Registry()) for capture in asked}
     messages = list[tuple[TimePosition, str, Message]]()
-    for row in telling:
+    for row in rows:
         capture, first = row["capture"], first_packet_of(row["flow_id"])
         flow = Flow(first, _NOBODY, first, 0)
         events = of_exchange(row, messages_of(row, flow, bodies), flow, courses[capture][first])
         messages += ((place, capture, event) for place, event in events if isinstance(event, Message))
     for _, capture, message in sorted(messages, key=itemgetter(0)):
         names[capture].learn(message)
-    return {
-        capture: {id: known.by_id[id] for id in asked[capture] if id in known.by_id} for capture, known in names.items()
-    }
+    return {capture: {id: own.by_id[id] for id in asked[capture] if id in own.by_id} for capture, own in names.items()}

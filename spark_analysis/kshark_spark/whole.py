@@ -1,4 +1,4 @@
-"""A capture checked by one task."""
+"""Check a capture in one task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kshark_spark.check import Checked
 
 
 def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> Checked:
-    """Return what is found in a capture; `coverage`: it is counted. Raises UnreadableInput where it cannot be read."""
+    """Return the result of a capture; `coverage`: count the coverage of rules. Raises UnreadableInput."""
     captures, engine, notes = open_captures(files), Engine(options), Notes()
     run = Run(engine.registry, coverage=coverage, named=True)
     for page in engine.pages(captures):

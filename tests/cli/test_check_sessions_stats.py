@@ -122,12 +122,11 @@ def test_what_cannot_fail_is_bad_usage(kshark: Run, trace: Path) -> None:
     done = kshark("check", trace, "--fail-on", "unknwon")
     assert (done.code, done.err) == (
         2,
-        'kshark: --fail-on knows no "unknwon"; did you mean "unknown"? (it takes violation, unknown, '
-        "nothing-checked)\n",
+        'kshark: --fail-on: no "unknwon"; did you mean "unknown"? (accepted: violation, unknown, nothing-checked)\n',
     )
     assert (
         kshark("check", trace, "--fail-on", "").err
-        == "kshark: --fail-on takes one or more of violation, unknown, nothing-checked\n"
+        == "kshark: --fail-on accepts one or more of violation, unknown, nothing-checked\n"
     )
 
 
@@ -155,7 +154,7 @@ def test_sessions_are_listed_with_how_they_ended(kshark: Run, trace: Path) -> No
 def test_sessions_that_are_too_many_to_list_are_counted(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LISTED_SESSIONS", 5)
     done = kshark("sessions", CAPTURES / "share-restart.pcap")
-    assert done.err.startswith("kshark: 3 more share sessions are not listed, nor counted below; ")
+    assert done.err.startswith("kshark: 3 more share sessions are neither listed nor counted below; ")
     assert done.lines[-1].startswith("5 sessions: ")
 
 
@@ -272,9 +271,9 @@ def test_an_export_goes_on_where_it_stopped(kshark: Run, trace: Path, tmp_path: 
 
     assert "exchanges 27" in export(copies[:3])
     assert "exchanges 18" in (said := export(copies))
-    assert "3 captures in it already" in said
+    assert "3 captures already in it" in said
     assert "0 rows" in (said := export(copies))
-    assert "5 captures in it already" in said
+    assert "5 captures already in it" in said
     manifest = json.loads((tmp_path / "tables" / "manifest.json").read_text())
     assert [capture["name"] for capture in manifest["captures"]] == [copy.name for copy in copies]
     assert manifest["tables"]["exchanges"]["rows"] == 45

@@ -166,10 +166,7 @@ def test_a_moment_by_packet_or_time(kshark: Run) -> None:
     "words", [("--topic", "mesy"), ("--group", "g1", "--holders", "--at", "303"), ("--partition", "7", "--at", "303")]
 )
 def test_what_there_is_is_said_where_nothing_is_found(kshark: Run, words: tuple[str, ...]) -> None:
-    assert (
-        kshark("deliveries", MESSY, *words).err
-        == "kshark: nothing of what was asked for; there are records of G1 · messy[0]\n"
-    )
+    assert kshark("deliveries", MESSY, *words).err == "kshark: no record matches; there are records of G1 · messy[0]\n"
 
 
 def test_topics_of_one_name_are_told_apart(kshark: Run, tmp_path: Path) -> None:
@@ -221,9 +218,9 @@ def test_what_was_asked_for(kshark: Run, words: list[str], rows: int) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--at", "noon"], '--at takes a time or the number of a packet, not "noon"; write +10s, 14:03:07 or 4711'),
-        (["--offset", "-3"], 'argument --offset: "-3" is no number from 0'),
-        (["--partition", "x"], 'argument --partition: "x" is no number from 0'),
+        (["--at", "noon"], '--at accepts a time or a packet number, not "noon"; write +10s, 14:03:07 or 4711'),
+        (["--offset", "-3"], 'argument --offset: "-3" is not a number from 0'),
+        (["--partition", "x"], 'argument --partition: "x" is not a number from 0'),
     ],
 )
 def test_words_that_are_refused(kshark: Run, words: list[str], said: str) -> None:

@@ -67,7 +67,7 @@ def test_only_rules_are_objects(kshark: Run, words: list[str]) -> None:
     assert (done.code, done.out, done.err) == (
         2,
         "",
-        "kshark: -T json is about the rules: kshark explain rules -T json\n",
+        "kshark: -T json works with rules only: kshark explain rules -T json\n",
     )
 
 
@@ -127,7 +127,7 @@ def test_a_header_of_another_message_is_refused(kshark: Run, tmp_path: Path) -> 
     framed = struct.pack(">hhih", 78, 1, 12, 2) + b"c1\0" + ENCODED
     done = kshark("decode", "ShareAcknowledge", 1, "request", body(tmp_path, framed), "--header")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("kshark: the header says API 78 version 1, not ShareAcknowledge version 1")
+    assert done.err.startswith("kshark: the header names API 78 version 1, not ShareAcknowledge version 1")
 
 
 def test_a_damaged_body_shows_what_was_read_and_says_where_it_ends(kshark: Run, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_bytes_behind_the_body_are_said(kshark: Run, tmp_path: Path) -> None:
 def test_half_a_byte_is_missing(kshark: Run, tmp_path: Path) -> None:
     assert (
         kshark("decode", "79", "1", "request", body(tmp_path, b"02670")).err
-        == "kshark: 5 hex digits: one half of a byte is missing\n"
+        == "kshark: 5 hex digits: half of a byte is missing\n"
     )
 
 

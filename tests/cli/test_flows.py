@@ -119,7 +119,7 @@ def test_flows_and_share_are_two_questions(kshark: Run) -> None:
     done = kshark("stats", "--flows", "--share", LOSS)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
     done = kshark("stats", "-V", LOSS)
-    assert (done.code, done.err) == (2, "kshark: -V shows the directions of connections; write stats --flows -V\n")
+    assert (done.code, done.err) == (2, "kshark: -V shows both directions of connections; write stats --flows -V\n")
 
 
 def test_a_narrow_terminal_keeps_whom_and_how_often() -> None:

@@ -78,25 +78,25 @@ def test_auto_is_one_for_each_core(kshark: Run, monkeypatch: pytest.MonkeyPatch)
 def test_a_number_of_processes_is_a_number(kshark: Run, words: str) -> None:
     done = kshark("sessions", FEW[0], f"--jobs={words}")
     assert done.code == 2
-    assert "no number of processes" in done.err
+    assert "not a number of processes" in done.err
 
 
 # -- one capture
 
 
 @pytest.mark.parametrize(
-    ("words", "advice"), [(FEW[:2], "; add --each where every file is a capture of its own"), ([FEW[1], "--each"], "")]
+    ("words", "advice"), [(FEW[:2], "; add --each if every file is a separate capture"), ([FEW[1], "--each"], "")]
 )
 def test_one_capture_is_one_process(kshark: Run, words: list[object], advice: str) -> None:
     alone, together = kshark("check", *words), kshark("check", *words, "--jobs", 2)
-    note = f"kshark: --jobs: one capture is read by one process{advice}\n"
+    note = f"kshark: --jobs: a single capture is read by one process{advice}\n"
     assert (together.code, together.out, together.err) == (alone.code, alone.out, note + alone.err)
 
 
 def test_a_pipe_is_read_by_one_process() -> None:
     command = f"{sys.executable} -m kshark check - {FEW[1]} --each -q --jobs 2 < {FEW[2]}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd=ROOT)
-    assert done.stderr.startswith("kshark: --jobs: a pipe is read by one process, and so are the captures beside it\n")
+    assert done.stderr.startswith("kshark: --jobs: a pipe, and all captures named with it, are read by one process\n")
     assert [line for line in done.stdout.splitlines() if line.startswith("==")] == ["== -", f"== {FEW[1]}"]
 
 
@@ -202,7 +202,7 @@ def test_captures_that_cannot_be_read_on_are_faults_and_the_others_are_exported(
 def test_captures_that_are_there_are_left_out(kshark: Run, tmp_path: Path) -> None:
     kshark("export", *FEW[:2], "--each", "-o", tmp_path)
     done = kshark("export", *FEW[:3], "--each", "-o", tmp_path, "--resume", "--jobs", 2)
-    assert "; 2 captures in it already" in done.err
+    assert "; 2 captures already in it" in done.err
     assert [capture.name for capture in read_manifest(tmp_path).captures] == [path.name for path in FEW[:3]]
 
 

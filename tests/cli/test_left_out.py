@@ -45,7 +45,7 @@ def test_the_rest_of_a_folder_is_read(kshark: Run, folder: Path, way: tuple[str,
     alone, done = kshark(*way, EPOCHS), kshark(*way, folder)
     assert done.code == (alone.code or 2)
     assert len(done.lines) == len(alone.lines)
-    named = [line for line in done.err.splitlines() if line.endswith("; the rest is read")]
+    named = [line for line in done.err.splitlines() if line.endswith("; the other files are read")]
     assert [Path(line.removeprefix("kshark: ").partition(":")[0]).name for line in named] == ["3.pcap", "4.pcap"]
 
 
@@ -71,8 +71,8 @@ def test_a_folder_that_may_not_be_looked_into_is_named(
 def test_named_files_are_left_out_in_the_same_way(kshark: Run, folder: Path) -> None:
     done = kshark("stats", folder / "1.pcap", folder / "3.pcap", folder / "notes.txt")
     assert done.code == 2
-    assert "3.pcap: no capture (pcap or pcapng), but an empty file; the rest is read" in done.err
-    assert "notes.txt: no capture (pcap or pcapng), but text; the rest is read" in done.err
+    assert "3.pcap: no capture (pcap or pcapng), but an empty file; the other files are read" in done.err
+    assert "notes.txt: no capture (pcap or pcapng), but text; the other files are read" in done.err
     assert done.out == kshark("stats", EPOCHS).out
 
 
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_on_ends_there(kshark: Run, folder: Path, mon
     monkeypatch.setattr(merge, "open_capture", opening)
     done = kshark("stats", folder / "1.pcap", other)
     assert done.code == 2
-    assert "5.pcap: input/output error; the rest is read" in done.err
+    assert "5.pcap: input/output error; the other files are read" in done.err
     assert "113 answered" in done.out or "answered" in done.out
 
 

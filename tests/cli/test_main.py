@@ -68,30 +68,30 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
             "argument -T: invalid choice: 'yaml' (choose from 'text', 'json', 'fields') (kshark read --help shows "
             "them all)",
         ),
-        (["read", "x", "-c", "0"], 'argument -c: "0" is no number from 1 (kshark read --help shows them all)'),
+        (["read", "x", "-c", "0"], 'argument -c: "0" is not a number from 1 (kshark read --help shows them all)'),
         (["read", "x", "-e", "kafka.api"], "-e needs -T fields"),
         (["read", "x", "-T", "fields"], "-T fields needs -e FIELD; kshark explain fields lists them"),
         (
             ["read", "x", "-d", "udp.port==1,kafka"],
-            '"udp.port==1,kafka" is no rule for -d; write -d tcp.port==9092,kafka',
+            '"udp.port==1,kafka" is not a rule for -d; write -d tcp.port==9092,kafka',
         ),
         (
             ["read", "x", "--since", "soon"],
-            '"soon" is no time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970',
+            '"soon" is not a time; write +10s, 14:03:07, 2026-11-21T14:03:07Z or seconds since 1970',
         ),
         (["read"], "no capture is named; give a file, a folder, or - for standard input"),
         (
             ["check", "x", "--select", "EPOCH_SKP_AHEAD"],
             'no code "EPOCH_SKP_AHEAD"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)',
         ),
-        (["check", "x", "--select", ""], "--select and --ignore take codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK"),
+        (["check", "x", "--select", ""], "--select and --ignore accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK"),
         (
             ["check", "x", "--select", "BYTES_SKIPPED"],
-            "BYTES_SKIPPED is a note on a capture, not a finding; name a rule",
+            "BYTES_SKIPPED is a note about a capture, not a rule; name a rule",
         ),
         (
             ["check", "x", "--jobs", "0"],
-            'argument --jobs: "0" is no number of processes; write 2, or auto for one a core',
+            'argument --jobs: "0" is not a number of processes; write 2, or auto for one per core',
         ),
         (
             ["export", "x", "-o", "-"],
@@ -159,7 +159,7 @@ def test_a_closed_stdout_is_one_sentence() -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "kshark: standard output is closed; let it go to a file, or to /dev/null\n",
+        "kshark: standard output is closed; redirect it to a file, or to /dev/null\n",
     )
 
 
@@ -193,8 +193,8 @@ def test_a_fault_of_kshark_is_no_violation(monkeypatch: pytest.MonkeyPatch, ksha
     done = kshark("explain", "0")
     assert (done.code, done.out) == (2, "")
     assert re.fullmatch(
-        r"kshark: a fault in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with what "
-        r"KSHARK_TRACEBACK=1 shows\n",
+        r"kshark: a bug in kshark, at test_main\.py:\d+: TypeError: not so; please report it, with the output of "
+        r"KSHARK_TRACEBACK=1\n",
         done.err,
     )
     monkeypatch.setenv("KSHARK_TRACEBACK", "1")

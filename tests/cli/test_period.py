@@ -38,7 +38,7 @@ def test_a_time_may_be_told_in_many_ways(text: str, ns: int) -> None:
 
 @pytest.mark.parametrize("text", ["soon", "10s", "+10y", "25:00", "12:61", "", "2026-13-01"])
 def test_what_is_no_time_is_refused_at_once(text: str) -> None:
-    with pytest.raises(UsageError, match="is no time; write"):
+    with pytest.raises(UsageError, match="is not a time; write"):
         Period(text, None)
 
 
@@ -101,9 +101,9 @@ def test_findings_of_a_period_are_those_of_the_whole_capture(kshark: Run) -> Non
 @pytest.mark.parametrize(
     ("period", "said"),
     [
-        (("--since", "+1h"), "it ends at 2026-11-21 03:37:48.735, before --since +1h; nothing was looked at"),
-        (("--since", "+5s", "--until", "+2s"), "--until +2s is not after --since +5s; nothing was looked at"),
-        (("--until", "2020-01-01T00:00:00Z"), "it begins behind --until 2020-01-01T00:00:00Z; nothing was looked at"),
+        (("--since", "+1h"), "it ends at 2026-11-21 03:37:48.735, before --since +1h; nothing was read"),
+        (("--since", "+5s", "--until", "+2s"), "--until +2s is not after --since +5s; nothing was read"),
+        (("--until", "2020-01-01T00:00:00Z"), "it begins after --until 2020-01-01T00:00:00Z; nothing was read"),
     ],
 )
 def test_a_period_without_packets_is_no_all_clear(
@@ -119,7 +119,7 @@ def test_of_several_captures_those_outside_the_period_are_named(kshark: Run) -> 
     done = kshark("check", "-q", "--each", epochs, acks, "--since", "2026-11-21T03:38:00Z")
     assert done.code == 2
     assert (
-        f"{epochs}: it ends at 2026-11-21 03:37:48.735, before --since 2026-11-21T03:38:00Z; nothing was looked at; "
-        f"the rest" in done.err
+        f"{epochs}: it ends at 2026-11-21 03:37:48.735, before --since 2026-11-21T03:38:00Z; nothing was read; "
+        f"the other files" in done.err
     )
     assert str(acks) not in done.err

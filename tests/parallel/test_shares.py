@@ -86,7 +86,7 @@ DAMAGED = ("share-restart", "share-loss", "adv-epochs", "tcp-hostile", "seed-mes
 @pytest.mark.parametrize("seed", [*range(9), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(9, 36))])
 def test_losses_copies_and_disorder_change_nothing_about_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_share", by_ports)
-    monkeypatch.setattr(sorting, "_TOGETHER", 1 << (seed % 4 * 5))
+    monkeypatch.setattr(sorting, "_BATCH_BYTES", 1 << (seed % 4 * 5))
     random = Random(seed)
     whole = packets_of(CAPTURES / f"{DAMAGED[seed % len(DAMAGED)]}.pcap")
     begin = random.randrange(max(1, len(whole.number) - 3000))

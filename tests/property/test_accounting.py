@@ -15,7 +15,7 @@ from kshark.framing import Framing
 from kshark.link import Link
 from kshark.link.ends import EndsTable
 from kshark.model import ACK, FIN, RST, SYN, Event, Flow, Gap, PacketBatch, Weird
-from kshark.parallel.segments import shared_out, unpack
+from kshark.parallel.segments import split_into_shares, unpack
 from kshark.pipeline import Front, Options
 from kshark.reassembly import Reassembly
 from kshark.registry import kafka_registry
@@ -239,7 +239,7 @@ def _share(batches: list[PacketBatch], number: int, shares: int) -> Iterator[tup
     reassembly, tls, framing = Reassembly(), TlsStage(), Framing(BodyWitness(kafka_registry()), asking=True)
     for item in batches:
         segments, _ = link.feed(item)
-        for share, piece in shared_out(segments, link.ends, shares) if segments is not None else ():
+        for share, piece in split_into_shares(segments, link.ends, shares) if segments is not None else ():
             if share == number:
                 chunks = tls.feed(reassembly.feed(unpack([piece], ends)))
                 for closed, both in ledger.feed(framing.feed(chunks)):

@@ -180,4 +180,4 @@ def test_a_server_that_is_killed_is_not_waited_for_long(connect: Server) -> None
     done = killed_while_reading(capture, words, lambda worker: connect.process, connect.process)
     assert time.monotonic() - begun < PATIENCE_S / 2, "Spark itself tries again for ten minutes"
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "kshark-spark: the Spark Connect server does not answer any more\n"
+    assert done.stderr == "kshark-spark: the Spark Connect server no longer answers\n"

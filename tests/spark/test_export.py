@@ -63,7 +63,7 @@ def test_an_export_from_spark_goes_on_where_it_stopped(
     captures = [CAPTURES / name for name in ("adv-epochs.pcap", "adv-acks.pcap", "share-loss.pcap")]
     run(*captures[:2])
     told = run(*captures, "--resume")
-    assert "2 captures in it already" in told
+    assert "2 captures already in it" in told
     manifest = whole_captures(tmp_path / "tables")
     assert [capture.name for capture in manifest.captures] == [capture.name for capture in captures]
     on_disk = {

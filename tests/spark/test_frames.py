@@ -37,9 +37,9 @@ def test_options_are_the_data_source_s(spark: Any) -> None:
 def test_a_folder_of_tables_is_read_alone_and_has_what_it_has(tmp_path: Path) -> None:
     assert kshark.cli.main(["export", str(EPOCHS), "-q", "-o", str(tmp_path)]) == 0
     spark: Any = None
-    with pytest.raises(UsageError, match="is a folder of tables; it is read alone, and without options"):
+    with pytest.raises(UsageError, match="is a folder of tables; name no other path with it, and no options"):
         check(spark, tmp_path, EPOCHS)
-    with pytest.raises(UsageError, match="is a folder of tables; it is read alone, and without options"):
+    with pytest.raises(UsageError, match="is a folder of tables; name no other path with it, and no options"):
         check(spark, tmp_path, each=True)
     with pytest.raises(UsageError, match='has no table "records"; it has exchanges, '):
         table(spark, "records", tmp_path)

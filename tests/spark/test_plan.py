@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kshark_spark.plan import Sizes, are_shared_out
+from kshark_spark.plan import Sizes, are_split
 
 MB = 1 << 20
 
@@ -32,4 +32,4 @@ def test_a_capture_is_shared_out_where_its_task_would_be_the_last_to_end(
         with path.open("wb") as file:
             file.truncate(size * MB)
         captures.append([str(path)])
-    assert are_shared_out(captures, cores, Sizes()) == shared_out
+    assert are_split(captures, cores, Sizes()) == shared_out

@@ -62,14 +62,14 @@ def test_no_grpc(tmp_path: Path) -> None:
 def test_a_worker_s_python_without_pyarrow(tmp_path: Path) -> None:
     python = python_without(tmp_path, "pyarrow")
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={python}")
-    assert says(done, "a worker's Python has no pyarrow; install kshark there, or name a Python that has it"), (
+    assert says(done, "a worker's Python lacks pyarrow; install kshark there, or name a Python that has it"), (
         done.stderr
     )
 
 
 def test_a_worker_s_python_that_is_not_there(tmp_path: Path) -> None:
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={tmp_path}/python")
-    assert says(done, f"a worker could not start {tmp_path}/python; name a Python that it has"), done.stderr
+    assert says(done, f"a worker cannot start {tmp_path}/python; name a Python that it has"), done.stderr
 
 
 def test_no_folder_for_the_event_log(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_no_folder_for_temporary_files(tmp_path: Path) -> None:
     done = kshark_spark(
         "check", EPOCHS, *HERE, SPARK_LOCAL_DIRS=str(tmp_path / "file" / "folder"), TMPDIR=str(tmp_path)
     )
-    assert says(done, "no Spark session on local[1]: no folder for its temporary files can be made; name one"), (
-        done.stderr
-    )
+    assert says(
+        done, "no Spark session on local[1]: Spark cannot create a folder for its temporary files; name a writable one"
+    ), done.stderr
 
 
 @pytest.mark.slow
@@ -111,14 +111,14 @@ def test_no_space_for_temporary_files(tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", run], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
     )
-    assert says(done, "no space is left on a worker's disk; name a roomier one"), done.stderr
+    assert says(done, "no space is left on a worker's disk; name a larger one"), done.stderr
 
 
 @needs_proc
 def test_a_worker_is_killed() -> None:
     capture = CAPTURES / "produce-mix.pcap"
     done = killed_while_reading(capture, ["check", str(capture), *HERE], lambda worker: worker)
-    assert says(done, "a worker was killed and its work could not be done again"), done.stderr
+    assert says(done, "a worker was killed and its work could not be repeated"), done.stderr
 
 
 @needs_proc

@@ -16,7 +16,7 @@ import kshark_spark.cli
 from kshark.errors import UsageError
 from kshark_spark.failures import first_line, sentence
 from kshark_spark.master import check, is_connect, is_here
-from kshark_spark.progress import shown, told
+from kshark_spark.progress import progress_line, shown
 from kshark_spark.session import chatter
 from kshark_spark.settings import all_settings, given, pairs
 from kshark_spark.shipping import packed
@@ -43,7 +43,7 @@ def test_masters_that_need_no_knock(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["locl[2]", "spark:/host:7077", "spark://host", "mesos://h:5050", "local[two]", ""])
 def test_a_misspelt_master_is_told_what_masters_look_like(master: str) -> None:
-    with pytest.raises(UsageError, match=r"is no Spark master; it is one of local\[N\]"):
+    with pytest.raises(UsageError, match=r"is not a Spark master; write one of local\[N\]"):
         check(master)
 
 
@@ -92,7 +92,7 @@ def test_only_on_this_machine_nothing_listens_outside_it(outside: Path) -> None:
 def test_conf_is_pairs() -> None:
     assert pairs(["spark.a=1", "spark.b=x=y"]) == {"spark.a": "1", "spark.b": "x=y"}
     for wrong in ("spark.a", "a=1"):
-        with pytest.raises(UsageError, match=f'--conf takes spark.NAME=VALUE, not "{wrong}"'):
+        with pytest.raises(UsageError, match=f'--conf accepts spark.NAME=VALUE, not "{wrong}"'):
             pairs([wrong])
 
 
@@ -104,18 +104,18 @@ def test_conf_is_pairs() -> None:
     [
         (
             "PythonException: ... ModuleNotFoundError: No module named 'pyarrow'",
-            "a worker's Python has no pyarrow; install kshark there",
+            "a worker's Python lacks pyarrow; install kshark there",
         ),
         (
             "/usr/bin/python3: Error while finding module specification for 'kshark_spark.daemon' "
             "(ModuleNotFoundError: No module named 'kshark_spark')",
-            "a worker's Python has no kshark; install kshark there",
+            "a worker's Python lacks kshark; install kshark there",
         ),
         ("java.io.IOException: No space left on device", "no space is left on a worker's disk"),
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", "a worker was killed"),
         ("SparkException: Python worker exited unexpectedly (crashed)", "a worker was killed"),
         ("Container killed by YARN for exceeding memory limits", "a worker ran out of memory"),
-        ('Cannot run program "python3.13": error=2', "a worker could not start python3.13"),
+        ('Cannot run program "python3.13": error=2', "a worker cannot start python3.13"),
         (
             "Python in worker has different version: 3.10 than that in driver: 3.11",
             "a worker runs another Python (3.10)",
@@ -126,7 +126,7 @@ def test_conf_is_pairs() -> None:
             "results of 356 tasks (1024.4 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
             "Spark's driver is told more than",
         ),
-        ("All masters are unresponsive! Giving up.", "the Spark master went away"),
+        ("All masters are unresponsive! Giving up.", "the connection to the Spark master is lost"),
         ("something new\nat org.apache.spark", "Spark stopped: something new"),
     ],
 )
@@ -214,8 +214,8 @@ class Tracker:
 
 
 def test_progress_is_tasks_of_the_stages_at_work() -> None:
-    assert told(Tracker(stage(2, 3, 2, 10), stage(4, 0, 1, 5))) == "stage 5: 3 of 15 tasks done, 3 running"
-    assert told(Tracker()) == ""
+    assert progress_line(Tracker(stage(2, 3, 2, 10), stage(4, 0, 1, 5))) == "stage 5: 3 of 15 tasks done, 3 running"
+    assert progress_line(Tracker()) == ""
 
 
 def test_progress_is_for_terminals() -> None:

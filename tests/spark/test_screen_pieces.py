@@ -60,14 +60,14 @@ def slipped(dice: random.Random, ranges: list[Range]) -> list[Range]:
 
 
 def pieces_of(rows: Sequence[tuple[int, Range]]) -> Pieces:
-    """As they are read: what was handed out stands before what was taken."""
+    """As they are read: what was acquired stands before what was acknowledged."""
     rows = sorted(rows, key=lambda row: row[1][0])
     none = np.zeros(len(rows), np.int64)
     keys, kinds, members, first, last, packet = (
         np.array([(key, *range_) for key, range_ in rows], np.int64).reshape(-1, 6).T
     )
-    handed, taken = (np.where(kinds == kind, packet, NONE) for kind in (_HANDED, _TAKEN))
-    return Pieces(keys, keys, members, first, last, handed, taken, none, none, none != 0)
+    acquired, acknowledged = (np.where(kinds == kind, packet, NONE) for kind in (_HANDED, _TAKEN))
+    return Pieces(keys, keys, members, first, last, acquired, acknowledged, none, none, none != 0)
 
 
 def looked_at(parts: Sequence[Pieces]) -> set[int]:
@@ -120,7 +120,7 @@ def test_plain_ranges_become_few() -> None:
     ]
     found = joined(pieces_of(rows[:-1]), 8)
     assert len(found.key) == 10_050 // 256 + 2
-    assert (found.first[-1], found.last[-1], found.taken[-1]) == (10_040, 10_049, NONE)
+    assert (found.first[-1], found.last[-1], found.acknowledged[-1]) == (10_040, 10_049, NONE)
     assert looked_at([pieces_of(rows[:-1])]) == set()
 
 
@@ -131,17 +131,17 @@ def test_plain_ranges_become_few() -> None:
             [(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 5, 14, 2), (_HANDED, 1, 20, 29, 3)], id="an overlap as long as a hole"
         ),
         pytest.param([(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 20, 29, 3)], id="a hole"),
-        pytest.param([(_TAKEN, 1, 0, 9, 1)], id="never handed out"),
-        pytest.param([(_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 1)], id="taken before"),
-        pytest.param([(_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 2)], id="taken in the same packet"),
-        pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 2, 0, 9, 2)], id="taken by another"),
-        pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 3)], id="taken twice"),
-        pytest.param([(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 3)], id="handed out twice"),
-        pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 1, 0, 4, 2), (_TAKEN, 1, 5, 9, 3)], id="taken in parts"),
+        pytest.param([(_TAKEN, 1, 0, 9, 1)], id="never acquired"),
+        pytest.param([(_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 1)], id="acknowledged before"),
+        pytest.param([(_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 2)], id="acknowledged in the same packet"),
+        pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 2, 0, 9, 2)], id="acknowledged by another"),
+        pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 3)], id="acknowledged twice"),
+        pytest.param([(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 0, 9, 2), (_TAKEN, 1, 0, 9, 3)], id="acquired twice"),
+        pytest.param([(_HANDED, 1, 0, 9, 1), (_TAKEN, 1, 0, 4, 2), (_TAKEN, 1, 5, 9, 3)], id="acknowledged in parts"),
         pytest.param([(_HANDED, 1, 0, 99, 1)], id="as many in flight as the window has"),
         pytest.param(
             [(_HANDED, 1, 0, 9, 1), (_HANDED, 1, 10, 99, 2), (_TAKEN, 1, 0, 9, 9), (_HANDED, 1, 100, 109, 3)],
-            id="taken too late",
+            id="acknowledged too late",
         ),
         pytest.param([(_HANDED, 1, -10, -1, 1)], id="below zero"),
         pytest.param(

@@ -156,7 +156,7 @@ def test_what_only_the_end_tells_is_told_when_it_is_final(tmp_path: Path) -> Non
     stream.final()
     assert stream.rows == every
     rotated(tmp_path / "in", packets, [0, 10], 7)
-    with pytest.raises(UsageError, match="this stream is over, final ended it"):
+    with pytest.raises(UsageError, match="this stream ended with final"):
         stream.batch()
 
 
@@ -194,7 +194,7 @@ def test_a_file_that_grows_when_it_was_read_is_told_of_once_and_what_came_late_i
     stream.batch()
     stream.final()
     (told,) = [row for row in map(json.loads, stream.rows) if row["code"] == "CAPTURE_UNREAD"]
-    assert (told["detail"], told["size_bytes"]) == (f"{first}: grew when it had been read", 100)
+    assert (told["detail"], told["size_bytes"]) == (f"{first}: grew after it was read", 100)
     assert stream.reader._state.files[0].size == size
 
 
@@ -260,7 +260,7 @@ def test_a_file_that_is_gone_or_written_over_before_it_was_read_is_told(tmp_path
     stream.batch()
     stream.final()
     told = [row["detail"] for row in map(json.loads, stream.rows) if row["code"] == "CAPTURE_UNREAD"]
-    assert told == [f"{first}: no such file or directory", f"{second}: written over before it was read"]
+    assert told == [f"{first}: no such file or directory", f"{second}: overwritten before it was read"]
 
 
 # -- what is kept
@@ -312,20 +312,18 @@ def test_a_mistake_is_one_sentence(tmp_path: Path, options: dict[str, str], said
 
 def test_a_stream_needs_a_folder_and_a_state_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match='a stream keeps its state in a folder of its own; name one with option\\("state", DIR\\)'
+        UsageError, match='a stream needs a folder for its state; name one with option\\("state", DIR\\)'
     ):
         RotatedReader({"path": str(tmp_path)}, "findings", [])
     packets = packets_of(EPOCHS)
     (tmp_path / "other").mkdir()
     with pytest.raises(
-        UsageError, match="in: no folder; a stream reads the captures of a folder, or those of a pattern"
+        UsageError, match="in: not a folder; a stream reads the captures of a folder, or those of a pattern"
     ):
         RotatedReader({"path": str(tmp_path / "in"), "state": str(tmp_path / "other")}, "findings", []).latestOffset()
     rotated(tmp_path / "in", packets, [0, 200, 400])
     Spark(tmp_path / "in", "findings", {"table": "findings", "settled": "0"}).batch()
-    with pytest.raises(
-        UsageError, match=r"the state of another stream \(table findings\); give each a folder of its own"
-    ):
+    with pytest.raises(UsageError, match=r"the state of another stream \(table findings\); use one folder per stream"):
         Spark(tmp_path / "in", "flows", {"table": "flows", "settled": "0"}).batch()
 
 
@@ -339,7 +337,8 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in" / "trace.pcap").unlink()
     stream.killed()
     with pytest.raises(
-        UsageError, match="the state of an earlier or another stream than the checkpoint's; begin anew with both"
+        UsageError,
+        match="the state of an earlier or another stream than the checkpoint's; start again with new folders for both",
     ):
         stream.batch()
 

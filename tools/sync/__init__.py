@@ -1,1 +1,1 @@
-"""Keeping up with Kafka: its message definitions compared with the dissectors, and first drafts of what is new."""
+"""Compare Kafka's message definitions with the dissectors, and write first drafts of new dissectors."""

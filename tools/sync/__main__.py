@@ -1,4 +1,4 @@
-"""`python -m tools.sync PATH`: are the dissectors as complete as these definitions of Kafka? No output means yes."""
+"""`python -m tools.sync PATH`: check that the dissectors are complete. No output means that they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.sync.report import Report, compare
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0: nothing to do, 1: there is, 2: bad usage."""
+    """Return exit code 0: no difference, 1: differences, 2: bad usage."""
     asked = _parser().parse_args(arguments)
     try:
         theirs = read_folder(asked.path)
@@ -54,16 +54,16 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FOLDER",
         default=Path("dissectors/kshark_dissectors"),
-        help="where the draft of an API goes (default: %(default)s)",
+        help="folder for the draft of an API (default: %(default)s)",
     )
     return parser
 
 
 def _lines(report: Report, path: Path) -> Iterator[str]:
-    """What has to be done, message by message: + new in the definitions, - gone, ~ different."""
-    for name, found in report.changed.items():
+    """Yield the differences by message: + new in the definitions, - removed, ~ different."""
+    for name, changes in report.changed.items():
         yield name
-        yield from (f"  {each}" for each in found)
+        yield from (f"  {change}" for change in changes)
     for name in report.gone:
         yield f"- {name}: no such definition"
     drafts = dict.fromkeys(_api_name(definition) or definition.name for definition in report.new)
@@ -78,7 +78,7 @@ def _api_name(definition: Definition) -> str | None:
 
 
 def _drafted(name: str, theirs: dict[str, Definition], folder: Path) -> Iterator[str]:
-    """Writes an API's file and says what is left to do; the draft of a stored message is printed instead."""
+    """Write an API's file and yield the remaining steps; for a stored message, yield its draft."""
     request, response = theirs.get(f"{name}Request"), theirs.get(f"{name}Response")
     if request is None or response is None:
         if name not in theirs:
@@ -87,7 +87,7 @@ def _drafted(name: str, theirs: dict[str, Definition], folder: Path) -> Iterator
         return
     file = folder / f"{snake_case(name)}.py"
     if file.exists():
-        raise UsageError(f"{file} is there already (--into FOLDER writes the draft elsewhere, to compare)")
+        raise UsageError(f"{file} already exists (--into FOLDER writes the draft elsewhere, to compare)")
     file.write_text(api_draft(name, request, response))
     low, high = request.layout.versions.low, request.layout.versions.high
     yield f"wrote {file}; say in its first line what the API is for, and add to {folder / 'index.py'}:"

@@ -1,4 +1,4 @@
-"""Two layouts of one message, field by field: what only the definitions have, what only we have, and what differs."""
+"""Compare two layouts of a message field by field: new, removed and different fields."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ Renames = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """`sign`: + new in the definitions, - gone from them, ~ different; `path` of the field, "" for the message
-    itself."""
+    """A difference.
+
+    `sign`: + new in the definitions, - removed from them, ~ different. `path`: of the field, "" for the message itself.
+    """
 
     message: str
     path: str
@@ -28,16 +30,18 @@ class Difference:
 
 
 def differences(ours: Layout, theirs: Layout, renames: Renames | None = None) -> list[Difference]:
-    """What differs in versions that both know, and in those that only the definitions know. Versions that only we know,
-    because a release dropped them or they are newer than these definitions, are no difference: somebody may speak them.
+    """Return the differences in versions that both have, and the versions that only the definitions have.
+
+    Versions that only the dissectors have are no difference: a release dropped them, or they are newer than the
+    definitions, and clients may still use them.
     """
-    found = list(_versions(ours, theirs))
+    result = list(_versions(ours, theirs))
     within = Versions(max(ours.versions.low, theirs.versions.low), theirs.versions.high)
     if within.low <= within.high:
-        found += _Walk(ours.name, ours.flexible & within, theirs.flexible & within, renames or {}).structs(
+        result += _Walk(ours.name, ours.flexible & within, theirs.flexible & within, renames or {}).structs(
             "", ours.root, theirs.root, within
         )
-    return found
+    return result
 
 
 def _versions(ours: Layout, theirs: Layout) -> Iterator[Difference]:
@@ -52,7 +56,7 @@ def _versions(ours: Layout, theirs: Layout) -> Iterator[Difference]:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What decides about a field's bytes, and about the meaning of an absent one, in the compared versions."""
+    """The attributes that define a field's bytes and default in the compared versions."""
 
     type: str
     versions: str
@@ -61,10 +65,10 @@ class _Facts:
     default: Any
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" if name != "type" else str(value) for name, value in self.told())
+        return ", ".join(f"{name} {value}" if name != "type" else str(value) for name, value in self.reported())
 
-    def told(self) -> Iterator[tuple[str, Any]]:
-        """What is worth reporting."""
+    def reported(self) -> Iterator[tuple[str, Any]]:
+        """Yield the attributes that a report shows."""
         yield "type", self.type
         yield "versions", self.versions
         for name, value in (("nullable", self.nullable), ("tag", self.tag), ("default", self.default)):
@@ -74,7 +78,7 @@ class _Facts:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Both sides of one message, struct by struct."""
+    """Compare both sides of a message, struct by struct."""
 
     message: str
     our_flexible: Versions
@@ -82,10 +86,10 @@ class _Walk:
     renames: Renames
 
     def structs(self, path: str, ours: Field, theirs: Field, within: Versions) -> Iterator[Difference]:
-        """Differences of two structs, in the versions that the structs around them have."""
-        mine = {field.name: field for field in ours.fields if _there(field, within)}
+        """Yield the differences of two structs, in the versions of the enclosing structs."""
+        own = {field.name: field for field in ours.fields if _there(field, within)}
         others = {field.name: field for field in theirs.fields if _there(field, within)}
-        for name, field in mine.items():
+        for name, field in own.items():
             old = next(
                 (old for old in self.renames.get(_join(path, name), ()) if old in others and name not in others), name
             )
@@ -100,9 +104,9 @@ class _Walk:
             yield Difference(self.message, path, "~", f"fields in another order in version {version}")
 
     def _fields(self, path: str, ours: Field, theirs: Field, within: Versions) -> Iterator[Difference]:
-        mine, other = self._facts(ours, within), self._facts(theirs, within)
-        if mine != other:
-            yield Difference(self.message, path, "~", f"{other}; here {mine}")
+        own, other = self._facts(ours, within), self._facts(theirs, within)
+        if own != other:
+            yield Difference(self.message, path, "~", f"{other}; here {own}")
         inside = within & ours.versions & theirs.versions
         yield from self.structs(path, ours.element or ours, theirs.element or theirs, inside)
 
@@ -125,7 +129,7 @@ def _there(field: Field, within: Versions) -> bool:
 
 
 def _ranged(versions: Versions, within: Versions) -> str:
-    """Versions as Kafka writes them; up to the last one compared is open."""
+    """Return versions in Kafka's notation; a range up to the last compared version is open."""
     if versions.low > versions.high:
         return "none"
     return str(Versions(versions.low, OPEN if versions.high == within.high else versions.high))
@@ -136,10 +140,10 @@ def _join(path: str, name: str) -> str:
 
 
 def _disorder(ours: Field, theirs: Field, within: Versions) -> int | None:
-    """The first version in which both have equally many untagged fields, but types in another order."""
+    """Return the first version with the same untagged fields in another order; None if there is none."""
     for version in range(within.low, within.high + 1):
-        mine = [(field.name, field.type) for field in ours.in_wire_order(version)]
+        own = [(field.name, field.type) for field in ours.in_wire_order(version)]
         others = [(field.name, field.type) for field in theirs.in_wire_order(version)]
-        if len(mine) == len(others) and mine != others and sorted(mine) == sorted(others):
+        if len(own) == len(others) and own != others and sorted(own) == sorted(others):
             return version
     return None

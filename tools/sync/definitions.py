@@ -1,7 +1,8 @@
-"""Kafka's message definitions, JSON files in its sources, as layouts of our own vocabulary.
+"""Read Kafka's message definitions (JSON files in its sources) as layouts of kshark.schema.
 
-Source: the README next to them, clients/src/main/resources/common/message. Beyond JSON they have `//` comments, numbers
-written as text, and defaults that are always text."""
+Source: the README in clients/src/main/resources/common/message. The files extend JSON by `//` comments; numbers may be
+strings, and defaults are always strings.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from kshark.schema import FIXED, Field, Layout, array, layout, struct, versions_
 
 #: Where Kafka's source tree keeps the definitions; another folder is searched as a whole.
 RESOURCES: Final = ("src", "main", "resources")
-#: Kafka's types that are called otherwise in our vocabulary.
+#: Kafka's types with another name in kshark.schema.
 WORDS: Final = {"bool": "boolean", "bytes": "bytes_"}
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
 
@@ -33,30 +34,34 @@ class Definition:
     key: int | None
     layout: Layout
     path: Path
-    #: Structures that the definition gives a name of their own, by that name.
+    #: Structures with a name in the definition, by that name.
     structs: Mapping[str, Field]
 
 
 def read_folder(folder: Path) -> dict[str, Definition]:
-    """All messages below a folder, by name, without those whose versions are `none`. Raises UnreadableInput if there
-    are none."""
+    """Return all messages below a folder by name, without those whose versions are `none`.
+
+    Raises UnreadableInput if there are none.
+    """
     files = sorted(folder.rglob("*.json"))
     inside = [path for path in files if any(path.parts[i : i + 3] == RESOURCES for i in range(len(path.parts)))]
-    found = {}
+    definitions = {}
     for path in inside or files:
         definition = _read(path)
         if definition is not None:
-            found[definition.name] = definition
-    if not found:
+            definitions[definition.name] = definition
+    if not definitions:
         raise UnreadableInput(
             f"{folder}: no message definitions of Kafka (a folder of its sources, or the JSON files themselves)"
         )
-    return found
+    return definitions
 
 
 def snake_case(name: str) -> str:
-    """`TopicId` becomes topic_id; several capitals are one word: `KRaftVersion` kraft_version, `Enable2Pc`
-    enable2_pc."""
+    """Convert `TopicId` to topic_id; several capitals are one word.
+
+    `KRaftVersion` becomes kraft_version, `Enable2Pc` becomes enable2_pc.
+    """
     return re.sub(r"(?<![A-Z])([A-Z])", r"_\1", name).removeprefix("_").lower()
 
 
@@ -84,7 +89,9 @@ def _read(path: Path) -> Definition | None:
 
 def _definition(raw: dict[str, Any], path: Path) -> Definition:
     versions, key = raw["validVersions"], raw.get("apiKey")
-    if raw["type"] == "data" and raw["name"].endswith("Key"):  # until 4.0 a stored key's version is its record type
+    if raw["type"] == "data" and raw["name"].endswith(
+        "Key"
+    ):  # until 4.0, the version of a stored key is its record type
         key, versions = versions_of(versions).high, "0"
         raw = _without_versions(raw)
     reader = _Reader({common["name"]: common for common in raw.get("commonStructs", ())})
@@ -98,7 +105,7 @@ def _without_versions(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader:
-    """Reads the fields of one definition; `structs` are those with a name, in the order in which they end."""
+    """Read the fields of a definition; `structs`: structures with a name, in the order of their ends."""
 
     def __init__(self, common: Mapping[str, dict[str, Any]]) -> None:
         self.structs: dict[str, Field] = {}
@@ -139,13 +146,13 @@ def _is_scalar(kind: str) -> bool:
 
 
 def word(kind: str) -> Callable[..., Field]:
-    """The word of kshark.schema that makes a field of one of Kafka's scalar types."""
+    """Return the function of kshark.schema that makes a field of a scalar type."""
     made: Callable[..., Field] = getattr(schema, WORDS.get(kind, kind))
     return made
 
 
 def _default(kind: str, default: Any) -> float | bool | None:
-    """The default of a number or bool; None where it is the type's zero, and for all other types."""
+    """Return the default of a number or bool; None if it is the type's zero, and for other types."""
     text = str(default).lower()
     if default is None or text == "null" or kind in ("string", "bytes", "records", "uuid"):
         return None

@@ -1,6 +1,6 @@
-"""The first draft of a dissector, from Kafka's definitions; what the API is for has to be added in one's own words.
+"""Write the first draft of a dissector from Kafka's definitions; the maintainer adds the purpose of the API.
 
-It is formatted as `ruff format` does it, so that a draft differs from the finished file only where somebody thought.
+The draft is formatted like `ruff format`, so that it differs from the finished file only in edits by people.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INLINE: Final = 3
 
 
 def api_draft(name: str, request: Definition, response: Definition) -> str:
-    """The file of an API: `name` without Request or Response, and its two definitions."""
+    """Return the file of an API; `name`: without Request or Response, and its two definitions."""
     low = min(request.layout.versions.low, response.layout.versions.low)
     high = max(request.layout.versions.high, response.layout.versions.high)
     source = _Source([request, response])
@@ -35,7 +35,7 @@ def api_draft(name: str, request: Definition, response: Definition) -> str:
 
 
 def layout_draft(definition: Definition) -> str:
-    """The lines that a stored or embedded structure adds to a file in kshark_dissectors.embedded."""
+    """Return the lines of a stored or embedded structure for a file in kshark_dissectors.embedded."""
     made = definition.layout
     source = _Source([definition])
     fields = source.struct(made.root, 1, len("fields=,"))
@@ -46,7 +46,7 @@ def layout_draft(definition: Definition) -> str:
 
 
 class _Source:
-    """Fields as source text; remembers the words it used, and the structures that have a name."""
+    """Convert fields to source text; collect the schema functions in use, and the named structures."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._used: set[str] = set()
@@ -71,7 +71,7 @@ class _Source:
         self._names[id(field.fields)] = name
 
     def file(self, introduction: str, value: str) -> str:
-        """The whole file."""
+        """Return the whole file."""
         enums = ["from kshark_dissectors.enums import ErrorCode"] if "ErrorCode" in self._used else []
         words = {"api"} if value.startswith("DISSECTOR") else {"layout"}
         words |= self._used - {"ErrorCode"}
@@ -79,7 +79,7 @@ class _Source:
         return "\n\n".join([introduction, "\n".join(imports), *self._variables, value]) + "\n"
 
     def struct(self, field: Field, depth: int, before: int) -> str:
-        """The struct's text, `depth` indentations in, with `before` other characters on its first line."""
+        """Return the struct's text with `depth` indentations and `before` other characters on its first line."""
         return self._call("struct", [self._field(inner, depth + 1) for inner in field.fields], depth, before)
 
     def _field(self, field: Field, depth: int) -> str:
@@ -91,7 +91,7 @@ class _Source:
             return self._call(WORDS.get(field.type, field.type), [f'"{field.name}"', *attributes], depth)
         if id(field.fields) in self._names:
             return self._call("named", [f'"{field.name}"', self._names[id(field.fields)], *attributes], depth)
-        inner = [self._field(each, depth + 1) for each in field.fields]
+        inner = [self._field(own, depth + 1) for own in field.fields]
         return self._call("struct", [*inner, f'name="{field.name}"', *attributes], depth)
 
     def _element(self, element: Field, depth: int) -> str:
@@ -122,7 +122,7 @@ class _Source:
 
 
 def _call(word: str, arguments: list[str], depth: int, *, before: int = 0, spread: bool = False) -> str:
-    """`word(a, b)` on one line where it fits, else an argument a line."""
+    """Return `word(a, b)` on one line if it fits, else with one argument per line."""
     line = f"{word}({', '.join(arguments)})"
     if not spread and "\n" not in line and 4 * depth + before + len(line) + 1 <= WIDTH:
         return line
@@ -131,13 +131,13 @@ def _call(word: str, arguments: list[str], depth: int, *, before: int = 0, sprea
 
 
 def _natural(word: str) -> tuple[str, int]:
-    """int8 before int16, as ruff sorts imports."""
+    """Return a sort key with int8 before int16, as ruff sorts imports."""
     name = word.rstrip("0123456789")
     return name, int(word[len(name) :] or 0)
 
 
 def _structs_in(struct: Field) -> Iterator[Field]:
-    """Every struct inside one, as a type without a name; equal ones appear repeatedly."""
+    """Yield every struct inside a struct, as a type without a name; equal structs are repeated."""
     for field in struct.fields:
         inner = field.element or field
         if inner.type == "struct":
@@ -146,5 +146,5 @@ def _structs_in(struct: Field) -> Iterator[Field]:
 
 
 def index_line(name: str, key: int, versions: Versions) -> str:
-    """The API's line for kshark_dissectors.index."""
+    """Return the API's line for kshark_dissectors.index."""
     return f'    {key}: ("{name}", "{snake_case(name)}", "{versions}"),'

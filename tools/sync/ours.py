@@ -1,4 +1,4 @@
-"""All layouts of the dissectors, by Kafka's name of the message, with their number on the wire."""
+"""All layouts of the dissectors, by Kafka's message name, with their number on the wire."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Ours(NamedTuple):
 
 
 def our_layouts() -> dict[str, Ours]:
-    """Kafka's APIs, headers, and every structure inside bytes."""
+    """Return the layouts of Kafka's APIs, headers, and structures inside byte fields."""
     registry = Registry(installed=False)
-    found = {layout.name: Ours(layout, None) for layout in (registry.request_header, registry.response_header)}
+    layouts = {layout.name: Ours(layout, None) for layout in (registry.request_header, registry.response_header)}
     for key in registry.names():
         api = registry.api(key)
         if api is not None:
-            found |= {layout.name: Ours(layout, key) for layout in (api.request, api.response)}
+            layouts |= {layout.name: Ours(layout, key) for layout in (api.request, api.response)}
     places: dict[tuple[int, str], tuple[OpaqueField, ...]] = import_module("kshark_dissectors.embedded.places").PLACES
     for inside in places.values():
-        found |= {layout.name: Ours(layout, number) for number, layout in structures(inside)}
-    return found
+        layouts |= {layout.name: Ours(layout, number) for number, layout in structures(inside)}
+    return layouts

@@ -1,5 +1,4 @@
-"""A folder of definitions compared with the dissectors: what a maintainer has to do, and which differences are
-known."""
+"""Compare a folder of definitions with the dissectors: work for maintainers, and known differences."""
 
 from __future__ import annotations
 
@@ -18,10 +17,10 @@ from tools.sync.ours import Ours
 
 @dataclass(slots=True)
 class Report:
-    """`new`: definitions without a layout here; `gone`: layouts without a definition; `changed`: what differs, by
-    message.
+    """The result of a comparison; true if there is work to do.
 
-    `known`: differences that kshark_dissectors.history explains, and how. True if there is something to do.
+    `new`: definitions without a layout; `gone`: layouts without a definition; `changed`: differences by message;
+    `known`: differences that kshark_dissectors.history explains, with the reason.
     """
 
     new: list[Definition] = field(default_factory=list)
@@ -34,7 +33,7 @@ class Report:
 
 
 def compare(ours: Mapping[str, Ours], theirs: Mapping[str, Definition]) -> Report:
-    """Compares messages of the same name (an old name counts), field by field."""
+    """Compare messages of the same name (an old name counts), field by field."""
     comparison = _Comparison(ours, theirs)
     comparison.missing()
     for name, definition in sorted(comparison.theirs.items()):
@@ -50,18 +49,18 @@ class _Comparison:
         renamed = {old: new for new, old in self._history.MESSAGE_NAMES.items() if old in theirs and new not in theirs}
         self.theirs = {renamed.get(name, name): definition for name, definition in theirs.items()}
         self._know(f"{new}: was {old}" for old, new in renamed.items())
-        #: Whether these are 3.9's definitions: then messages added later are not missing.
+        #: True for the definitions of 3.9, which do not have messages added later.
         self._of_3_9 = not any(name in theirs for name in self._history.ADDED)
 
     def _know(self, lines: Iterable[str]) -> None:
         self.report.known += lines
 
     def missing(self) -> None:
-        """Messages without a definition."""
+        """Report layouts without a definition."""
         explained = self._history.ADDED if self._of_3_9 else self._history.DROPPED
         for name in sorted(set(self._ours) - set(self.theirs) - self._history.BY_HAND):
             if name in explained:
-                self._know([f"{name}: {'younger than 3.9' if self._of_3_9 else 'dropped with 4.0'}"])
+                self._know([f"{name}: {'newer than 3.9' if self._of_3_9 else 'dropped with 4.0'}"])
             else:
                 self.report.gone.append(name)
 
@@ -70,8 +69,8 @@ class _Comparison:
             self._know([f"{name}: {self._history.NOT_READ[name]}"])
         elif name not in self._ours:
             self.report.new.append(definition)
-        elif found := [*self._key(name, definition), *self._fields(name, definition)]:
-            self.report.changed[name] = found
+        elif changes := [*self._key(name, definition), *self._fields(name, definition)]:
+            self.report.changed[name] = changes
 
     def _key(self, name: str, definition: Definition) -> list[Difference]:
         key = self._ours[name].key
@@ -80,23 +79,22 @@ class _Comparison:
         return [Difference(name, "", "~", f"its number is {definition.key}, here {key}")]
 
     def _fields(self, name: str, definition: Definition) -> list[Difference]:
-        """Differences that are not explained by an old name, an older layout of the same version or a field added to
-        it."""
+        """Return differences that no old name, older layout of the same version or added field explains."""
         layout = self._ours[name].layout
         names = self._history.FIELD_NAMES.get(name, {})
-        found = differences(layout, definition.layout, names)
-        if found and any(not differences(_as_older(layout, version), definition.layout) for version in layout.older):
+        changes = differences(layout, definition.layout, names)
+        if changes and any(not differences(_as_older(layout, version), definition.layout) for version in layout.older):
             self._know([f"{name}: an older layout of the same version"])
             return []
-        if names and differences(layout, definition.layout) != found:
+        if names and differences(layout, definition.layout) != changes:
             self._know(f"{name}.{path}: was {' or '.join(old)}" for path, old in names.items())
         joined = [
-            each
-            for each in found
-            if self._of_3_9 and each.sign == "-" and each.path in self._history.JOINED.get(name, ())
+            change
+            for change in changes
+            if self._of_3_9 and change.sign == "-" and change.path in self._history.JOINED.get(name, ())
         ]
-        self._know(f"{name}.{each.path}: joined after 3.9" for each in joined)
-        return [each for each in found if each not in joined]
+        self._know(f"{name}.{change.path}: joined after 3.9" for change in joined)
+        return [change for change in changes if change not in joined]
 
 
 def _as_older(layout: Layout, version: int) -> Layout:

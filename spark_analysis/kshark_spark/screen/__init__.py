@@ -1,10 +1,10 @@
-"""Whose exchanges have to be read at all: a superset of those of whom there is something to say, told by typed columns
-alone.
+"""Select the suspects: a superset of the groups and members that can have a finding, from typed columns only.
 
-A group passes unseen when its records in flight are as plain as can be (kshark_spark.screen.records); then its
-members are told apart: one passes whose share sessions (.sessions) and heartbeats (.heartbeats) are. What is plain
-stands there; triggers and conditions come from the rules' rows. Where a machine has no
-screen, or a check does not declare that plain steps do not concern it, everybody's exchanges are read."""
+A group is skipped if its records in flight are plain (kshark_spark.screen.records). Then each of its members is skipped
+if its share sessions (.sessions) and heartbeats (.heartbeats) are plain. These modules define `plain`; triggers and
+conditions come from the rows of rules. If a machine has no screen, or if a check does not declare that plain steps do
+not concern it, the exchanges of all members are read.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from kshark.analysis.rules import BOOK
 from kshark.analysis.states.tables import IN_FLIGHT, MEMBER, PERSISTER, SESSION
 from kshark_spark.rows import collected, frame_of
-from kshark_spark.screen.exchanges import told_by_exchanges
+from kshark_spark.screen.exchanges import suspects_of_exchanges
 from kshark_spark.screen.heartbeats import heartbeats_of
 from kshark_spark.screen.records import suspicious_groups
 from kshark_spark.screen.sessions import members_of
@@ -27,49 +27,57 @@ if TYPE_CHECKING:
 
 _SCREENED: Final = frozenset({SESSION, MEMBER, IN_FLIGHT, PERSISTER})
 _MEMBERS: Final = pa.schema([("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64())])
-_GROUPS: Final = pa.schema([("group", pa.int64()), ("known", pa.bool_())])
+_GROUPS: Final = pa.schema([("group", pa.int64()), ("is_suspect", pa.bool_())])
 
 
 class Suspects(NamedTuple):
-    """Whose exchanges have to be read: by kshark_spark.screen.keys."""
+    """The groups and members whose exchanges must be read, as numbers of kshark_spark.screen.keys."""
 
     groups: list[int]
     members: list[int]
 
 
 class Screened(NamedTuple):
-    """`suspects` None: everybody; `clean`: by capture, the sessions of all others."""
+    """The result of screening.
+
+    `suspects`: None for all members. `clean`: number of sessions of all other members, by capture.
+    """
 
     suspects: Suspects | None
     clean: dict[str, int]
 
 
-#: Nobody passes unseen.
+#: All members are suspects.
 EVERYBODY: Final = Screened(None, {})
 
 
 def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) -> Screened:
-    """`names`: of brokers with several addresses, by capture and address the one that stands for all; `window`: so many
-    offsets of a partition in flight may keep a fetch waiting."""
+    """Return the suspects of all captures.
+
+    `names`: for brokers with several addresses, the one that represents the broker, by capture and address. `window`:
+    number of offsets in flight in a partition that may delay a fetch.
+    """
     if not _SCREENED.issuperset(BOOK.machines) or any(map(BOOK.concerns_plain, BOOK.machines)):
         return EVERYBODY
     spark, beats = tables["exchanges"].sparkSession, heartbeats_of(tables)
-    told = [*collected(told_by_exchanges(spark, tables).distinct())]
-    suspicious = {group for _, group, _, of_group in told if of_group} | {
+    rows_of_exchanges = [*collected(suspects_of_exchanges(spark, tables).distinct())]
+    suspicious = {group for _, group, _, of_group in rows_of_exchanges if of_group} | {
         group for (group,) in collected(beats.groups.distinct())
     }
     groups = [*suspicious_groups(spark, tables, suspicious, window)]
-    known = frame_of(spark, _GROUPS, [(group, True) for group in groups])
+    suspicious_frame = frame_of(spark, _GROUPS, [(group, True) for group in groups])
     others = frame_of(
-        spark, _MEMBERS, [(capture, group, member) for capture, group, member, of_group in told if not of_group]
+        spark,
+        _MEMBERS,
+        [(capture, group, member) for capture, group, member, of_group in rows_of_exchanges if not of_group],
     )
     members = (
         members_of(tables, beats.members, others, names)
-        .join(F.broadcast(known), "group", "left")
-        .where("known is null")
+        .join(F.broadcast(suspicious_frame), "group", "left")
+        .where("is_suspect is null")
     )
     suspect = F.collect_list(F.when(F.col("suspicious"), F.col("member")))
     clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
     rows = [*collected(members.groupBy("capture").agg(suspect, clean))]
-    suspects = Suspects(groups, [member for _, found, _ in rows for member in found])
+    suspects = Suspects(groups, [member for _, own, _ in rows for member in own])
     return Screened(suspects, {capture: sessions for capture, _, sessions in rows})

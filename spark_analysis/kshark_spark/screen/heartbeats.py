@@ -1,8 +1,9 @@
-"""What heartbeats tell of members of share groups, and which of them are not plain.
+"""Screen the heartbeats of share group members.
 
-Plain are those that are all accepted, on one connection and in time, each with the epoch that the one before was given;
-the first of them may join, the last may leave. Every heartbeat that joins or tells topics brings an assignment, and
-what is assigned is listed by the member before rules ask for it."""
+Heartbeats of a member are plain if all are accepted, on one connection and in time, and each has the epoch of the
+previous response. The first may join, the last may leave. Every heartbeat that joins or sends topics receives an
+assignment, and the member lists the assigned partitions before rules require it.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +34,13 @@ _WHO: Final = ("capture", "group", "member")
 
 
 class Heartbeats(NamedTuple):
-    """`members`, by `capture`, `group` and `member`, some in several rows: of each whether its heartbeats are
-    `suspicious`, the packet with which it `left`, how often it was `assigned` partitions, and how often at `least` one
-    that it lists. `groups`, by `group`: those of members that did not list in time what was assigned to them."""
+    """Screened heartbeats.
+
+    `members`, by `capture`, `group` and `member`, some in several rows: `suspicious`: its heartbeats are not plain;
+    `left`: the packet with which it left; `assigned`: number of assignments with partitions; `least`: the lowest number
+    of assignments of a partition that it lists. `groups`, by `group`: groups with a member that did not list its
+    assigned partitions in time.
+    """
 
     members: DataFrame
     groups: DataFrame
@@ -55,9 +60,9 @@ def heartbeats_of(tables: Tables) -> Heartbeats:
 
 
 def _members(beats: DataFrame) -> DataFrame:
-    """Each heartbeat beside the one before."""
+    """Compare each heartbeat with the previous one, and aggregate by member."""
     in_order = Window.partitionBy(*_WHO).orderBy("packet")
-    one = F.struct("flow_id", "ts_ns", "interval_ms", "member_epoch", "response_member_epoch")
+    heartbeat = F.struct("flow_id", "ts_ns", "interval_ms", "member_epoch", "response_member_epoch")
     epoch, before = F.col("member_epoch"), F.col("before")
     late = (before.interval_ms > 0) & (F.col("ts_ns") - before.ts_ns > 2_000_000 * before.interval_ms.cast("bigint"))
     odd = (
@@ -69,8 +74,8 @@ def _members(beats: DataFrame) -> DataFrame:
         (epoch > 0) & (epoch != before.response_member_epoch),
         (before.flow_id != F.col("flow_id")) | late,
     )
-    told = beats.withColumn("before", F.lag(one).over(in_order)).groupBy(*_WHO)
-    return told.agg(
+    grouped = beats.withColumn("before", F.lag(heartbeat).over(in_order)).groupBy(*_WHO)
+    return grouped.agg(
         F.max(any_of(odd)).alias("suspicious"),
         F.min(F.when(epoch == LEAVING, F.col("packet"))).alias("left"),
         F.count_if(F.size("assignment") > 0).alias("assigned"),
@@ -78,15 +83,17 @@ def _members(beats: DataFrame) -> DataFrame:
 
 
 def _partitions(beats: DataFrame, listed: DataFrame) -> DataFrame:
-    """Of each member and partition when it was first `listed`, how often it was `assigned`, and `since` when."""
+    """Return for each member and partition its first time `listed`, its number of assignments, and `since` when."""
     assigned = beats.select(*_WHO, F.explode("assignment").alias("partition"), F.col("ts_ns").alias("since"))
     both = listed.unionByName(assigned, allowMissingColumns=True).groupBy(*_WHO, "partition")
     return both.agg(F.min("listed").alias("listed"), F.count("since").alias("assigned"), F.min("since").alias("since"))
 
 
 def _listed(slice_: Slice) -> Iterator[pa.RecordBatch]:
-    """The partitions that members list for the first time, and when; most requests list none, and what they name stays
-    unread."""
+    """Yield the partitions that members list for the first time, with the time.
+
+    Most requests list none; their partitions are not read.
+    """
     for group in row_groups("share_requests", slice_["share_requests"]):
         new = group.read(["lists_new"])["lists_new"]
         if not pc.any(new).as_py():

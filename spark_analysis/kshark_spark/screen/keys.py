@@ -1,4 +1,4 @@
-"""Numbers for groups and members of captures, by which rows of all tables meet."""
+"""Numbers for groups and members of captures, to join rows of all tables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def keys() -> dict[str, Column]:
-    """Where two of a capture have the same number, both are suspicious or none."""
+    """Return the number columns. If two groups or members have the same number, both are suspicious or none."""
     return {"group": F.xxhash64("capture", "group_id"), "member": F.xxhash64("capture", "group_id", "member_id")}
 
 
 def any_of(columns: Iterable[Column]) -> Column:
-    """Whether one of them is true."""
+    """Return a column that is true if one of the columns is true."""
     return reduce(or_, (F.coalesce(column, F.lit(False)) for column in columns), F.lit(False))

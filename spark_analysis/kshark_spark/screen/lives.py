@@ -1,4 +1,4 @@
-"""What members did on each of their connections, out of slices of `share_requests` (kshark_spark.slices)."""
+"""Summarize the requests of members by connection, from slices of `share_requests` (kshark_spark.slices)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 #: The APIs of share sessions.
 SHARE: Final = (SHARE_FETCH, SHARE_ACKNOWLEDGE)
-#: Fields of a share request, by columns of its row.
+#: Fields of a share request, with the columns of its row.
 _ASKED: Final = {
     "share_session_epoch": "epoch", "group_id": "group_id", "member_id": "member_id", "max_wait_ms": "max_wait_ms",
     "max_records": "max_records", "is_renew_ack": "renew", "only_lists": "only_lists",
 }  # fmt: skip
-#: What columns say that are no fields.
-_KNOWN: Final[dict[Condition, Condition]] = {ONLY_LISTS: Field("only_lists").is_true()}
+#: Conditions that columns answer.
+_BY_COLUMNS: Final[dict[Condition, Condition]] = {ONLY_LISTS: Field("only_lists").is_true()}
 _WHOSE: Final = ("capture", "group_id", "member_id", "flow_id")
 _COLUMNS: Final = (
     *_WHOSE, "packet", "api", "api_version", "epoch", "previous_epoch", "outcome", "error_code", "max_wait_ms",
     "max_records", "renew",
     "only_lists", "repeats", "forgotten", "acknowledges_new",
 )  # fmt: skip
-#: Truths and numbers of a life.
+#: Boolean and numeric columns of a summary.
 _TRUE: Final = ("odd", "opened", "closed", "forgotten", "repeats", "acknowledges_new")
 _NUMBERS: Final = ("firsts", "unanswered", "last", "waiting", "latest")
 _SCHEMA: Final = pa.schema(
@@ -48,15 +48,17 @@ _SCHEMA: Final = pa.schema(
 _DDL: Final = "flow_id string, group bigint, member bigint" + "".join(
     f", {name} {'boolean' if name in _TRUE else 'bigint'}" for name in (*_TRUE, *_NUMBERS)
 )
-#: In the place of an epoch, or a packet: there is none.
+#: Stands for a missing epoch or packet.
 _NONE: Final = -(1 << 62)
 
 
 def lives_of(spark: SparkSession, tables: Tables) -> DataFrame:
-    """A row for each member, connection and slice. `odd`: a plain session has no such request; `firsts`: so many had
-    none before;
-    `opened`, `closed`: an epoch was 0, or -1; `last`: the highest one; `waiting`: that of a request without an answer;
-    `latest`: the packet of the last request that did not close."""
+    """Return a row for each member, connection and slice.
+
+    `odd`: a request that a plain session does not have; `firsts`: number of requests without a previous one; `opened`,
+    `closed`: an epoch was 0, or -1; `last`: the highest epoch; `waiting`: the highest epoch without a response;
+    `latest`: the packet of the last request that did not close.
+    """
     return in_slices(spark, slices_of(tables.files, ["share_requests"]), _DDL, _lives)
 
 
@@ -67,7 +69,7 @@ def _lives(slice_: Slice) -> Iterator[pa.RecordBatch]:
     epoch, unanswered = cells(rows["epoch"], _NONE), _is(rows["outcome"], "unanswered")
     api_key = np.where(_is(rows["api"], "ShareFetch"), SHARE_FETCH, SHARE_ACKNOWLEDGE)
     flags = {
-        "odd": _odd(rows, epoch, unanswered, api_key) | broken(rows, api_key, SHARE, _ASKED, _KNOWN),
+        "odd": _odd(rows, epoch, unanswered, api_key) | broken(rows, api_key, SHARE, _ASKED, _BY_COLUMNS),
         "opened": epoch == 0,
         "closed": epoch == -1,
         "forgotten": cells(rows["forgotten"].combine_chunks().value_lengths(), 0) > 0,
@@ -87,21 +89,21 @@ def _lives(slice_: Slice) -> Iterator[pa.RecordBatch]:
         pa.array([xxhash64(*words[:2]) for words in whose], pa.int64()),
         pa.array([xxhash64(*words[:3]) for words in whose], pa.int64()),
     ]
-    told = [pa.array(_times(of, flags[name], len(whose)) > 0) for name in _TRUE]
-    yield pa.RecordBatch.from_arrays([*who, *told, *(pa.array(numbers[name]) for name in _NUMBERS)], schema=_SCHEMA)
+    truths = [pa.array(_times(of, flags[name], len(whose)) > 0) for name in _TRUE]
+    yield pa.RecordBatch.from_arrays([*who, *truths, *(pa.array(numbers[name]) for name in _NUMBERS)], schema=_SCHEMA)
 
 
 def _odd(rows: pa.Table, epoch: Int64s, unanswered: Truths, api_key: Int64s) -> Truths:
-    """Requests that were not accepted, or of which the epoch before does not tell that theirs is due."""
+    """Return requests that were not accepted, or whose epoch does not follow the previous one."""
     previous, error = cells(rows["previous_epoch"], _NONE), cells(rows["error_code"], _NONE)
-    known = previous != _NONE
+    has_previous = previous != _NONE
     odd: Truths = np.logical_or.reduce(
         (
             epoch < -1,
             (error != 0) & ~((error == _NONE) & unanswered),
-            (epoch == 0) & (known | (api_key != SHARE_FETCH)),
-            (epoch > 0) & known & (epoch != previous + 1),
-            known & (previous < 0),
+            (epoch == 0) & (has_previous | (api_key != SHARE_FETCH)),
+            (epoch > 0) & has_previous & (epoch != previous + 1),
+            has_previous & (previous < 0),
             (epoch == -1) & unanswered,
         )
     )
@@ -109,17 +111,17 @@ def _odd(rows: pa.Table, epoch: Int64s, unanswered: Truths, api_key: Int64s) -> 
 
 
 def _is(names: pa.ChunkedArray, name: str) -> Truths:
-    codes, known = distinct(names)
-    found: Truths = np.array([one == name for (one,) in known], np.bool_)[codes]
-    return found
+    codes, values = distinct(names)
+    equal: Truths = np.array([value == name for (value,) in values], np.bool_)[codes]
+    return equal
 
 
 def _times(of: Int64s, truths: Truths, number: int) -> Int64s:
-    """How often it is true of each."""
+    """Count the true rows of each group."""
     return np.bincount(of[truths], minlength=number).astype(np.int64)
 
 
 def _most(of: Int64s, numbers: Int64s, number: int) -> Int64s:
-    found = np.full(number, _NONE)
-    np.maximum.at(found, of, numbers)
-    return found
+    highest = np.full(number, _NONE)
+    np.maximum.at(highest, of, numbers)
+    return highest

@@ -1,4 +1,4 @@
-"""What was acquired and acknowledged, out of slices of the two tables (kshark_spark.slices)."""
+"""Acquired and acknowledged ranges, from slices of the two tables (kshark_spark.slices)."""
 
 from __future__ import annotations
 
@@ -35,29 +35,31 @@ _GROUPS_DDL: Final = "group bigint, not_plain boolean, least bigint, most bigint
 
 
 def groups_with_ranges(spark: SparkSession, tables: Tables, window: int) -> DataFrame:
-    """Groups by `group`: whether one of their partitions is `not_plain` (kshark_spark.screen.pieces), the `least` and
-    the `most` that locks last; some in several rows. `window`: so many offsets of a partition in flight may keep a
-    fetch waiting."""
+    """Return groups by `group`.
+
+    `not_plain`: one of their partitions is not plain (kshark_spark.screen.pieces); `least`, `most`: their lock
+    timeouts. `window`: number of offsets in flight in a partition that may delay a fetch.
+    """
     from pyspark.sql import functions as F
 
     step = step_of(window)
     rows = ranges_in_slices(spark, tables, window, lambda pieces: joined(pieces, step))
 
-    def told(batches: Batches) -> Batches:
-        found = [_pieces_of(batch) for batch in batches]
-        partitions, odd = not_plain(joined(together(found), step) if found else _NOTHING, window)
+    def screened(batches: Batches) -> Batches:
+        parts = [_pieces_of(batch) for batch in batches]
+        partitions, odd = not_plain(joined(together(parts), step) if parts else _NOTHING, window)
         if len(odd):
             yield pa.RecordBatch.from_arrays(
                 [pa.array(cells) for cells in (partitions.group, odd, partitions.least, partitions.most)],
                 schema=_GROUPS,
             )
 
-    groups = rows.repartition("key").mapInArrow(told, _GROUPS_DDL).groupBy("group")
+    groups = rows.repartition("key").mapInArrow(screened, _GROUPS_DDL).groupBy("group")
     return groups.agg(F.max("not_plain").alias("not_plain"), F.min("least").alias("least"), F.max("most").alias("most"))
 
 
 def ranges_in_slices(spark: SparkSession, tables: Tables, window: int, work: Callable[[Pieces], Pieces]) -> DataFrame:
-    """What is made of the ranges of each slice of the tables."""
+    """Return the pieces that `work` makes of the ranges of each slice of the tables."""
 
     def made(slice_: Slice) -> Iterator[pa.RecordBatch]:
         pieces = work(_ranges(slice_, window))
@@ -71,7 +73,7 @@ def _pieces_of(batch: pa.RecordBatch) -> Pieces:
 
 
 def _ranges(parts: Slice, window: int) -> Pieces:
-    """What was acquired, with the packet of the answer, and what was acknowledged, with that of the request."""
+    """Return acquired ranges with the packet of the response, and acknowledged ranges with that of the request."""
     acquired, acknowledged = (
         read("acquired", parts["acquired"], _ACQUIRED),
         read("acknowledgements", parts["acknowledgements"], _ACKNOWLEDGED),
@@ -110,7 +112,7 @@ def _odd_acquired(rows: pa.Table, long: Truths) -> Truths:
 
 
 def _odd_types(types: pa.ChunkedArray) -> Truths:
-    """Whether something else was said of a range than that all of it is accepted."""
+    """Return, for each acknowledged range, true unless all its types are ACCEPT."""
     lists = types.combine_chunks()
     ends = np.cumsum(cells(lists.value_lengths(), 0))
     others = np.cumsum(np.append(0, cells(lists.flatten(), NONE) != ACCEPT.value))

@@ -1,14 +1,14 @@
-"""Which groups may have something to say of their records in flight, or of what is stored of them.
+"""Find groups that may have a finding on records in flight, or on the stored state of records.
 
-Those of a group are plain where each record is handed out once at most, acknowledged once at most, both by and to one
-member and in that order, and accepted; where all answers are without an error and all locks last as long; and where
-never so many offsets are in flight that a fetch may have had to wait for them. Then no rule is asked, whoever else is
-left out: each of them looks at records that are handed out again, acknowledged again, refused, given back, passed over,
-or that hold others up.
+The records of a group are plain if each is acquired at most once and acknowledged at most once, later, by the same
+member, as accepted; if all responses are without an error and all locks have the same duration; and if so few offsets
+are in flight that no fetch waits for them. Then no rule applies, whatever other groups do: each rule needs records that
+are acquired again, acknowledged again, rejected, released or skipped, or that delay others.
 
-Of most partitions that is told by ranges that match and follow one another (kshark_spark.screen.pieces). Others may
-be plain all the same, such as those with transactions' markers between the records, or of which a part is accepted at a
-time: their groups' ranges are sorted by their first offset, and tell all of that by what stands before each."""
+Most partitions are screened by ranges that match and follow one another (kshark_spark.screen.pieces). Others may still
+be plain, for example with transaction markers between the records, or if a range is accepted in parts. The ranges of
+their groups are sorted by first offset, and each is compared with the ranges before it.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 
 def suspicious_groups(spark: SparkSession, tables: Tables, suspicious: Collection[int], window: int) -> set[int]:
-    """Groups by `group`, those that are `suspicious` already among them; `window`: so many offsets of a partition in
-    flight may keep a fetch waiting."""
+    """Return suspicious groups by `group`, including those in `suspicious`.
+
+    `window`: number of offsets in flight in a partition that may delay a fetch.
+    """
     differ = F.col("least") < F.col("most")
     with_ranges = (
         groups_with_ranges(spark, tables, window)
@@ -41,13 +43,13 @@ def suspicious_groups(spark: SparkSession, tables: Tables, suspicious: Collectio
         .select("group", (~differ).alias("doubtful"))
     )
     failed = tables["share_requests"].transform(_failed).withColumn("doubtful", F.lit(False))
-    told = [*collected(with_ranges.unionByName(failed).distinct())]
-    found = {*suspicious, *(group for group, is_doubtful in told if not is_doubtful)}
-    rest = [group for group, _ in told if group not in found]
+    candidates = [*collected(with_ranges.unionByName(failed).distinct())]
+    groups = {*suspicious, *(group for group, is_doubtful in candidates if not is_doubtful)}
+    rest = [group for group, _ in candidates if group not in groups]
     if rest:
         ranges = ranges_in_slices(spark, tables, window, lambda pieces: pieces.at(np.isin(pieces.group, rest)))
-        found.update(group for (group,) in collected(ranges.transform(not_plain_in_order, window).distinct()))
-    return found
+        groups.update(group for (group,) in collected(ranges.transform(not_plain_in_order, window).distinct()))
+    return groups
 
 
 def _failed(requests: DataFrame) -> DataFrame:
@@ -58,37 +60,43 @@ def _failed(requests: DataFrame) -> DataFrame:
 
 
 def not_plain_in_order(ranges: DataFrame, window: int) -> DataFrame:
-    """Groups with a partition whose ranges are not; `ranges` are those of kshark_spark.screen.pieces, none joined.
-    `handed` and `taken` become the last acquisition and acknowledgement that begin before."""
+    """Return groups with a partition that is not plain; `ranges` are those of kshark_spark.screen.pieces, not joined.
+
+    In the joined rows, `acquired` and `acknowledged` are the last acquisition and acknowledgement with a lower
+    first offset.
+    """
     partition = Window.partitionBy("key")
-    handed_out, packet = F.col("taken") == NONE, F.greatest("handed", "taken")
-    ranges = ranges.withColumns({"acknowledged": ~handed_out, "packet": packet})
-    before = partition.orderBy("first", "acknowledged").rowsBetween(Window.unboundedPreceding, -1)
+    is_acquired, packet = F.col("acknowledged") == NONE, F.greatest("acquired", "acknowledged")
+    ranges = ranges.withColumns({"is_acknowledged": ~is_acquired, "packet": packet})
+    before = partition.orderBy("first", "is_acknowledged").rowsBetween(Window.unboundedPreceding, -1)
     far_before = partition.orderBy("first").rangeBetween(Window.unboundedPreceding, -(window // 2))
-    handed_out, here = ~F.col("acknowledged"), F.struct("first", "last", "packet", "member")
-    known = ranges.select(
-        *("group", "key", "member", "first", "last", "packet", "odd", "acknowledged"),
-        F.last(F.when(handed_out, here), ignorenulls=True).over(before).alias("handed"),
-        F.last(F.when(~handed_out, here), ignorenulls=True).over(before).alias("taken"),
-        F.max(F.when(~handed_out, F.col("packet"))).over(far_before).alias("taken_latest"),
+    is_acquired, here = ~F.col("is_acknowledged"), F.struct("first", "last", "packet", "member")
+    compared = ranges.select(
+        *("group", "key", "member", "first", "last", "packet", "odd", "is_acknowledged"),
+        F.last(F.when(is_acquired, here), ignorenulls=True).over(before).alias("acquired"),
+        F.last(F.when(~is_acquired, here), ignorenulls=True).over(before).alias("acknowledged"),
+        F.max(F.when(~is_acquired, F.col("packet"))).over(far_before).alias("acknowledged_latest"),
     )
-    handed_here, taken_here = F.col("handed.last") >= F.col("first"), F.col("taken.last") >= F.col("first")
-    too_late = (F.col("taken.packet") <= F.col("packet")) | (F.col("taken.member") != F.col("member"))
-    too_early = (F.col("handed.packet") >= F.col("packet")) | (F.col("handed.member") != F.col("member"))
+    acquired_here, acknowledged_here = (
+        F.col("acquired.last") >= F.col("first"),
+        F.col("acknowledged.last") >= F.col("first"),
+    )
+    too_late = (F.col("acknowledged.packet") <= F.col("packet")) | (F.col("acknowledged.member") != F.col("member"))
+    too_early = (F.col("acquired.packet") >= F.col("packet")) | (F.col("acquired.member") != F.col("member"))
     odd = (
         F.col("odd"),
-        handed_out & handed_here,
-        ~handed_out & taken_here,
-        handed_out & taken_here & too_late,
-        ~handed_out & handed_here & too_early,
-        handed_out & (F.col("taken_latest") > F.col("packet")),
+        is_acquired & acquired_here,
+        ~is_acquired & acknowledged_here,
+        is_acquired & acknowledged_here & too_late,
+        ~is_acquired & acquired_here & too_early,
+        is_acquired & (F.col("acknowledged_latest") > F.col("packet")),
     )
-    # the first offset behind all that was acknowledged before, if that was handed out and is passed over here
-    behind = F.greatest(F.coalesce(F.col("taken.last"), F.lit(-1)) + 1, F.col("handed.first"))
-    passed_over = (F.col("handed.last") >= behind) & (handed_out | (behind < F.col("first")))
-    partitions = known.groupBy("group", "key").agg(
+    # the first offset after all earlier acknowledgements; it is skipped here if it was acquired
+    expected = F.greatest(F.coalesce(F.col("acknowledged.last"), F.lit(-1)) + 1, F.col("acquired.first"))
+    skipped = (F.col("acquired.last") >= expected) & (is_acquired | (expected < F.col("first")))
+    partitions = compared.groupBy("group", "key").agg(
         F.max(any_of(odd)).alias("odd"),
-        F.min(F.when(passed_over, F.col("handed.first"))).alias("left"),
-        F.max(F.when(handed_out, F.col("last"))).alias("end"),
+        F.min(F.when(skipped, F.col("acquired.first"))).alias("left"),
+        F.max(F.when(is_acquired, F.col("last"))).alias("end"),
     )
     return partitions.where(F.col("odd") | (F.col("end") - F.col("left") + 1 >= window)).select("group")

@@ -1,9 +1,10 @@
-"""Which members may have something to say of their share sessions, or of single exchanges.
+"""Screen share sessions: find members that may have a finding on a session or on a single exchange.
 
-A member passes where each of its sessions is as plain as can be: on one connection, opened at most once and first, each
-request accepted with the epoch due, and at the end closed by -1, or still open when the capture ends; and where no
-rule's row names a trigger that holds, nor a condition on its requests. A row of `share_requests` knows the epoch before
-it: rows are counted where they lie (.lives), and only sums are shuffled."""
+A member is skipped if each of its sessions is plain and no trigger or condition of a rule applies to its requests. A
+plain session uses one connection and is opened at most once, by its first request. Each request is accepted with the
+expected epoch, and the session is closed by -1 or still open at the end of the capture. A row of `share_requests` has
+the previous epoch: rows are counted in their slices (.lives), and only sums are shuffled.
+"""
 
 from __future__ import annotations
 
@@ -23,35 +24,39 @@ if TYPE_CHECKING:
 
     from kshark_spark.tables import Tables
 
-#: What is told of a member by heartbeats: see kshark_spark.screen.heartbeats.
+#: Columns of a member from its heartbeats: see kshark_spark.screen.heartbeats.
 BEATS: Final = ("suspicious", "left", "assigned", "least")
 _NAME: Final = pa.schema([("capture", pa.string()), ("broker", pa.string()), ("name", pa.string())])
 
 
 def members_of(tables: Tables, beats: DataFrame, others: DataFrame, names: Mapping[tuple[str, str], str]) -> DataFrame:
-    """Members by `capture`, `group` and `member`: their sessions, and whether anything about them is suspicious;
-    `beats`: what heartbeats tell of them; `others` are suspicious anyway."""
+    """Return members by `capture`, `group` and `member`: their number of sessions, and whether they are suspicious.
+
+    `beats`: their screened heartbeats; `others`: members that are suspicious for other reasons.
+    """
     sessions = lives_of(beats.sparkSession, tables).transform(sessions_of, with_one_name(tables["flows"], names))
-    for more in (
-        others.select(*_told(suspicious=F.lit(True))),
-        beats.select(*_told(**{name: F.col(name) for name in BEATS})),
+    for rows in (
+        others.select(*_columns(suspicious=F.lit(True))),
+        beats.select(*_columns(**{name: F.col(name) for name in BEATS})),
     ):
-        sessions = sessions.unionByName(more)
+        sessions = sessions.unionByName(rows)
     return sessions.transform(together)
 
 
 def with_one_name(flows: DataFrame, names: Mapping[tuple[str, str], str]) -> DataFrame:
-    """Connections, each with its broker's address, or the one that stands for all of them."""
+    """Return connections with the address that represents their broker."""
     if not names:
         return flows
-    known = F.broadcast(frame_of(flows.sparkSession, _NAME, [(*address, name) for address, name in names.items()]))
-    return flows.join(known, ["capture", "broker"], "left").withColumn("broker", F.coalesce("name", "broker"))
+    representatives = F.broadcast(
+        frame_of(flows.sparkSession, _NAME, [(*address, name) for address, name in names.items()])
+    )
+    return flows.join(representatives, ["capture", "broker"], "left").withColumn("broker", F.coalesce("name", "broker"))
 
 
 def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
-    """Sessions, `suspicious` or not, and whether they were `open` when the capture ended."""
+    """Return sessions with `suspicious`, and `open`: true if they are open at the end of the capture."""
     client_left = any_of([F.col("half_closed_by") == "client", F.col("closed_by") == "client"])
-    known = flows.select("capture", "flow_id", "broker", client_left.alias("client_left"))
+    connections = flows.select("capture", "flow_id", "broker", client_left.alias("client_left"))
     waits_longer = (F.col("waiting") < F.col("last")) | F.col("closed") | (F.col("unanswered") > 1)
     suspicious = (
         F.col("odd"),
@@ -63,18 +68,23 @@ def sessions_of(lives: DataFrame, flows: DataFrame) -> DataFrame:
     most = [F.max(name).alias(name) for name in (*flags, "last", "latest", "waiting")]
     summed = [F.sum(name).alias(name) for name in ("firsts", "unanswered")]
     return (
-        lives.join(known, "flow_id")
+        lives.join(connections, "flow_id")
         .groupBy("capture", "group", "member", "broker")
         .agg(*most, *summed)
         .withColumn("elsewhere", F.col("firsts") > 1)
         .withColumn("acknowledges_alone", F.col("opened") & F.col("acknowledges_new"))
-        .select(*_told(sessions=F.lit(1), suspicious=any_of(suspicious), open=~F.col("closed"), latest=F.col("latest")))
+        .select(
+            *_columns(sessions=F.lit(1), suspicious=any_of(suspicious), open=~F.col("closed"), latest=F.col("latest"))
+        )
     )
 
 
-def together(told: DataFrame) -> DataFrame:
-    """By member the number of sessions, and whether anything about any of them is suspicious: also that one was left
-    open, or gone on with, when the member left its group; or that it lists what was not assigned to it."""
+def together(rows: DataFrame) -> DataFrame:
+    """Return the number of sessions by member, and whether the member is suspicious.
+
+    It is also suspicious if a session was open or used after it left its group, or if it lists a partition that was not
+    assigned to it.
+    """
     most = [F.max(name).alias(name) for name in ("suspicious", "open", "latest", "assigned")]
     least = [F.min(name).alias(name) for name in ("left", "least")]
     odd = (
@@ -83,15 +93,15 @@ def together(told: DataFrame) -> DataFrame:
         F.col("latest") > F.col("left"),
         F.col("least") < F.col("assigned"),
     )
-    members = told.groupBy("capture", "group", "member").agg(F.sum("sessions").alias("sessions"), *most, *least)
+    members = rows.groupBy("capture", "group", "member").agg(F.sum("sessions").alias("sessions"), *most, *least)
     return members.withColumn("suspicious", any_of(odd))
 
 
-def _told(**told: Column) -> list[Column]:
-    """The columns of what is told of members: zero, false and null but for what is given."""
+def _columns(**given: Column) -> list[Column]:
+    """Return the columns of members; those not given are zero, false or null."""
     nothing = F.lit(None).cast("bigint")
-    none = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False)}
-    none |= dict.fromkeys(("latest", "left", "assigned", "least"), nothing)
+    defaults = {"sessions": F.lit(0), "suspicious": F.lit(False), "open": F.lit(False)}
+    defaults |= dict.fromkeys(("latest", "left", "assigned", "least"), nothing)
     return [F.col(name) for name in ("capture", "group", "member")] + [
-        column.alias(name) for name, column in (none | told).items()
+        column.alias(name) for name, column in (defaults | given).items()
     ]

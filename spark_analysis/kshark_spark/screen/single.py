@@ -1,5 +1,4 @@
-"""Rules of one exchange, asked of columns: whether a request may break one and its answer show it; and codes that rules
-name."""
+"""Check rules of single exchanges on columns: requests that may break one, and codes that rules use."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from kshark.conditions.partial import widened
 from kshark_spark.screen.numbers import distinct
 from kshark_spark.screen.pieces import Int64s, Truths
 
-#: Fields of any answer, by columns.
+#: Fields of all responses, with their columns.
 _ANSWERED: Final = {"error_code": "error_code"}
 
 
@@ -26,45 +25,47 @@ def broken(
     api_key: Int64s,
     apis: Collection[int],
     asked: Mapping[str, str],
-    known: Mapping[Condition, Condition],
+    by_columns: Mapping[Condition, Condition],
 ) -> Truths:
-    """Of requests of these APIs, as far as the columns tell: `asked` has them by the fields that they hold; `known`:
-    what else they say."""
-    found = np.zeros(len(rows), np.bool_)
+    """Return rows of these APIs that may break a rule, as far as the columns show.
+
+    `asked`: columns by the fields that they contain; `by_columns`: conditions that columns answer.
+    """
+    suspicious = np.zeros(len(rows), np.bool_)
     for rule in BOOK.of_exchanges:
-        at = np.flatnonzero(np.isin(api_key, [one for one in rule.apis if one in apis]))
+        at = np.flatnonzero(np.isin(api_key, [api for api in rule.apis if api in apis]))
         for condition, has, also in (
             (rule.answer, _ANSWERED, {}),
-            (rule.broken_by, asked, known),
-        ):  # of few answers there is more to ask
+            (rule.broken_by, asked, by_columns),
+        ):  # responses first: few of them remain
             if condition is not None and len(at):
                 at = at[_may_hold(widened(condition, has, also), rows, has, at)]
-        found[at] = True
-    return found
+        suspicious[at] = True
+    return suspicious
 
 
 def _may_hold(condition: Condition, rows: pa.Table, has: Mapping[str, str], at: Int64s) -> Truths:
-    """Of the rows at these places."""
+    """Return, for each row in `at`, true if the condition may hold."""
     if condition is ALWAYS:
         return np.ones(len(at), np.bool_)
     columns = rows.select(["api_version", *has.values()])
     columns = columns if len(at) == len(rows) else columns.take(pa.array(at))
     _, versions = distinct(columns["api_version"])
     by_version = {version: condition.at(version) for (version,) in versions if version is not None}
-    fields = sorted(frozenset().union(*(one.fields() for one in by_version.values())))
-    codes, told = distinct(columns["api_version"], *(columns[has[field]] for field in fields))
-    tests = {version: one.compiled() for version, one in by_version.items()}
+    fields = sorted(frozenset().union(*(own.fields() for own in by_version.values())))
+    codes, combinations = distinct(columns["api_version"], *(columns[has[field]] for field in fields))
+    tests = {version: own.compiled() for version, own in by_version.items()}
     holds = [
-        version is None or tests[version](SimpleNamespace(**dict(zip(fields, one, strict=True))))
-        for version, *one in told
+        version is None or tests[version](SimpleNamespace(**dict(zip(fields, values, strict=True))))
+        for version, *values in combinations
     ]
-    found: Truths = np.array(holds, np.bool_)[codes]
-    return found
+    truths: Truths = np.array(holds, np.bool_)[codes]
+    return truths
 
 
 def has_ruled_code(codes: pa.ChunkedArray) -> Truths:
-    """Whether a list has a code that rules name."""
-    found = np.zeros(len(codes), np.bool_)
+    """Return, for each list of codes, true if rules use one of them."""
+    has_code = np.zeros(len(codes), np.bool_)
     at = np.flatnonzero(codes.is_valid().to_numpy())
-    found[at] = [any(code in BOOK.weirds for code in one) for one in codes.take(pa.array(at)).to_pylist()]
-    return found
+    has_code[at] = [any(code in BOOK.weirds for code in own) for own in codes.take(pa.array(at)).to_pylist()]
+    return has_code

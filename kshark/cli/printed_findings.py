@@ -1,5 +1,4 @@
-"""How findings are told: those of a file when all are known, in the order of packets; those of a pipe when they are
-proved."""
+"""Print findings: those of a file at its end in packet order, those of a pipe as soon as they are proved."""
 
 from __future__ import annotations
 
@@ -22,61 +21,60 @@ from kshark.output.units import number
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Shown:
-    """What of a capture's findings is shown, each time anew: in the order of packets, with the files that they are
-    in."""
+class ShownFindings:
+    """Iterable over the findings of a capture that are shown, in packet order, with the files of their packets."""
 
-    def __init__(self, found: PackedFindings, source: Source, taken: int = 0) -> None:
-        """`taken`: without so many that were proved first."""
-        self._found = found
+    def __init__(self, findings: PackedFindings, source: Source, printed: int = 0) -> None:
+        """Leave out the first `printed` findings in the order in which they were proved."""
+        self._findings = findings
         self._source = source
-        self._taken = taken
+        self._printed = printed
 
     def __iter__(self) -> Iterator[Finding]:
-        for finding in filter(self._source.shows, self._found.since(self._taken)):
+        for finding in filter(self._source.shows, self._findings.since(self._printed)):
             self._source.place((finding,))
             yield finding
 
 
-class Early:
-    """Of a pipe, whose end may be far, findings are told when they are proved: each, or for people the first of each
-    sort."""
+class EarlyFindings:
+    """Print findings of a pipe as soon as they are proved: all of them, or in text the first of each kind."""
 
     def __init__(self, source: Source, args: Namespace, sink: Sink) -> None:
         self._source = source
         self._args = args
         self._sink = sink
-        self._each = args.verbose or args.format == "json"
-        #: How many were told, where each is; of which sorts, where not.
-        self._taken = 0
+        self._prints_all = args.verbose or args.format == "json"
+        #: Number of printed findings if all are printed, else the kinds of which one was printed.
+        self._printed = 0
         self.sorts: set[Sort] = set()
 
-    def tell(self, proved: Iterable[Finding], topics: Mapping[str, str]) -> None:
+    def print(self, proved: Iterable[Finding], topics: Mapping[str, str]) -> None:
         for finding in proved:
-            self._taken += self._each
+            self._printed += self._prints_all
             if self._source.shows(finding) and sort_of(finding) not in self.sorts:
                 self._source.place((finding,))
                 show((finding,), self._args, self._sink, topics)
-                if not self._each:
+                if not self._prints_all:
                     self.sorts.add(sort_of(finding))
 
-    def rest(self, found: PackedFindings) -> Shown:
-        """Those that were not told, where each is."""
-        return Shown(found, self._source, self._taken)
+    def rest(self, findings: PackedFindings) -> ShownFindings:
+        """Return the findings that were not printed, if all are printed."""
+        return ShownFindings(findings, self._source, self._printed)
 
 
-def tell(
+def print_findings(
     findings: Iterable[Finding],
     args: Namespace,
     sink: Sink,
     topics: Mapping[str, str],
     rest: Iterable[Finding] | None = None,
-    told: Container[Sort] = (),
+    printed: Container[Sort] = (),
 ) -> FindingCounts:
-    """For people who is in trouble, then what was found, one example of each sort or all of it; JSON has every finding.
-    Gives their tally.
+    """Print findings and return their tally.
 
-    `findings` may be gone through twice. `rest`: those that were not told before, of `told` sorts one was.
+    Text has the clients in trouble, then one example of each kind or all findings; JSON has every finding. `findings`
+    may be iterated twice. `rest`: findings that were not printed before. `printed`: kinds of which one was printed
+    before.
     """
     tally, troubles = FindingCounts(), Troubles()
     counted = _adding(tally.add, findings)
@@ -92,7 +90,8 @@ def tell(
     if args.verbose:
         show(findings if rest is None else rest, args, sink, topics)
         return tally
-    lines = (finding_lines(one.first, sink.width, topics, one) for one in sorts if sort_of(one.first) not in told)
+    fresh = (kind for kind in sorts if sort_of(kind.first) not in printed)
+    lines = (finding_lines(kind.first, sink.width, topics, kind) for kind in fresh)
     sink.lines(chain.from_iterable(lines))
     if len(sorts) < (count := tally.verdicts.total()):
         sink.lines([[(f"-V shows all {number(count)} findings", DIM)]])
@@ -100,14 +99,14 @@ def tell(
 
 
 def _adding(add: Callable[[Finding], object], findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Each of them, when it was added."""
+    """Yield each finding after adding it."""
     for finding in findings:
         add(finding)
         yield finding
 
 
 def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str] = _NO_NAMES) -> None:
-    """Each finding. `topics`: names by id, for people; JSON has the ids."""
+    """Print each finding. `topics`: names by id, for text output; JSON has the ids."""
     if args.format == "json":
         sink.json(findings)
     else:
