@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -266,3 +267,69 @@ def test_the_layers_of_the_analysis_import_downwards() -> None:
     assert structure.knots(arrows) == []
     known = {structure.room_of(module) for module in structure.modules()}
     assert known - {None} == set(structure.ROOMS)
+
+
+#: Words that are no names: each has a plainer one (CONTRIBUTING.md, "Plain English").
+NO_NAMES = frozenset(
+    [
+        "told",
+        "tell",
+        "tells",
+        "said",
+        "say",
+        "says",
+        "behind",
+        "worn",
+        "stranded",
+        "astray",
+        "handed",
+        "taken",
+        "goes",
+        "comes",
+        "whom",
+        "whose",
+    ]
+)
+#: Names of Python and of libraries: the position in a file.
+KEPT = frozenset({"tell"})
+#: How no docstring begins: it begins with an imperative verb or a noun.
+NO_BEGINNINGS = ("What ", "Whoever ", "Who ", "Whom ", "Whose ", "Whether ", "Of ", "Those ", "That which ")
+
+
+def definitions() -> Iterator[tuple[str, ast.AST, str]]:
+    """Every module, public class, function, field and constant of the product: where, the node, its name."""
+    for path in SOURCES:
+        tree = ast.parse(path.read_text(), str(path))
+        where = str(path.relative_to(ROOT))
+        yield where, tree, path.stem
+        blocks: list[ast.AST] = [tree]
+        while blocks:
+            for node in ast.iter_child_nodes(blocks.pop()):
+                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield where, node, node.name
+                if isinstance(node, ast.ClassDef):
+                    blocks.append(node)
+                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    yield where, node, node.target.id
+                elif isinstance(node, ast.Assign):
+                    yield from ((where, node, target.id) for target in node.targets if isinstance(target, ast.Name))
+
+
+def test_public_names_are_plain() -> None:
+    wrong = [
+        f"{where}:{getattr(node, 'lineno', 1)} {name}"
+        for where, node, name in definitions()
+        if not name.startswith("_") and name not in KEPT
+        if NO_NAMES & {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+    ]
+    assert wrong == []
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    wrong = [
+        f"{where}:{getattr(node, 'lineno', 1)} {name}"
+        for where, node, name in definitions()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if (ast.get_docstring(node) or "").startswith(NO_BEGINNINGS)
+    ]
+    assert wrong == []

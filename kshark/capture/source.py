@@ -57,7 +57,7 @@ class Plain:
         self._stop = None if self.regular else stop
 
     def read(self, size: int) -> bytes:
-        if self._stop is not None and self._stop.comes_first(self._file):
+        if self._stop is not None and self._stop.is_earlier(self._file):
             return b""
         size = min(size, self._most - self.bytes_read)
         data: bytes | None = self._read(size)

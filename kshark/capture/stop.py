@@ -31,7 +31,7 @@ class Stop:
         os.close(self._read)
         os.close(self._write)
 
-    def comes_first(self, file: BinaryIO | io.RawIOBase) -> bool:
+    def is_earlier(self, file: BinaryIO | io.RawIOBase) -> bool:
         """Wait until the pipe has bytes or ends, and return False; True if the capture has ended instead."""
         if self._until is None:
             waiting = select.poll()

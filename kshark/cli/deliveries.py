@@ -95,7 +95,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
         reading.print_others()
         return
-    deliveries = reading.named(delivery for delivery in reading if source.tells(delivery.time_ns))
+    deliveries = reading.named(delivery for delivery in reading if source.includes_time(delivery.time_ns))
     if args.offset is not None:
         deliveries = [delivery for delivery in deliveries if delivery.has(args.offset)]
         produced = reading.produced()

@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
 def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Part:
     from kshark.cli.reporting import Reporting
 
-    reporting = Reporting(names[source.number], args, source.shows, source.tells)
+    reporting = Reporting(names[source.number], args, source.shows, source.includes_time)
     for page in source:
         reporting.page(page)
     return reporting.close(source.files, source.locate)

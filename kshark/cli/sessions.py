@@ -85,7 +85,7 @@ class ShownSessions:
 
     def __iter__(self) -> Iterator[ShareSession]:
         for session in self._every:
-            if session.closed is not None and not self._source.tells(session.closed.time_ns):
+            if session.closed is not None and not self._source.includes_time(session.closed.time_ns):
                 continue
             if self._passed is not None:
                 if session.steps is UNSET or not any(self._passed.has(step.packet) for step in session.steps):

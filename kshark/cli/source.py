@@ -102,7 +102,7 @@ class Source:
         """True if the event happened after `--since`; openings and closings of connections are always shown."""
         return _is_shown(event, self.begin_ns)
 
-    def tells(self, time_ns: int) -> bool:
+    def includes_time(self, time_ns: int) -> bool:
         """True if that time is after `--since`."""
         return self._period.shows(time_ns)
 

@@ -112,7 +112,7 @@ class _ShareCounting:
 
     def _counts(self, event: Event | int) -> bool:
         if isinstance(event, int):
-            return self._source.tells(event)
+            return self._source.includes_time(event)
         passes = self._wanted is None or not isinstance(event, Exchange) or self._wanted.takes(event)
         return passes and self._source.shows(event)
 

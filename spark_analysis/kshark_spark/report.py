@@ -149,7 +149,7 @@ def is_restricted(args: Namespace) -> bool:
 def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace, options: Options) -> Part:
     """Create the part of a capture; `places`: absolute paths of the files for a worker."""
     source = Source(places, args, filtered(options, args))
-    reporting = Reporting(name, args, source.shows, source.tells)
+    reporting = Reporting(name, args, source.shows, source.includes_time)
     for page in source:
         reporting.page(page)
     return reporting.close(

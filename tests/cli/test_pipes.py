@@ -109,13 +109,13 @@ def test_what_the_writer_hands_over_at_ctrl_c_is_read_too() -> None:
     stop = Stop()
     with os.fdopen(read, "rb", buffering=0) as pipe:
         os.write(write, b"early")
-        assert not stop.comes_first(pipe)
+        assert not stop.is_earlier(pipe)
         assert pipe.read(5) == b"early"
         stop.set()
         os.write(write, b"late")
-        assert not stop.comes_first(pipe)
+        assert not stop.is_earlier(pipe)
         assert pipe.read(4) == b"late"
-        assert stop.comes_first(pipe)
+        assert stop.is_earlier(pipe)
     os.close(write)
     stop.close()
 
@@ -128,7 +128,7 @@ def test_a_writer_who_goes_on_is_not_heard_for_ever(monkeypatch: pytest.MonkeyPa
         stop.set()
         rounds = 0
         os.write(write, b"more")
-        while not stop.comes_first(pipe):
+        while not stop.is_earlier(pipe):
             rounds += 1
         assert rounds > 1
     os.close(write)
