@@ -119,8 +119,7 @@ def test_what_cannot_fail_is_bad_usage(kshark: Run, trace: Path) -> None:
     done = kshark("check", trace, "--fail-on", "unknwon")
     assert (done.code, done.err) == (
         2,
-        'kshark: --fail-on: no "unknwon"; did you mean "unknown"? (accepted: violation, unknown, '
-        "nothing-checked)\n",
+        'kshark: --fail-on: no "unknwon"; did you mean "unknown"? (accepted: violation, unknown, nothing-checked)\n',
     )
     assert (
         kshark("check", trace, "--fail-on", "").err

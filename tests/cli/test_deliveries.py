@@ -166,10 +166,7 @@ def test_a_moment_by_packet_or_time(kshark: Run) -> None:
     "words", [("--topic", "mesy"), ("--group", "g1", "--holders", "--at", "303"), ("--partition", "7", "--at", "303")]
 )
 def test_what_there_is_is_said_where_nothing_is_found(kshark: Run, words: tuple[str, ...]) -> None:
-    assert (
-        kshark("deliveries", MESSY, *words).err
-        == "kshark: no record matches; there are records of G1 · messy[0]\n"
-    )
+    assert kshark("deliveries", MESSY, *words).err == "kshark: no record matches; there are records of G1 · messy[0]\n"
 
 
 def test_topics_of_one_name_are_told_apart(kshark: Run, tmp_path: Path) -> None:
