@@ -1,1 +1,1 @@
-"""Speed, as ratios against named peers on the same file in the same run. Never part of the tests."""
+"""Measure speed as ratios to named peers, on the same file in the same run. Not part of the tests."""

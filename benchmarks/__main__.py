@@ -1,4 +1,4 @@
-"""kshark beside its peers, on the same files in the same run: `make bench`, `make bench-quick`.
+"""Compare kshark with its peers, on the same files in the same run: `make bench`, `make bench-quick`.
 
     python -m benchmarks [--quick] [--rounds N] [--only INPUT] [--huge]
 

@@ -1,4 +1,4 @@
-"""One run of all benchmarks: makes the inputs, measures the rows in turn, then what has a limit of its own."""
+"""Run all benchmarks: create the inputs, measure the rows in turn, then the figures with a limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.rows import ROWS, commands_of
 MEMORY_MB = 200.0
 FIRST_LINE_MS = 300.0
 HELP_MS = 150.0
-#: Huge files: sizes in MB, and what the time of the larger one may be over ten times that of the smaller.
+#: Huge files: sizes in MB, and the limit of the larger one's time, relative to ten times that of the smaller.
 HUGE = (500, 5000)
 LINEAR = 1.1
 HUGE_ROUNDS = 3
@@ -26,7 +26,7 @@ HUGE_ROUNDS = 3
 
 @dataclass
 class Bench:
-    """`only` names inputs; None: all of them."""
+    """Measure the inputs named in `only`; None: all inputs."""
 
     quick: bool
     rounds: int
@@ -52,7 +52,7 @@ class Bench:
         return self.results
 
     def _input(self, traffic: Input) -> None:
-        """All rows of an input, their commands in turn."""
+        """Measure all rows of an input; their commands take turns."""
         path = self._path(traffic)
         commands = commands_of([row for row in ROWS if row.input == traffic.name], traffic, str(path))
         self._show(traffic.name, commands)
@@ -75,7 +75,7 @@ class Bench:
         return path
 
     def _start(self) -> None:
-        """How soon something happens: help, the first line, few messages, a reader that goes away."""
+        """Measure latencies: help, the first line, few messages, a reader that closes its pipe."""
         path = str(self._path(INPUTS["large"]))
         few, one = kshark("read", "-c", "10", path), kshark("read", path)
         self._show("start", {"help": kshark("--help"), "few": few, "one": [*one, "|", "head", "-1"]})
@@ -101,7 +101,7 @@ class Bench:
         )
 
     def _others(self) -> None:
-        """What has no target: the floor of reading packets at all, other decoders, the stages."""
+        """Measure figures without a target: reading packets only, other decoders, the stages."""
         old = self._path(INPUTS["old-versions"])
         if (tcpdump := found("tcpdump")) is not None:
             copy = [tcpdump, "-r", str(old), "-w", "/dev/null"]
@@ -132,7 +132,7 @@ class Bench:
         shutil.rmtree(tables)
 
     def _huge(self) -> None:
-        """Ten times the file takes ten times as long, and no more memory."""
+        """Check that a file of ten times the size takes ten times as long, and no more memory."""
         small, large = (str(INPUTS["large"].path(size)) for size in HUGE)
         own = [run(kshark("read", "-T", "json", small)) for _ in range(HUGE_ROUNDS)]
         whole, series = watched(kshark("read", "-T", "json", large))
@@ -142,7 +142,7 @@ class Bench:
         self.results.series[f"Resident MB, each second of reading {HUGE[1]} MB"] = series
 
     def _module(self, title: str, name: str, *arguments: str) -> None:
-        """What another benchmark of this folder prints."""
+        """Return the output of another benchmark of this folder."""
         done = subprocess.run(
             [sys.executable, "-m", name, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
         )
@@ -155,7 +155,7 @@ class Bench:
         self.results.figures.append(Figure(what, value, unit, limit))
 
     def _show(self, name: str, commands: dict[str, Command]) -> None:
-        """Keeps the exact commands, without this machine's folders."""
+        """Record the exact commands, without this machine's folders."""
         lines = [_anonymous(" ".join([Path(line[0]).name, *line[1:]])) for line in commands.values()]
         self.results.commands[name] = lines
         print("\n".join(lines), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Microseconds a body: kshark's compiled reader, its interpreter, and kio, whose readers are compiled Rust since 0.6.
+"""Measure microseconds per body: kshark's compiled reader, its interpreter, and kio (compiled Rust since 0.6).
 
     python -m benchmarks.codec
 
@@ -28,7 +28,7 @@ TOPIC = "p8nQ3h0lQ0GgHhVtTzVqYQ"
 
 
 def share_fetch_response(partitions: int, ranges: int) -> dict[str, Any]:
-    """An answer with so many partitions, each with so many acquired ranges and 1 kB of records."""
+    """Create a response with so many partitions, each with so many acquired ranges and 1 kB of records."""
     rows = [
         {
             "partition_index": index,
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def fastest(*calls: Callable[[], Any]) -> list[float]:
-    """Seconds a call takes, for each the best of some rounds that take turns."""
+    """Return seconds per call of each function: the best of several rounds, in turn."""
     best = [float("inf")] * len(calls)
     for _ in range(ROUNDS):
         for index, call in enumerate(calls):

@@ -1,4 +1,4 @@
-"""What records hold: keys and values that real producers sent, from two bundled captures, joined to larger values."""
+"""Contents of records: keys and values of real producers, from two bundled captures, joined to larger values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.inputs import CONTENTS
 from benchmarks.places import CAPTURES
 from kshark.records.batch import Record
 
-#: Bytes of text and of noise in turn: zstd makes half of it, as of the second capture's values.
+#: Bytes of text and of random bytes in turn: zstd halves them, as it halves the second capture's values.
 TEXT: Final = 60
 NOISE: Final = 30
 START_MS: Final = 1_790_000_000_000
@@ -27,8 +27,10 @@ class Contents:
         self._text = b"".join(sorted({record["value"] for record in found if record["value"]}))
 
     def records(self, count: int, value_bytes: Sequence[int]) -> list[Record]:
-        """`count` records, 3 ms apart, their values of one of these sizes; every tenth has a header, every twentieth no
-        key."""
+        """Create `count` records, 3 ms apart, with values of these sizes.
+
+        Every tenth has a header, every twentieth no key.
+        """
         draw, out = self._draw, []
         for n in range(count):
             headers = (("trace-id", b"%016x" % draw.getrandbits(64)),) if draw.random() < 0.1 else ()
@@ -37,7 +39,7 @@ class Contents:
         return out
 
     def _value(self, size: int) -> bytes:
-        """Pieces of real values, each from another place, and random bytes between them."""
+        """Return pieces of different real values, with random bytes between them."""
         text, draw = self._text, self._draw
         pieces: list[bytes] = []
         held = 0
@@ -55,7 +57,7 @@ class Contents:
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:
-    """Records of all Produce requests of a capture."""
+    """Return the records of all Produce requests of a capture."""
     for message in kshark.read(CAPTURES / name):
         if message.api == "Produce" and message.kind == "request":
             for topic in message.body["topic_data"]:

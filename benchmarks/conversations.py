@@ -28,7 +28,7 @@ BROKER: Final = "10.0.0.9:9092"
 
 @dataclass(frozen=True)
 class Shape:
-    """Versions, and how messages are filled: partitions of a message, records of a batch, sizes of values, codecs."""
+    """API versions, and contents of messages: partitions per message, records per batch, sizes of values, codecs."""
 
     api_versions: int
     produce: int
@@ -53,14 +53,14 @@ OLD_VERSIONS: Final = Shape(
     ("none", "none", "none", "snappy", "lz4", "gzip"),
     300,
 )
-#: As clients of today send them under load: full batches, compressed with zstd (Produce from v7, Fetch from v10:
+#: As current clients send them under load: full batches, compressed with zstd (Produce from v7, Fetch from v10:
 #: KIP-110).
 ZSTD: Final = Shape(3, 10, 12, (1, 2), (100, 500), (120, 250, 500, 1_000, 1_000, 2_000, 4_000), ("zstd",), 40)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Bytes of a message with its length in front; where its correlation id and the base offsets of its batches lie."""
+    """A message with its length prefix, and the positions of its correlation id and of its batches' base offsets."""
 
     data: bytes
     id_at: int
@@ -75,8 +75,10 @@ class Frame:
 
 
 def converse(wire: Wire, shape: Shape, until_bytes: int, order: Order = in_order) -> None:
-    """Half of the connections produce, the others fetch; a single one does both. Each begins with ApiVersions and ends
-    properly."""
+    """Write connections: half produce, the others fetch; a single one does both.
+
+    Each begins with ApiVersions and ends with a FIN in both directions.
+    """
     exchanges = {key: cycle(list(made)) for key, made in ((PRODUCE, _produce(shape)), (FETCH, _fetch(shape)))}
     connections = [Connection(wire, f"10.0.0.{10 + n}:{50_000 + n}", BROKER, order) for n in range(shape.connections)]
     for connection in connections:
@@ -144,7 +146,7 @@ def _fetch(shape: Shape) -> Iterator[tuple[Frame, Frame]]:
 
 
 def _batches(contents: Contents, shape: Shape) -> list[bytes]:
-    """One batch for each partition."""
+    """Create one batch for each partition."""
     return [
         write_batch(
             contents.records(contents.between(*shape.records), shape.value_bytes), codec=contents.choose(shape.codecs)
@@ -154,7 +156,7 @@ def _batches(contents: Contents, shape: Shape) -> list[bytes]:
 
 
 def frame(key: int, version: int, kind: Any, body: dict[str, Any], batches: list[bytes] | None = None) -> Frame:
-    """A message with its length in front; `batches` are looked for in it."""
+    """Return a message with its length prefix and the positions of `batches` in it."""
     registry = Registry()
     api = registry.api(key)
     assert api is not None

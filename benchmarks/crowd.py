@@ -22,7 +22,7 @@ SHARE_FETCH: Final = 78
 BROKER: Final = "10.0.0.9:9092"
 #: Records of one acquisition.
 _RECORDS: Final = 10
-#: Values that no other field has: where they are found in a message, others are written.
+#: Unique values that mark positions in a message, which are replaced by other values.
 _EPOCH: Final = 0x11121314
 _PARTITION: Final = 0x21222324
 _FIRST: Final = 0x3132333435363738
@@ -35,7 +35,7 @@ _TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAMQ"
 
 @dataclass(frozen=True)
 class Template:
-    """A message, and where its values stand."""
+    """A message, and the positions of its values."""
 
     data: bytes
     places: dict[int, tuple[str, int]]
@@ -89,8 +89,7 @@ def _response() -> Template:
 
 
 def crowd(wire: Wire, requests: int, members: int = 10_000, partitions: int = 1_000) -> None:
-    """Members take turns, each on a connection of its own and on one partition; at the end all connections are
-    closed."""
+    """Write members in turn, each with its own connection and partition; at the end all connections are closed."""
     first, later, answer = (
         _request([]),
         _request([{"first_offset": _FIRST, "last_offset": _LAST, "acknowledge_types": [1]}]),

@@ -1,5 +1,4 @@
-"""What Spark did in one run, from its event log: tasks, shuffled and spilled bytes, and how evenly the work was
-shared."""
+"""Summarize one run of Spark from its event log: tasks, shuffled and spilled bytes, and the balance of the tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ SETTINGS: Final = ("spark.eventLog.enabled=true", "spark.eventLog.compress=false
 
 @dataclass(frozen=True)
 class Stage:
-    """`begin_s`: after the start of the application; `skew`: the longest task beside the median of all."""
+    """A stage. `begin_s`: seconds since the start of the application; `skew`: longest task relative to the median."""
 
     number: int
     begin_s: float
@@ -31,7 +30,7 @@ class Stage:
 
 
 def stages(folder: Path) -> list[Stage]:
-    """Of the only application whose log is in the folder."""
+    """Read the log of the only application in the folder."""
     (start,) = (event["Timestamp"] for event in _events(folder, "SparkListenerApplicationStart"))
     tasks = defaultdict[int, list[dict[str, Any]]](list)
     for event in _events(folder, "SparkListenerTaskEnd"):

@@ -17,12 +17,12 @@ from tests.analysis.shapes import SHAPES, Shape
 from tests.conversation import Conversation
 from tests.packets import pcap
 
-#: Exchanges of which a shape's size for one exchange is told.
+#: Number of exchanges for estimating the size of one exchange of a shape.
 _SAMPLE = 50
 
 
 def made(shape: Shape, megabytes: float) -> Path:
-    """A capture of that shape, about so large."""
+    """Create a capture of that shape and approximate size."""
     talk = Conversation()
     shape(talk, _SAMPLE)
     exchanges = int(megabytes * 1e6 / len(pcap(talk.wire.packets)) * _SAMPLE)
@@ -35,7 +35,7 @@ def made(shape: Shape, megabytes: float) -> Path:
 
 
 def measured(file: Path) -> tuple[float, float]:
-    """Seconds of CPU a megabyte, and megabytes of memory, of `kshark check`."""
+    """Return CPU seconds per megabyte, and megabytes of memory, of `kshark check`."""
     came = run(kshark("check", "-T", "json", str(file)))
     return came.cpu_s / (file.stat().st_size / 1e6), came.memory_mb
 

@@ -19,7 +19,7 @@ from benchmarks.places import CAPTURES, ROOT, WORK
 #: random bytes.
 SHARE: Final = "share-java-explicit.pcap"
 CONTENTS: Final = ("share-loss.pcap", "small-zstd.pcap")
-#: Source files whose change makes the inputs again.
+#: Source files; when one changes, the inputs are created again.
 MAKERS: Final = ("contents", "conversations", "making", "repeating", "wire")
 
 
@@ -40,7 +40,7 @@ class Input:
     late: bool = False
 
     def path(self, megabytes: int) -> Path:
-        """The file of about that size, made if it is not there."""
+        """Return the file of about that size; create it if missing."""
         file = WORK / f"{self.name}-{megabytes}.pcap"
         stamp, mark = file.with_suffix(".made-by"), self._mark()
         if not file.exists() or not stamp.exists() or stamp.read_text() != mark:
@@ -54,7 +54,7 @@ class Input:
         return file
 
     def _mark(self) -> str:
-        """What the file depends on, as a hash."""
+        """Return a hash of everything that the file depends on."""
         own = Path(__file__).parent
         parts = [own / f"{name}.py" for name in MAKERS] + [CAPTURES / name for name in self.sources]
         return hashlib.sha256(b"".join(path.read_bytes() for path in parts)).hexdigest()
@@ -109,7 +109,7 @@ INPUTS: Final = {
 
 
 def main() -> None:
-    """Makes all inputs, or one, and says where they are."""
+    """Create all inputs, or one, and print their paths."""
     names, sizes = sys.argv[1:2] or list(INPUTS), sys.argv[2:]
     for one in map(INPUTS.__getitem__, names):
         path = one.path(int(sizes[0]) if sizes else one.megabytes)

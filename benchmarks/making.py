@@ -1,5 +1,4 @@
-"""Makes one input, in a process of its own: `python -m benchmarks.making NAME BYTES FILE` (benchmarks.inputs calls
-it)."""
+"""Create one input in a separate process: `python -m benchmarks.making NAME BYTES FILE` (for benchmarks.inputs)."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from benchmarks.places import CAPTURES
 from benchmarks.repeating import continued, replicated
 from benchmarks.wire import Wire
 
-#: One segment in ten comes late, by up to three places.
+#: One segment in ten is late, by up to three places.
 LATE: Final = 0.1
 LATE_BY: Final = 3
 
 
 def late(seed: int) -> Callable[[int], list[int]]:
-    """Orders in which one segment in ten comes up to three places late; none is lost."""
+    """Return orders in which one segment in ten is up to three places late; none is lost."""
     draw = random.Random(seed)
 
     def order(count: int) -> list[int]:
@@ -34,7 +33,7 @@ def late(seed: int) -> Callable[[int], list[int]]:
 
 
 def make(name: str, out: BinaryIO, size: int) -> None:
-    """Writes the input of that name, of about `size` bytes."""
+    """Write the input of that name, with about `size` bytes."""
     match name:
         case "old-versions":
             converse(Wire(out), OLD_VERSIONS, size)

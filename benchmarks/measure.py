@@ -1,5 +1,4 @@
-"""Whole processes, measured by the operating system: CPU seconds, wall seconds and peak memory of each run, peers in
-turn."""
+"""Measure whole processes with the operating system: CPU seconds, wall seconds and peak memory; peers take turns."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ Command = Sequence[str]
 
 @dataclass(frozen=True)
 class Run:
-    """One process with all its children."""
+    """The measurements of one process with all its children."""
 
     cpu_s: float
     wall_s: float
@@ -33,7 +32,7 @@ ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name 
 
 
 def kshark(*arguments: str) -> list[str]:
-    """The command of this environment: the one beside the Python that runs."""
+    """Return the kshark command of this environment, next to its Python."""
     return [str(Path(sys.executable).parent / "kshark"), *arguments]
 
 
@@ -42,8 +41,7 @@ def found(program: str) -> str | None:
 
 
 def run(command: Command) -> Run:
-    """One run, its output thrown away. Raises SystemExit when it fails (exit code 1 is `check` that found
-    something)."""
+    """Measure one run without its output. Raises SystemExit if it fails (exit code 1 of `check` is a violation)."""
     begin = time.perf_counter()
     process = _started(command)
     _, status, usage = os.wait4(process.pid, 0)
@@ -51,7 +49,7 @@ def run(command: Command) -> Run:
 
 
 def watched(command: Command, every_s: float = 1.0) -> tuple[Run, list[float]]:
-    """One run, and the resident MB of its process (not its children) while it ran."""
+    """Measure one run, and the resident MB of its process (without children) over time."""
     begin, seen = time.perf_counter(), []
     process = _started(command)
     while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
@@ -118,7 +116,7 @@ def _told(pid: int) -> tuple[float, float] | None:
 
 
 def _bury(own: int) -> None:
-    """Orphans that have ended are waited for; the command itself is not, `own`."""
+    """Wait for orphans that have ended, but not for the command itself, `own`."""
     for pid in _children(os.getpid()):
         if pid != own:
             os.waitpid(pid, os.WNOHANG)
@@ -137,7 +135,7 @@ def _ended(process: subprocess.Popen[bytes], status: int, usage: resource.struct
 
 
 def in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, list[Run]]:
-    """Runs of each command, A B A B …, so that a machine whose speed drifts is fair to all."""
+    """Run the commands in turn, A B A B …, so that a change of the machine's speed affects all equally."""
     runs: dict[str, list[Run]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
@@ -146,7 +144,7 @@ def in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, list[Run]
 
 
 def first_line_ms(command: Command) -> float:
-    """Milliseconds from the start of the process until a whole line has come out; then its pipe is closed."""
+    """Return milliseconds from the start of the process to its first whole line; then close its pipe."""
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as process:
         assert process.stdout is not None
@@ -158,7 +156,7 @@ def first_line_ms(command: Command) -> float:
 
 
 def to_head_ms(command: Command) -> float:
-    """Milliseconds until `command | head -1` is over, both processes gone."""
+    """Return milliseconds until both processes of `command | head -1` have ended."""
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as process:
         subprocess.run(["head", "-1"], stdin=process.stdout, stdout=subprocess.DEVNULL, check=True)

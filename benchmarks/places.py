@@ -1,4 +1,4 @@
-"""Where things lie: the captures that travel with the project, and the folder for what the benchmarks make."""
+"""Folders: the bundled captures, and the working folder of the benchmarks."""
 
 from __future__ import annotations
 

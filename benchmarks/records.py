@@ -1,5 +1,5 @@
-"""Records a second: columns of many batches, against the loop and against kafka-python, on the same bytes in the same
-run.
+"""Measure records per second: columns of many batches, compared with the loop and kafka-python, on the same bytes in
+the same run.
 
 `python benchmarks/records.py [--rounds N]` prints a table; ratios hold from machine to machine, absolutes do not.
 """

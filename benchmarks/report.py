@@ -1,4 +1,4 @@
-"""Results as a table on a terminal and as RESULTS.md."""
+"""Format results as a table for the terminal and as RESULTS.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.results import Compared, Figure, Results
 
 
 def table(results: Results) -> str:
-    """What a terminal shows."""
+    """Return the table for the terminal."""
     lines = [f"{name:9} {value}" for name, value in results.machine.items()]
     lines += ["", f"{'':56}{'own':>9}{'peer':>9}{'ratio':>8}{'at least':>9}{'rounds':>15}{'MB':>6}{'peer MB':>8}"]
     for one in results.compared:
@@ -52,7 +52,7 @@ def _verdict(one: Compared | Figure) -> str:
 
 
 def markdown(results: Results) -> str:
-    """RESULTS.md: made by `make bench`, not by hand."""
+    """Return RESULTS.md, which `make bench` generates."""
     return "\n".join(_markdown(results)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What came out: comparisons with a peer, figures with a limit, and the machine that they hold for."""
+"""Results: comparisons with a peer, figures with a limit, and the machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Figure:
-    """A value that must not be above its limit; without limit it is told for orientation."""
+    """A value that must not exceed its limit; without a limit, it is only for information."""
 
     what: str
     value: float
@@ -59,13 +59,13 @@ class Figure:
 
     @property
     def shown(self) -> str:
-        """Small numbers with two digits behind the point, large ones with none."""
+        """Return small numbers with two decimals, large ones with none."""
         return f"{self.value:.{2 if self.value < 10 else 0}f} {self.unit}".rstrip()
 
 
 @dataclass
 class Results:
-    """Everything that a run of the benchmarks found."""
+    """All results of a run of the benchmarks."""
 
     rounds: int
     quick: bool = False

@@ -1,4 +1,4 @@
-"""What is compared, as data: commands by name, and the rows that set one against another."""
+"""The comparisons as data: commands by name, and rows that compare two of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILTER: Final = (
     "kafka.api in {ShareFetch ShareAcknowledge} && kafka.correlation_id > 10 && !(kafka.client_id contains admin)",
 )
 FIELDS: Final = ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.correlation_id")
-#: Where segments come late, tshark leaves out half of the messages unless it is told to sort them.
+#: Where segments come late, tshark leaves out half of the messages unless it is configured to sort them.
 SORTED: Final = ("-o", "tcp.reassemble_out_of_order:TRUE")
 
 
@@ -61,30 +61,29 @@ ROWS: Final = (
 )
 
 
-def command(name: str, traffic: Input, file: str) -> Command | None:
-    """The command line behind a name; None where its program is not here."""
-    match name:
-        case "json":
-            return kshark("read", "-T", "json", file)
-        case "no records":
-            return kshark("read", "-T", "json", "--no-records", file)
-        case "fields":
-            return kshark("read", *FIELDS, file)
-        case "filtered fields":
-            return kshark("read", *FIELDS, *FILTER, file)
-        case "export":
-            return kshark("export", "-q", "-o", str(WORK / "tables"), file)
-        case "check":
-            return kshark("check", "-T", "json", file)
-        case "two captures":
-            return kshark("read", "-T", "json", "--each", file, file)
-        case "two jobs":
-            return kshark("read", "-T", "json", "--each", "--jobs", "2", file, file)
-        case "tshark json":
-            return _tshark(traffic, file, "-Y", "kafka", "-J", "kafka", "-T", "json")
-        case "tshark fields":
-            return _tshark(traffic, file, "-Y", "kafka", *FIELDS)
-    raise KeyError(name)
+#: Arguments of kshark's commands by name, and how often the file is named.
+_KSHARK: Final[dict[str, tuple[tuple[str, ...], int]]] = {
+    "json": (("read", "-T", "json"), 1),
+    "no records": (("read", "-T", "json", "--no-records"), 1),
+    "fields": (("read", *FIELDS), 1),
+    "filtered fields": (("read", *FIELDS, *FILTER), 1),
+    "export": (("export", "-q", "-o", str(WORK / "tables")), 1),
+    "check": (("check", "-T", "json"), 1),
+    "two captures": (("read", "-T", "json", "--each"), 2),
+    "two jobs": (("read", "-T", "json", "--each", "--jobs", "2"), 2),
+}
+_TSHARK: Final[dict[str, tuple[str, ...]]] = {
+    "tshark json": ("-J", "kafka", "-T", "json"),
+    "tshark fields": tuple(FIELDS),
+}
+
+
+def command(name: str, traffic: Input, file: str) -> Command | None:  # one program a case
+    """Return the command line of a name; None if its program is not installed."""
+    if name in _KSHARK:
+        arguments, files = _KSHARK[name]
+        return kshark(*arguments, *[file] * files)
+    return _tshark(traffic, file, "-Y", "kafka", *_TSHARK[name])
 
 
 def _tshark(traffic: Input, file: str, *arguments: str) -> Command | None:
@@ -96,6 +95,6 @@ def _tshark(traffic: Input, file: str, *arguments: str) -> Command | None:
 
 
 def commands_of(rows: Sequence[Row], traffic: Input, file: str) -> dict[str, Command]:
-    """Every command that the rows need, each once."""
+    """Return every command of the rows once."""
     names = dict.fromkeys(name for row in rows for name in (row.peer, row.own))
     return {name: line for name in names if (line := command(name, traffic, file)) is not None}

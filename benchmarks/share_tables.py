@@ -30,13 +30,13 @@ from kshark.tables import TABLES
 
 Int64s = NDArray[np.int64]
 NAME: Final = "members.pcap"
-#: One member in so many is refused once.
+#: One member in this many is refused once.
 _REFUSED: Final = 100
 #: Members of a group.
 _TOGETHER_IN_GROUP: Final = 20
-#: Records that an answer hands out.
+#: Records acquired in a response.
 _RECORDS: Final = 15
-#: Rows of each table that are made together.
+#: Rows of each table that are created together.
 _TOGETHER: Final = 200_000
 _BEGIN_NS: Final = 1_795_000_000_000_000_000
 _STEP_NS: Final = 1_000
@@ -46,7 +46,7 @@ _METADATA: Final = 100
 
 @dataclass(frozen=True)
 class Group:
-    """So many members with so many requests each; `heavy`: one more has as many as they have together."""
+    """A group of members with a number of requests each; `heavy`: another member sends as many as all others."""
 
     members: int
     requests: int
@@ -58,12 +58,12 @@ class Group:
 
     @property
     def slots(self) -> int:
-        """Requests of one round: each member's, and the heavy one's."""
+        """The number of requests in a round: one per member, and those of the heavy member."""
         return self.members * (1 + self.heavy)
 
 
 def make(folder: Path, group: Group) -> None:
-    """Writes the tables of a capture of that group."""
+    """Write the tables of a capture of that group."""
     with Export(folder) as export:
         files = [*_written(export.attempt.staging, group)]
         export.commit([Part(files, [Capture(NAME, [], {})])])
@@ -89,12 +89,12 @@ def _written(staging: Path, group: Group) -> Iterator[PartFile]:
         yield file.close()
 
 
-# -- who says what when
+# -- order of requests
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Some requests, one an element: whose they are, which in his life, and which in the whole capture."""
+    """Requests, one per element: their member, their number for the member, and their number in the capture."""
 
     group: Group
     member: Int64s
@@ -138,7 +138,7 @@ class _Steps:
 
     @cached_property
     def turn(self) -> Int64s:
-        """The same but for the refused one: whoever fetches with an even number acknowledges with the next."""
+        """The number without the refused request: even numbers fetch, the next number acknowledges."""
         return self.number - ((self.refusal >= 0) & (self.number > self.refusal))
 
     @cached_property
@@ -347,7 +347,7 @@ def _all(text: pa.Array | str, length: int) -> pa.Array:
 
 
 def _mixed(numbers: Int64s) -> Int64s:
-    """Numbers without order, the same each time."""
+    """Return pseudo-random numbers, the same in each run."""
     return (numbers * 2_654_435_761 >> 8) & 0xFFFFFF
 
 

@@ -1,4 +1,4 @@
-"""kshark-spark on this machine beside one kshark process, on the same files in the same run: `make bench-spark`.
+"""Compare kshark-spark on this machine with one kshark process, on the same files in the same run: `make bench-spark`.
 
     python -m benchmarks.spark [--rounds N] [--only ROW] [--huge] [--quick]
 
@@ -24,7 +24,7 @@ from benchmarks.places import CAPTURES, WORK
 
 HERE: Final = Path(__file__).resolve().parent
 CORES: Final = 2
-#: So many copies of small captures.
+#: Number of copies of small captures.
 SMALL: Final = 500
 
 
@@ -53,7 +53,7 @@ ROWS: Final = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """Least times of both, and what Spark did in its best run."""
+    """The least times of both, and Spark's work in its best run."""
 
     row: Row
     megabytes: float

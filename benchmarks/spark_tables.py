@@ -24,7 +24,7 @@ from kshark_spark.tables import exported
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The check may take so many times the CPU seconds of scan, shuffle and sort.
+#: Limit of the check's CPU seconds, relative to scan, shuffle and sort.
 LIMIT: Final = 1.5
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 #: The columns that a screen of sessions by windows would need.
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _sorted(spark: SparkSession, folder: Path) -> None:
-    """What any check by windows does first."""
+    """Scan, shuffle and sort: the first steps of any check by windows."""
     rows = exported(spark, folder)["share_requests"].select(*_SORTED)
     together = rows.repartition(4 * cores_of(spark), "session_key").sortWithinPartitions("session_key", "packet")
     together.write.format("noop").mode("overwrite").save()
@@ -79,7 +79,7 @@ def _measured(work: Callable[[SparkSession, Path], None], spark: SparkSession, f
 
 
 def _cpu_s() -> float:
-    """Of this process and all below it, those that ended among them."""
+    """Return the CPU seconds of this process and all its descendants, including those that ended."""
     known = {process: (parent, ticks) for process, parent, ticks in _processes()}
 
     def below(process: int) -> int:

@@ -64,7 +64,7 @@ class Clock:
 
 @dataclass
 class Sizes:
-    """What a capture holds."""
+    """The contents of a capture."""
 
     packets: int = 0
     messages: int = 0
@@ -112,7 +112,7 @@ class Reading:
         write: Callable[[bytes], int],
         count: bool,
     ) -> None:
-        """The stages behind framing, as `read -T json` takes them."""
+        """Run the stages after framing, as `read -T json` does."""
         timed = self.clock.timed
         for page in timed("exchange", _listed, exchange.feed, found):
             shown = timed("embedded", embedding.open, page)
@@ -128,7 +128,7 @@ def _listed(work: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
 
 @contextmanager
 def _fills_timed(clock: Clock) -> Iterator[None]:
-    """Whoever opens record batches meanwhile, the time counts for `records`."""
+    """Count the time of decoding record batches for `records`, whichever stage does it."""
     fill = RecordsReader.fill
 
     def timed(self: RecordsReader) -> None:
@@ -142,7 +142,7 @@ def _fills_timed(clock: Clock) -> Iterator[None]:
 
 
 def records_in(value: Any) -> int:
-    """Records that a body holds, wherever."""
+    """Return the number of records in a body."""
     match value:
         case RecordsField():
             return 0 if value.batches is msgspec.UNSET else sum(len(batch.records) for batch in value.batches)
@@ -154,7 +154,7 @@ def records_in(value: Any) -> int:
 
 
 def measured(path: str, rounds: int) -> tuple[Sizes, dict[str, int]]:
-    """What the capture holds, and the least CPU nanoseconds of each stage."""
+    """Return the contents of the capture, and the least CPU nanoseconds of each stage."""
     registry = Registry()
     sizes = Reading(path, registry).run(count_records=True).sizes
     full = [Reading(path, registry).run().clock.spent for _ in range(rounds)]

@@ -271,7 +271,7 @@ def test_the_layers_of_the_analysis_import_downwards() -> None:
 
 #: Words that are no names: each has a plainer one (CONTRIBUTING.md, "Plain English").
 NO_NAMES = frozenset(
-    [
+    (
         "told",
         "tell",
         "tells",
@@ -288,7 +288,7 @@ NO_NAMES = frozenset(
         "comes",
         "whom",
         "whose",
-    ]
+    )
 )
 #: Names of Python and of libraries: the position in a file.
 KEPT = frozenset({"tell"})
