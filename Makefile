@@ -14,7 +14,7 @@ help:
 	@echo "make test-nightly  the same, and the sweeps over every capture, cut and seed: some hours"
 	@echo "make test-mutants  which small bugs in analysis and tables the tests do not notice: up to an hour, MUTANTS='--sample 50' is shorter"
 	@echo "make fuzz        damaged input of every kind, MINUTES=n (10): what fails is made small and written to out/fuzz"
-	@echo "make test-quick  the tests that need no Spark and no broker, of sweeps over captures a sample: a minute and a half"
+	@echo "make test-quick  the tests that need no Spark, broker or tshark, of sweeps over captures a sample: a minute and a half"
 	@echo "make test-broker 10,000 requests of share clients to each of four brokers: forty minutes, needs Java and Maven"
 	@echo "make test-clients  Java clients whose network, processes and brokers fail, for some minutes: nobody is accused; needs Java, Maven, root"
 	@echo "make bench       speed beside tshark, on the same files: 15 minutes, writes benchmarks/RESULTS.md"
@@ -49,7 +49,7 @@ test-nightly: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not live and not broker"
 
 test-quick: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not sweep"
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not tshark and not sweep"
 
 test-broker: setup
 	$(BIN)/python -m tests.broker --long

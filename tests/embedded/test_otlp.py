@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kshark import limits
 from kshark.embedded.otlp import read_metrics
+from tests.examples import as_many
 
 #: Written by opentelemetry-proto 1.x (MetricsData.SerializeToString) from the values in METRICS, and an exemplar that
 #: is passed over.
@@ -130,7 +131,7 @@ def test_values_inside_values_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @given(st.binary(max_size=200), st.integers(0, len(DATA)), st.integers(0, 20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=as_many(300))
 def test_any_bytes_give_metrics_or_say_what_is_wrong(noise: bytes, at: int, gone: int) -> None:
     for data in (noise, DATA[:at] + noise + DATA[at + gone :]):
         read, wrong = read_metrics(data)
