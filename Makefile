@@ -14,7 +14,7 @@ help:
 	@echo "make test-nightly  the same, with all sweeps over captures, cuts and seeds: some hours"
 	@echo "make test-mutants  small bugs in analysis and tables that the tests miss: up to an hour; MUTANTS='--sample 50' is shorter"
 	@echo "make fuzz        damaged input of all kinds for MINUTES=n (10); failing input is reduced and written to out/fuzz"
-	@echo "make test-quick  the tests without Spark and brokers, with a sample of the sweeps: a minute and a half"
+	@echo "make test-quick  the tests without Spark, brokers and tshark, with a sample of the sweeps: a minute and a half"
 	@echo "make test-broker 10,000 requests of share clients to each of four brokers: forty minutes; needs Java and Maven"
 	@echo "make test-clients  Java clients with failing networks, processes and brokers must cause no violation: some minutes; needs Java, Maven, root"
 	@echo "make bench       speed compared with tshark on the same files: 15 minutes; writes benchmarks/RESULTS.md"
@@ -48,7 +48,7 @@ test-nightly: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not live and not broker"
 
 test-quick: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not sweep"
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not tshark and not sweep"
 
 test-broker: setup
 	$(BIN)/python -m tests.broker --long

@@ -18,6 +18,7 @@ from kshark.capture.numbering import Numbering
 from kshark.errors import UnreadableInput, UsageError
 from kshark.model import PacketBatch, Weird
 from tests.capture.files import Pcapng, rows
+from tests.examples import as_many
 from tests.packets import START_NS, Packet, pcap
 from tests.shared import shared
 
@@ -47,7 +48,7 @@ def merged_by_hand(times: Sequence[Sequence[int]]) -> list[str]:
     return out
 
 
-@settings(max_examples=30)
+@settings(max_examples=as_many(30))
 @given(times=st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=2, max_size=4))
 def test_the_earliest_packet_comes_next_and_is_found_in_its_file(
     times: list[list[int]], tmp_path_factory: pytest.TempPathFactory

@@ -19,6 +19,7 @@ from kshark.capture.compressed import Decompressed, unzip, unzstd
 from kshark.capture.source import Plain
 from kshark.errors import UnreadableInput
 from tests.capture.files import InPieces, Row, read, read_in_pieces
+from tests.examples import as_many
 from tests.packets import START_NS, Packet, pcap
 
 Compress = Callable[[bytes], bytes]
@@ -134,7 +135,7 @@ def test_a_long_compressed_capture_takes_little_memory(compress: Compress, tmp_p
     assert peak_kb < 70_000
 
 
-@settings(max_examples=40)
+@settings(max_examples=as_many(40))
 @given(sizes=st.lists(st.integers(1, 900), min_size=1, max_size=5), cut=st.integers(0, 60))
 @example(sizes=[1], cut=0)
 def test_read_in_pieces_of_any_size_the_packets_are_the_same(sizes: list[int], cut: int) -> None:

@@ -259,7 +259,7 @@ def drawn(dice: random.Random, odd: float) -> Pcapng:
     return file
 
 
-@settings(max_examples=as_many(30), deadline=None)
+@settings(max_examples=as_many(30))
 @given(
     seed=st.integers(0, 1 << 32),
     odd=st.sampled_from([0, 1, 5, 30, 100]),

@@ -33,7 +33,7 @@ def _longer(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 PLAIN = st.recursive(_ATOMS, _longer, max_leaves=8)
 
 
-@settings(max_examples=as_many(600), deadline=None)
+@settings(max_examples=as_many(600))
 @given(PLAIN, st.text(_LETTERS, max_size=12))
 def test_plain_ones_find_what_pythons_find(pattern: str, text: str) -> None:
     assert searching(pattern)(text) is (re.search(pattern, text, re.IGNORECASE) is not None)

@@ -347,6 +347,7 @@ def agree(name: str, messages: list[Message]) -> None:
                 assert passes(f"{name} == {quoted}", message), (name, value)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("capture", ["adv-acks", pytest.param("share-restart", marks=pytest.mark.slow)])
 def test_every_name_means_the_same_for_e_and_for_y(capture: str) -> None:
     messages = one_of_each(capture)
@@ -399,7 +400,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=as_many(150), deadline=None)
+@settings(max_examples=as_many(150))
 @given(st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=9).map(" ".join)))
 def test_any_text_is_a_filter_or_a_mistake_with_its_place(text: str) -> None:
     found: Filter | FilterError

@@ -16,8 +16,8 @@ from tests.conditions.strategies import conditions
 from tests.examples import as_many
 from tests.property.schemas import VERSIONS, damaged, layouts, values
 
-FEW = settings(max_examples=as_many(12), deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=as_many(12), suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=400, suppress_health_check=list(HealthCheck))
 
 
 @FEW

@@ -34,6 +34,7 @@ from kshark_dissectors.embedded.control_records import LEADER_CHANGE
 from kshark_dissectors.embedded.places import LOGS, PLACES
 from kshark_dissectors.embedded.principal import PRINCIPAL
 from tests.embedding import batch_of, body, fetched, found, numbered, prefixed
+from tests.examples import as_many
 from tests.records.opening import opened
 
 JOIN = {"group_id": "g", "member_id": "m", "session_timeout_ms": 1}
@@ -366,7 +367,7 @@ def assert_a_value_or_a_code(one: Companion) -> None:
 @given(
     st.sampled_from(sorted(LOGS)), st.binary(max_size=60) | st.none(), st.binary(max_size=90) | st.none(), st.booleans()
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=as_many(200))
 def test_whatever_a_record_holds_gives_a_value_or_a_code(topic: str, key, value, control: bool):
     for one in fetched(topic, (key, value), control=control):
         assert_a_value_or_a_code(one)
@@ -377,7 +378,7 @@ def test_whatever_a_record_holds_gives_a_value_or_a_code(topic: str, key, value,
     st.sampled_from(["range", "sticky", "cooperative-sticky"]),
     st.binary(max_size=80),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=as_many(100))
 def test_whatever_a_member_says_gives_a_value_or_a_code(kind: str, assignor: str, data: bytes):
     offer = {"protocol_type": kind, "protocols": [{"name": assignor, "metadata": data}]}
     for one in companions(PLACES[11, "request"], offer):

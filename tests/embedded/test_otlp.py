@@ -15,6 +15,7 @@ from kshark import limits
 from kshark.embedded import companions
 from kshark.embedded.otlp import is_installed, read_metrics
 from kshark_dissectors.embedded.places import PLACES
+from tests.examples import as_many
 
 pytest.importorskip("opentelemetry.proto.metrics.v1", reason="opentelemetry-proto is not installed")
 
@@ -134,7 +135,7 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch, many: bytes) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, len(DATA)), st.integers(0, 20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=as_many(300))
 def test_any_bytes_give_metrics_or_say_what_is_wrong(noise: bytes, at: int, gone: int) -> None:
     for data in (noise, DATA[:at] + noise + DATA[at + gone :]):
         read, wrong = read_metrics(data)

@@ -36,6 +36,7 @@ from tests.embedding import (
     request_frame,
     response_frame,
 )
+from tests.examples import as_many
 from tests.packets import Tcp, Wire
 
 ORDERS = "5LAc5cvmTxGiXZ9i-6xc0A"
@@ -229,7 +230,7 @@ HEADS = st.builds(pack, st.just(">hhi"), st.integers(-5, 100), st.integers(-3, 2
 
 
 @given(HEADS | st.binary(max_size=12), st.binary(max_size=60), st.binary(max_size=60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=as_many(150))
 def test_whatever_an_envelope_holds_gives_a_value_or_a_code(head: bytes, rest: bytes, answer: bytes) -> None:
     asked = {"request_data": head + rest}
     found = [

@@ -89,6 +89,7 @@ def test_controlled_shutdown_0_has_no_client_id(wire: Wire, tcp: Tcp) -> None:
     assert (second.client_id, second.body.broker_id, second.weird) == ("c1", 258, UNSET)
 
 
+@pytest.mark.sweep
 def test_a_real_broker_sends_controlled_shutdown_in_every_version() -> None:
     versions = {}
     for page in pages((shared("captures", "kafka-4", "sweep-3.9.2-zk.pcap"),)):

@@ -50,6 +50,7 @@ def always_the_same(count: int) -> Ids:
     return [7] * count, [7] * count
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize(
     "ids",
     [

@@ -184,6 +184,7 @@ def test_what_was_decrypted_does_not_go_on_as_it_stood(tls: Tls | None) -> None:
     assert rested.resume(Flow(9, ends, 3, 3, continues=7)) is None  # it went on already
 
 
+@pytest.mark.sweep(quick=1)
 @pytest.mark.parametrize(
     "path", sample_of([path for path in WHOLE if path.stat().st_size < 2_000_000], 4, 5), ids=lambda path: path.name
 )

@@ -11,6 +11,7 @@ import tracemalloc
 from collections.abc import Iterator
 from random import Random
 
+import pytest
 from msgspec import UNSET
 
 from kshark.model import Message, PacketBatch
@@ -112,6 +113,7 @@ def of(messages: list[Message]) -> list[tuple[str, int, int, int]]:
     return [(it.kind, int(it.correlation_id), *packets) for it, packets in whole if it.correlation_id is not UNSET]
 
 
+@pytest.mark.sweep
 def test_fetches_of_50_mb() -> None:
     found = read(consumer())
     asked = found[0].packet

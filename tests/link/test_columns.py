@@ -107,20 +107,20 @@ def assert_both_ways_agree(rows: list[Packet]) -> None:
     assert link_stage(made, exact=False) == link_stage(made, exact=True)
 
 
-@settings(max_examples=as_many(50), deadline=None)
+@settings(max_examples=as_many(50))
 @given(rows=st.lists(packets(), min_size=1, max_size=12))
 def test_what_is_read_as_columns_is_what_is_read_one_by_one(rows: list[Packet]) -> None:
     assert_both_ways_agree(rows)
 
 
 @pytest.mark.slow
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=4000)
 @given(rows=st.lists(packets(), min_size=1, max_size=20))
 def test_what_is_read_as_columns_is_what_is_read_one_by_one_thoroughly(rows: list[Packet]) -> None:
     assert_both_ways_agree(rows)
 
 
-@settings(max_examples=as_many(30), deadline=None)
+@settings(max_examples=as_many(30))
 @given(rows=st.lists(packets(), min_size=1, max_size=12), cuts=st.lists(st.integers(1, 4), max_size=5))
 def test_batches_of_any_size_give_the_same_segments_and_paths(rows: list[Packet], cuts: list[int]) -> None:
     whole, parts = Link(), Link()
@@ -167,7 +167,7 @@ def test_the_common_layouts_are_read_as_columns(layout: str) -> None:
     assert len(all_at_once(made)) == (0 if layout in ONE_BY_ONE else 2)
 
 
-@settings(max_examples=as_many(40), deadline=None)
+@settings(max_examples=as_many(40))
 @given(tcp=segments(), tags=st.sampled_from([(), (0x8100,), (0x88A8, 0x8100)]))
 def test_dpkt_sees_the_same_segment(tcp: Tcp, tags: tuple[int, ...]) -> None:
     data = ethernet(tcp, tags)
@@ -196,6 +196,7 @@ def real_captures() -> list[Path]:
     return [path for path in small if path.parent.name != "encap"]
 
 
+@pytest.mark.sweep
 def test_both_ways_agree_on_real_captures() -> None:
     """Tunnels and uncommon link layers are read one by one only; what is read as columns is the same."""
     packets_read = 0

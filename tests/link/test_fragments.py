@@ -67,7 +67,7 @@ def raw(*parts: bytes) -> list[Packet]:
 
 @pytest.mark.parametrize("tcp", [V4, V6], ids=["IPv4", "IPv6"])
 @given(sizes=st.lists(st.integers(1, 8), max_size=20), seed=st.integers(0, 99), cuts=st.integers(1, 6))
-@settings(max_examples=as_many(30), deadline=None)
+@settings(max_examples=as_many(30))
 def test_fragments_in_any_order_and_any_batches_are_the_packet(
     tcp: Tcp, sizes: list[int], seed: int, cuts: int
 ) -> None:
@@ -216,7 +216,7 @@ def test_fragments_of_what_holds_no_tcp_are_what_they_are() -> None:
     assert (dict(link.other), link.fragments) == ({"ICMP": 1, "UDP": 1}, 1)
 
 
-@settings(max_examples=as_many(60), deadline=None)
+@settings(max_examples=as_many(60))
 @given(data=st.data())
 def test_whatever_fragments_say_every_packet_is_accounted_for(data: st.DataObject) -> None:
     header = st.sampled_from([ip(V4)[:20], ip(V6)[:40]])

@@ -24,6 +24,7 @@ def test_each_query_finds_something_whatever_the_partitions(tmp_path: Path) -> N
     assert list(map(rows, parted)) == list(map(rows, found))
 
 
+@pytest.mark.sweep
 def test_errors_of_topics_and_partitions_are_among_those_of_answers(tmp_path: Path) -> None:
     """Answers of FindCoordinator have errors for each key alone."""
     views, (answered, _, minutes, *_) = statements("duckdb")

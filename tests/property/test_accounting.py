@@ -173,6 +173,7 @@ def assert_as_long_as_its_numbers_say(packets: list[Packet], random: Random) -> 
     return len(compared)
 
 
+@pytest.mark.sweep(quick=3)
 @pytest.mark.parametrize("name", GENTLE)
 def test_a_stream_is_as_long_as_its_sequence_numbers_say_with(name: str) -> None:
     random = Random(name)

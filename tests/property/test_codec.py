@@ -16,7 +16,7 @@ from kshark.schema import Layout
 from tests.examples import as_many
 from tests.property.schemas import VERSIONS, damaged, layouts, values
 
-FEW = settings(max_examples=as_many(40), deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=as_many(40), suppress_health_check=list(HealthCheck))
 
 
 def in_traffic(

@@ -82,13 +82,13 @@ def printed(message: Message) -> None:
         assert wanted.passes(message) is there, name
 
 
-@settings(max_examples=as_many(60), deadline=None)
+@settings(max_examples=as_many(60))
 @given(st.sampled_from(KNOWN), st.binary(max_size=120))
 def test_any_bytes_can_be_printed(known: tuple[int, int, str], data: bytes) -> None:
     printed(read(*known, data))
 
 
-@settings(max_examples=as_many(60), deadline=None)
+@settings(max_examples=as_many(60))
 @given(st.sampled_from(KNOWN), st.data())
 def test_whole_and_damaged_bodies_can_be_printed_and_counted(known: tuple[int, int, str], data: st.DataObject) -> None:
     key, version, kind = known

@@ -77,7 +77,7 @@ ACTS = st.lists(moves(), min_size=1, max_size=60)
 NUMBERS = st.sampled_from([(1_000, 5_000), (0xFFFFFFF0, 0xFFFFFFFE), (0x7FFFFFF0, 0)])
 
 
-@settings(max_examples=as_many(120), deadline=None)
+@settings(max_examples=as_many(120))
 @given(ACTS, NUMBERS, st.booleans(), st.lists(st.integers(1, 30), max_size=12))
 def test_however_segments_are_fed_the_same_comes_out(
     acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], seen_from_begin: bool, sizes: list[int]
@@ -89,7 +89,7 @@ def test_however_segments_are_fed_the_same_comes_out(
     assert talk.fed(sizes, exact=True).comparable() == expected
 
 
-@settings(max_examples=as_many(60), deadline=None)
+@settings(max_examples=as_many(60))
 @given(st.lists(moves().filter(lambda move: move[1] not in ("syn", "other ports")), min_size=1, max_size=60), NUMBERS)
 def test_every_byte_stands_where_the_sender_put_it(
     acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int]

@@ -82,7 +82,7 @@ def test_times_and_offsets_wrap_as_in_java():
 
 
 @given(st.binary(max_size=2000), st.integers(1, 400), st.integers(0, 6), st.randoms(use_true_random=False))
-@settings(max_examples=as_many(60), deadline=None)
+@settings(max_examples=as_many(60))
 def test_slices_are_slices(buffer, count, spread, draw):
     pairs = [sorted((draw.randrange(len(buffer) + 1), draw.randrange(len(buffer) + 1))) for _ in range(count)]
     if spread < 6:  # a few sizes only

@@ -28,7 +28,7 @@ def decompressed(codec: str, data: bytes, room: int = 1 << 20) -> bytes:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(st.binary(max_size=200) | st.integers(0, 200_000).map(lambda size: TEXT[:size]))
-@settings(max_examples=as_many(15), deadline=None)
+@settings(max_examples=as_many(15))
 def test_what_goes_in_comes_out(codec, data):
     packed = COMPRESS[codec](data)
     assert decompressed(codec, packed, len(data)) == data
@@ -39,7 +39,7 @@ def test_what_goes_in_comes_out(codec, data):
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(st.integers(1, 2000).map(lambda size: TEXT[:size]), st.data())
-@settings(max_examples=as_many(40), deadline=None)
+@settings(max_examples=as_many(40))
 def test_damaged_bytes_end_in_a_refusal_or_in_other_bytes(codec, data, draw):
     packed = bytearray(COMPRESS[codec](data))
     for _ in range(3):

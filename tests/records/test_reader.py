@@ -388,7 +388,7 @@ def test_a_false_count_costs_no_memory():
 
 
 @given(st.lists(strategies.batches(), min_size=1, max_size=5), st.integers(0, 60))
-@settings(max_examples=as_many(40), deadline=None)
+@settings(max_examples=as_many(40))
 def test_sizes_add_up(batches, cut):
     data = b"".join(batches)
     field, _ = opened(data[: len(data) - cut])
@@ -402,7 +402,7 @@ legacy = st.builds(
 
 
 @given(strategies.damaged(sources | legacy))
-@settings(max_examples=as_many(80), deadline=None)
+@settings(max_examples=as_many(80))
 def test_damage_gives_declared_codes_and_the_same_both_ways(data):
     loop, columns = opened(data, columns_from=NEVER), opened(data, columns_from=0)
 

@@ -18,7 +18,7 @@ from tests.records.opening import NEVER, NOW, opened, people
 @given(
     strategies.records(most=30), st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"]), st.sampled_from([0, NEVER])
 )
-@settings(max_examples=as_many(80), deadline=None)
+@settings(max_examples=as_many(80))
 def test_records_survive_the_round(records, codec, columns_from):
     field, carrier = opened(write_batch(records, codec=codec), columns_from=columns_from)
     (batch,) = field.batches
@@ -30,7 +30,7 @@ def test_records_survive_the_round(records, codec, columns_from):
 
 
 @given(st.lists(strategies.batches(), max_size=4), st.sampled_from([0, NEVER]))
-@settings(max_examples=as_many(30), deadline=None)
+@settings(max_examples=as_many(30))
 def test_many_batches_are_each_what_they_are_alone(batches, columns_from):
     together, _ = opened(b"".join(batches), columns_from=columns_from)
     assert together.batches == [opened(batch, columns_from=NEVER)[0].batches[0] for batch in batches]
@@ -43,7 +43,7 @@ def test_varints_survive_the_round(number):
 
 
 @given(strategies.records(), st.booleans())
-@settings(max_examples=as_many(40), deadline=None)
+@settings(max_examples=as_many(40))
 def test_kafka_python_reads_what_we_write(records, packed):
     theirs = pytest.importorskip("kafka.record.default_records")
     data = write_batch(records, codec="gzip" if packed else "none")
@@ -57,7 +57,7 @@ def test_kafka_python_reads_what_we_write(records, packed):
 
 
 @given(strategies.records(), st.booleans(), st.sampled_from([0, NEVER]))
-@settings(max_examples=as_many(40), deadline=None)
+@settings(max_examples=as_many(40))
 def test_we_read_what_kafka_python_writes(records, packed, columns_from):
     theirs = pytest.importorskip("kafka.record.default_records")
     builder = theirs.DefaultRecordBatchBuilder(

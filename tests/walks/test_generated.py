@@ -77,9 +77,7 @@ def conversations(draw: st.DrawFn) -> Setting:
 
 def examples(count: int) -> settings:
     phases = QUICK if count < 1000 else SLOW
-    return settings(
-        max_examples=count, deadline=None, derandomize=True, phases=phases, suppress_health_check=list(HealthCheck)
-    )
+    return settings(max_examples=count, derandomize=True, phases=phases, suppress_health_check=list(HealthCheck))
 
 
 def whole_of(talk: Talk) -> Whole:
