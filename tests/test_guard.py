@@ -59,16 +59,16 @@ WAYS: Final = {
     "tables": ("export", "-q"),
 }
 ALLOWED: Final = {
-    ("share RPCs", "json"): Counts(10.7, 35.1, 176.2),
-    ("share RPCs", "no records"): Counts(5.1, 26.8, 142.4),
-    ("share RPCs", "fields"): Counts(3.2, 16.6, 77.4),
-    ("share RPCs", "check"): Counts(27.4, 47.3, 307.2),
-    ("share RPCs", "tables"): Counts(36.7, 71.6, 399.5),
-    ("record batches", "json"): Counts(23.4, 49.8, 262.8),
-    ("record batches", "no records"): Counts(7.1, 34.2, 148.0),
-    ("record batches", "fields"): Counts(5.5, 22.8, 98.3),
-    ("record batches", "tables"): Counts(12.8, 58.6, 255.8),
-    ("pipelined requests", "fields"): Counts(4.7, 17.9, 79.2),
+    ("share RPCs", "json"): Counts(10.9, 28.6, 187.5),
+    ("share RPCs", "no records"): Counts(5.2, 20.9, 148.6),
+    ("share RPCs", "fields"): Counts(3.3, 12.8, 83.2),
+    ("share RPCs", "check"): Counts(31.2, 44.6, 330.6),
+    ("share RPCs", "tables"): Counts(45.7, 73.3, 439.9),
+    ("record batches", "json"): Counts(25.6, 44.4, 292.1),
+    ("record batches", "no records"): Counts(7.5, 28.2, 152.5),
+    ("record batches", "fields"): Counts(5.8, 18.9, 103.8),
+    ("record batches", "tables"): Counts(15.4, 57.4, 271.5),
+    ("pipelined requests", "fields"): Counts(4.7, 12.4, 85.9),
 }
 
 

@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,6 +109,8 @@ def _opened(builder: Any, where: str, settings: Mapping[str, str]) -> SparkSessi
         builder = builder.config(name, value)
     with chatter() as log:
         try:
+            if is_connect(where):
+                import_module("grpc")  # without it pyspark ends the process with exit code 0, and says nothing
             session: SparkSession = builder.getOrCreate()
         except ImportError as error:
             extra = "connect" if is_connect(where) else "spark"

@@ -103,7 +103,7 @@ class Commands(Kind[Call]):
                 for word in case.words
             ]
             code, out, said = run(words)
-            if case.twice and (code, out, said) != run([*words, "--jobs", "2"]):
+            if case.twice and (code, out, said) != run([*words, "--each", "--jobs", "2"]):
                 raise Broken("two processes say something else than one", words)
         if code not in (0, 1, 2):
             raise Broken("another exit code than 0, 1 or 2", code)

@@ -77,4 +77,4 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
     done = kshark_spark("prepare")
     assert done.returncode == 2
     assert done.stderr.startswith("kshark-spark: cannot write the archive of Spark's classes: ")
-    assert "XDG_CACHE_HOME names another folder" in done.stderr
+    assert "set XDG_CACHE_HOME to use another folder" in done.stderr

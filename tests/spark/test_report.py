@@ -118,7 +118,7 @@ def test_a_part_of_tables_cannot_be_reported(capsys: pytest.CaptureFixture[str],
     capsys.readouterr()
     for words in (["--since", "+1s"], ["-Y", "kafka.api == Fetch"], ["-d", "tcp.port==9092,kafka"]):
         assert kshark_spark.cli.main(["report", "tables", "-o", "out", *words]) == 2
-        assert "are for captures" in capsys.readouterr().err
+        assert "work with captures only" in capsys.readouterr().err
 
 
 def test_bad_usage_is_one_sentence_and_leaves_the_earlier_report(

@@ -69,7 +69,7 @@ def test_a_worker_s_python_without_pyarrow(tmp_path: Path) -> None:
 
 def test_a_worker_s_python_that_is_not_there(tmp_path: Path) -> None:
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={tmp_path}/python")
-    assert says(done, f"a worker cannot start {tmp_path}/python; name a Python that it has"), done.stderr
+    assert says(done, f"a worker cannot start {tmp_path}/python; name a Python that exists there"), done.stderr
 
 
 def test_no_folder_for_the_event_log(tmp_path: Path) -> None:

@@ -118,13 +118,13 @@ def test_conf_is_pairs() -> None:
         ('Cannot run program "python3.13": error=2', "a worker cannot start python3.13"),
         (
             "Python in worker has different version: 3.10 than that in driver: 3.11",
-            "a worker runs another Python (3.10)",
+            "a worker runs another Python version (3.10)",
         ),
         ("Answer from Java side is empty", "Spark's own process ended"),
         ("java.lang.OutOfMemoryError: Java heap space", "a worker ran out of memory"),
         (
             "results of 356 tasks (1024.4 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
-            "Spark's driver is told more than",
+            "the results for Spark's driver exceed its limit",
         ),
         ("All masters are unresponsive! Giving up.", "the connection to the Spark master is lost"),
         ("something new\nat org.apache.spark", "Spark stopped: something new"),
@@ -137,8 +137,8 @@ def test_spark_s_own_words_become_a_sentence_with_the_next_step(said: str, told_
 @pytest.mark.parametrize(
     ("code", "told_so"),
     [
-        (52, "a worker ran out of memory; give each more"),
-        (53, "no folder for its temporary files can be made"),
+        (52, "a worker ran out of memory; give each worker more"),
+        (53, "Spark cannot create a folder for its temporary files"),
         (1, "Spark's own process ended"),
     ],
 )

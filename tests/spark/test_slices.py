@@ -72,7 +72,7 @@ def test_rows_are_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_brokers_say_again_is_left_out() -> None:
     """The first answer of those that are equal stays; and all of a connection whose messages were known late."""
-    from kshark_spark.suspects import _again
+    from kshark_spark.suspects import _repeated
 
     on_time, late = SimpleNamespace(late=[]), SimpleNamespace(late=[(3, 90)])
     known: Any = {"a": (0, {1: on_time, 2: late}), "b": (1, {1: on_time})}
@@ -97,8 +97,8 @@ def test_what_brokers_say_again_is_left_out() -> None:
     table = pa.table(columns)
     for name in ("capture", "flow_id"):
         table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
-    assert (~_again(table, np.ones(len(said), np.bool_), known)).tolist() == [*stays]
-    assert Counter(_again(table, np.zeros(len(said), np.bool_), known).tolist()) == {False: len(said)}
+    assert (~_repeated(table, np.ones(len(said), np.bool_), known)).tolist() == [*stays]
+    assert Counter(_repeated(table, np.zeros(len(said), np.bool_), known).tolist()) == {False: len(said)}
 
 
 def test_rules_of_one_exchange_are_asked_of_columns() -> None:

@@ -68,7 +68,7 @@ def test_what_is_refused(spark: Any, bucket: Bucket, capsys: pytest.CaptureFixtu
         (bucket.path("gone.pcap"), ": no such file"),
         (
             bucket.path("tables"),
-            " is a folder of tables, Spark reads tables only from local folders's folders only; copy or mount it",
+            " is a folder of tables; Spark reads tables only from local folders: copy or mount it",
         ),
     ]:
         assert kshark_spark.cli.main(["check", path]) == 2

@@ -302,7 +302,7 @@ def test_whoever_dies_while_a_file_is_noted_did_not_take_it(tmp_path: Path) -> N
         ({"settled": "soon"}, 'settled is a number of seconds, not "soon"'),
         ({"final": "now"}, 'final is true or false, not "now"'),
         ({"stat": "x"}, 'no option "stat"'),
-        ({"path": "s3://bucket/captures"}, "s3://bucket/captures: a stream's folders are local or mounted"),
+        ({"path": "s3://bucket/captures"}, "s3://bucket/captures: a stream's folders must be local or mounted"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path: Path, options: dict[str, str], said: str) -> None:
@@ -317,9 +317,7 @@ def test_a_stream_needs_a_folder_and_a_state_of_its_own(tmp_path: Path) -> None:
         RotatedReader({"path": str(tmp_path)}, "findings", [])
     packets = packets_of(EPOCHS)
     (tmp_path / "other").mkdir()
-    with pytest.raises(
-        UsageError, match="in: not a folder; a stream reads the captures of a folder, or those of a pattern"
-    ):
+    with pytest.raises(UsageError, match="in: not a folder; a stream reads the captures of a folder or a pattern"):
         RotatedReader({"path": str(tmp_path / "in"), "state": str(tmp_path / "other")}, "findings", []).latestOffset()
     rotated(tmp_path / "in", packets, [0, 200, 400])
     Spark(tmp_path / "in", "findings", {"table": "findings", "settled": "0"}).batch()
@@ -338,7 +336,7 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
     stream.killed()
     with pytest.raises(
         UsageError,
-        match="the state of an earlier or another stream than the checkpoint's; start again with new folders for both",
+        match="the state does not match the checkpoint; start again with new folders for both",
     ):
         stream.batch()
 
