@@ -26,7 +26,7 @@ from tests.fuzz.mutating import mutated
 from tests.packets import Packet, pcap
 
 #: What an uncaught error says instead of its traceback (kshark.cli.ending).
-FAULT: Final = "a fault in kshark"
+FAULT: Final = "a bug in kshark"
 #: Commands that end by themselves; live does not.
 ENDING: Final = [name for name in COMMANDS if name != "live"]
 #: Where a damaged file, a folder to write to, and a small file stand in the words.
@@ -102,8 +102,9 @@ class Commands(Kind[Call]):
                 word.replace(FOLDER, places[FOLDER]) if FOLDER in word else places.get(word, word)
                 for word in case.words
             ]
-            code, out, said = run(words)
-            if case.twice and (code, out, said) != run([*words, "--each", "--jobs", "2"]):
+            code, _, said = run(words)
+            two = [*words, str(path), "--each"]
+            if case.twice and run(two) != run([*two, "--jobs", "2"]):
                 raise Broken("two processes say something else than one", words)
         if code not in (0, 1, 2):
             raise Broken("another exit code than 0, 1 or 2", code)

@@ -77,7 +77,7 @@ PLANTED: dict[str, tuple[str, str, Any, str, Any]] = {
     ),
     "columns that lose": ("records", "two ways", reader.Columns, "read", lambda *_: []),
     "a filter that raises": ("filters", "ZeroDivisionError", filters, "parse", raising),
-    "a command that raises": ("commands", "fault in kshark", stats, "run", raising),
+    "a command that raises": ("commands", "bug in kshark", stats, "run", raising),
     "a command that ends otherwise": ("commands", "exit code", check, "run", lambda _: 3),
 }
 
