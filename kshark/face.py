@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import UNSET
+
 from kshark.analysis import AnalysisResult, Analyzer, PackedFindings
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
@@ -50,6 +52,7 @@ def read(
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)
+                event.knows = UNSET
                 yield event
 
 

@@ -18,6 +18,7 @@ from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
+from kshark.output.jsonlines import shown
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
 from kshark_dissectors.topics import NAMING_APIS
@@ -118,7 +119,7 @@ def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print
     apis = registry(args)
     match args.format:
         case "json":
-            return lambda names: sink.json
+            return lambda names: lambda messages: sink.json(map(shown, messages))
         case "fields":
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")

@@ -87,12 +87,13 @@ class ExchangeStage:
             frames.first_time_ns,
             frames.last_packet,
             frames.last_time_ns,
+            frames.knows,
         )
         rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
-        for stream, start, end, first, first_ns, last, last_ns, again in rows:
+        for stream, start, end, first, first_ns, last, last_ns, knows, again in rows:
             try:
                 connection = connections[stream]
             except KeyError:
@@ -105,6 +106,8 @@ class ExchangeStage:
                 message = self._without_header(connection, "unknown", UNSET, end - start, packets, last, last_ns)
             else:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
+            if knows >= 0:
+                message.knows = knows
             if again:
                 _mark(message, "RESYNC")
             if records.pending_bytes > most:

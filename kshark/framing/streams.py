@@ -30,7 +30,7 @@ ReportWeird = Callable[[Weird], None]
 
 #: A length and a correlation id: fewer bytes do not prove that a message begins.
 _LEAST: Final = 8
-#: The lists of an empty stream. Most of many open connections have one, and five empty lists take as much memory as the
+#: The lists of an empty stream. Most of many open connections have one, and six empty lists take more memory than the
 #: rest.
 _NONE: Final[Any] = ()
 
@@ -39,7 +39,7 @@ class Stream:
     """The bytes of one direction that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "flow", "ids", "limit", "lost", "need", "packet", "ready",
+        "awaited", "by_client", "client_id", "data", "flow", "ids", "knows", "limit", "lost", "need", "packet", "ready",
         "ready_ns", "searching",
         "side", "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
@@ -53,6 +53,7 @@ class Stream:
         self.time_ns: list[int] = _NONE
         self.ready: list[int] = _NONE
         self.ready_ns: list[int] = _NONE
+        self.knows: list[int] = _NONE
         self.size = 0
         self.need = 4
         self.by_client: bool | None = None
@@ -79,30 +80,32 @@ class Stream:
     def take(self, run: Run, index: int) -> None:
         """Add a run's pieces from `index` on."""
         data, packet, time_ns = run.data[index:], run.packet[index:], run.time_ns[index:]
-        ready, ready_ns = run.ready[index:], run.ready_ns[index:]
+        ready, ready_ns, knows = run.ready[index:], run.ready_ns[index:], run.knows[index:]
         if self.size:
-            self._add(data, packet, time_ns, ready, ready_ns)
+            self._add(data, packet, time_ns, ready, ready_ns, knows)
         else:
             self.data, self.packet, self.time_ns, self.ready, self.ready_ns = data, packet, time_ns, ready, ready_ns
+            self.knows = knows
         self.size += sum(map(len, data))
 
     def take_runs(self, runs: Runs, index: int) -> None:
         """Add the pieces of one run of `runs`."""
         first, stop = runs.first[index], runs.end[index]
         packet, time_ns = runs.packet[first:stop], runs.time_ns[first:stop]
-        data, ready, ready_ns = runs.pieces(first, stop), packet[:], time_ns[:]
+        data, ready, ready_ns, knows = runs.pieces(first, stop), packet[:], time_ns[:], runs.knows[first:stop]
         if self.size:
-            self._add(data, packet, time_ns, ready, ready_ns)
+            self._add(data, packet, time_ns, ready, ready_ns, knows)
         else:
             self.data, self.packet, self.time_ns, self.ready, self.ready_ns = data, packet, time_ns, ready, ready_ns
+            self.knows = knows
         self.size += runs.size[index]
 
-    def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
+    def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int, knows: int = -1) -> None:
         if self.untouched:
             self.untouched = False
             self.searching = not self.begun
         if self.size:
-            self._add((data,), (packet,), (time_ns,), (ready,), (ready_ns,))
+            self._add((data,), (packet,), (time_ns,), (ready,), (ready_ns,), (knows,))
         else:
             self.data, self.packet, self.time_ns, self.ready, self.ready_ns = (
                 [data],
@@ -111,17 +114,19 @@ class Stream:
                 [ready],
                 [ready_ns],
             )
+            self.knows = [knows]
         self.size += len(data)
 
     def _add(
         self, data: Iterable[bytes], packet: Iterable[int], time_ns: Iterable[int], ready: Iterable[int],
-        ready_ns: Iterable[int]
+        ready_ns: Iterable[int], knows: Iterable[int]
     ) -> None:  # fmt: skip
         self.data += data
         self.packet += packet
         self.time_ns += time_ns
         self.ready += ready
         self.ready_ns += ready_ns
+        self.knows += knows
 
     @property
     def begun(self) -> bool:
@@ -164,12 +169,12 @@ class Stream:
         """Drop the first `count` bytes."""
         self.size -= count
         if not self.size:
-            self.data = self.packet = self.time_ns = self.ready = self.ready_ns = _NONE
+            self.data = self.packet = self.time_ns = self.ready = self.ready_ns = self.knows = _NONE
         elif count:
             edges = self.edges()
             piece = bisect_right(edges, count) - 1
             rest = self.data[piece][count - edges[piece] :]
-            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
+            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows):
                 del column[:piece]
             self.data[0] = rest
 
@@ -182,7 +187,7 @@ class Stream:
             and len(self.data) > limits.FRAME_PIECES
         ):
             self.data[1:] = [b"".join(self.data[1:])]
-            for column in (self.packet, self.time_ns, self.ready, self.ready_ns):
+            for column in (self.packet, self.time_ns, self.ready, self.ready_ns, self.knows):
                 del column[1:-1]
 
     def remember(self, ids: list[int], data: bytes, starts: Iterable[int]) -> None:
@@ -226,8 +231,9 @@ class Stream:
         self.search()
         if not self.size:
             return []
-        later = Run(self.flow, self.side, self.data, self.packet, self.time_ns, self.ready, self.ready_ns)
-        self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.size = [], [], [], [], [], 0
+        later = Run(self.flow, self.side, self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows)
+        self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows = [], [], [], [], [], []
+        self.size = 0
         return [later]
 
     def search(self) -> None:

@@ -268,6 +268,7 @@ def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
         body=bodies.read(row, kind),
         weird=UNSET if weird is None else list(weird),
         detail=or_unset(row[f"{kind}_detail"]),
+        knows=or_unset(row[f"{kind}_knows_packet"]),
     )
 
 

@@ -14,6 +14,8 @@ from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 
+#: Stands for the packet that a sender knows of if the capture does not show it.
+UNKNOWN: Final = -1
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
@@ -175,6 +177,7 @@ class Answer(Struct, eq=False, gc=False):
     `leaders`: the leaders of the partitions that another broker leads.
     `throttled`: the answer names no partition because of a quota, even if records were acquired.
     `spans`: for a partition with records in the answer, the offsets that have a record, where they are known.
+    `knows`: the last packet of the client that the broker had certainly received when it sent the answer.
     """
 
     packet: int
@@ -188,6 +191,7 @@ class Answer(Struct, eq=False, gc=False):
     leaders: Mapping[Partition, Leader] = NOTHING
     throttled: bool = False
     spans: Mapping[Partition, Sequence[Span]] = NOTHING
+    knows: int = UNKNOWN
 
 
 class Call(Struct, eq=False):
@@ -216,6 +220,8 @@ class Call(Struct, eq=False):
     end_ns: int = 0
     #: Why the request or the answer is unreliable. "cut" comes first, because a cut message lacks fields.
     any_doubt: str | None = None
+    #: The last packet of the broker that the client had certainly received when it sent the request (Message.knows).
+    knows: int = UNKNOWN
 
     def __post_init__(self) -> None:
         if self.end:
