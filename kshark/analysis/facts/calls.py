@@ -222,6 +222,8 @@ class Call(Struct, eq=False):
     any_doubt: str | None = None
     #: The last packet of the broker that the client had certainly received when it sent the request (Message.knows).
     knows: int = UNKNOWN
+    #: The time of the client's next request that shows that it has received the answer; None: not seen.
+    received_ns: int | None = None
 
     def __post_init__(self) -> None:
         if self.end:
@@ -245,6 +247,11 @@ class Call(Struct, eq=False):
     def here(self) -> str:
         """Return `ShareFetch #17`: the API and the correlation id."""
         return f"{self.api} #{self.correlation_id}"
+
+    def note_received(self, later: Call) -> None:
+        """Note a later request of the client on the same connection, which may show that it has the answer."""
+        if self.received_ns is None and 0 < self.end <= later.knows:
+            self.received_ns = later.time_ns
 
     def on(self, other: Call) -> str:
         """Return ` on 10.0.0.1:50001` if the other call was on another connection."""

@@ -34,7 +34,7 @@ def hint_ignored(situation: Misdirected) -> Argument | None:
         f"{situation.partition[1]} ({first.packets}); {step.here} still fetches it here, "
         f"{(step.time_ns - first.end_ns) / 1e9:.1f} s later ({step.packets})"
     )
-    return Argument(text, (first, step), EXCHANGE, partition=situation.partition)
+    return Argument(text, (first, step), EXCHANGE.after(first), partition=situation.partition)
 
 
 def left_aside(situation: MemberSituation) -> Argument | None:

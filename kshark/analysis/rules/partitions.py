@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position
-from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, FINAL, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
@@ -157,7 +157,9 @@ def fetched_after_departure(situation: SessionSituation) -> Argument | None:
     here = gone.connection is step.connection
     if gone is session.departed and (session.departed_here or not here):
         return None
-    needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
+    needs = EXCHANGE if gone.kind is FINAL else EXCHANGE.after(gone)  # a member knows that it left
+    if not here:
+        needs = needs.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
     return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs)
 
 

@@ -62,8 +62,10 @@ def did_not_reopen(situation: SessionSituation) -> Argument | None:
         and continues_from(step.epoch, before.epoch)
         and step.time_ns - before.end_ns < _BACKOFF_NS
     ):
-        return Argument(text, (before, step), EXCHANGE)
-    return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
+        return Argument(text, (before, step), EXCHANGE.after(before))
+    if initial is not None and initial.packet > before.end:
+        return None
+    return Argument(text, (before, step), ABSENCE.after(before))
 
 
 def reopened_in_a_loop(situation: SessionSituation) -> Argument | None:
