@@ -37,7 +37,7 @@ def jars(release: Release) -> Path:
     """The folder with the release's jars, fetched by Maven the first time. Raises NoBroker where that cannot be."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kshark" / "broker"
     folder = root / release.version
-    if (folder / f"kafka-tools-{release.version}.jar").exists():
+    if _complete(folder, release):
         return folder
     shutil.rmtree(folder, ignore_errors=True)  # fetched before the tools were needed, too
     maven = shutil.which("mvn")
@@ -56,7 +56,11 @@ def jars(release: Release) -> Path:
             text=True,
             timeout=DOWNLOAD_SECONDS,
         )
-        partial.rename(folder)
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not _complete(folder, release):  # otherwise another process fetched them meanwhile
+                raise
     except subprocess.TimeoutExpired:
         raise NoBroker(
             f"Maven did not fetch Kafka {release.version} within {DOWNLOAD_SECONDS} s; try again: make test-broker"
@@ -69,6 +73,10 @@ def jars(release: Release) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
+
+
+def _complete(folder: Path, release: Release) -> bool:
+    return (folder / f"kafka-tools-{release.version}.jar").exists()
 
 
 def free_ports(count: int) -> list[int]:
