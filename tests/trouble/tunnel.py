@@ -98,12 +98,9 @@ class Tunnel:
 
     def carries(self, client_port: int, direction: Direction, now: float) -> bool:
         """True if a packet arrives."""
-        if client_port not in self._abandoned:
-            self._clients.add(client_port)
-        elif now >= direction.blocked_until:
+        if client_port in self._abandoned or now < direction.blocked_until:
             return False
-        if now < direction.blocked_until:
-            return False
+        self._clients.add(client_port)
         return now >= direction.losing_until or self.random.random() >= direction.loss
 
 
