@@ -203,7 +203,10 @@ class Direction:
             count += 1
         if count:
             self.acked_packet = self.unacked[count - 1] >> 32
-            del self.unacked[:count]
+            if count < len(self.unacked):
+                del self.unacked[:count]
+            else:
+                self.unacked = _NONE
         return self.acked_packet
 
     def was_sent_before(self, seq: int) -> bool:
