@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import UNSET
-
 from kshark.analysis import AnalysisResult, Analyzer, PackedFindings
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
@@ -46,13 +44,17 @@ def read(
     which are masked otherwise. Raise kshark.UnreadableInput for a file that is no capture, UsageError for a file that
     is no key log, SchemaError for a file that is no dissector."""
     options_of_read = Options(
-        records=records, payload=payload, dissectors=tuple(map(Path, dissectors)), embedded=True, secrets=secrets
+        records=records,
+        payload=payload,
+        dissectors=tuple(map(Path, dissectors)),
+        embedded=True,
+        secrets=secrets,
+        knows=False,
     )
     for page in pages(paths, replace(options_of_read, tls_keys=_key_log(tls_keys))):
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)
-                event.knows = UNSET
                 yield event
 
 

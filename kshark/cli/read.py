@@ -18,7 +18,6 @@ from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.model import Message
 from kshark.names import TopicNames
-from kshark.output.jsonlines import shown
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
 from kshark_dissectors.topics import NAMING_APIS
@@ -89,7 +88,7 @@ def options(args: Namespace) -> Options:
             needs = fields(args).needs(args.fields)
             read = with_needs(read, needs if shown is None else needs._replace(bodies=needs.bodies & shown))
     read = filtered(read, args)
-    return read if args.records else replace(read, records=False)
+    return replace(read, knows=False, records=read.records if args.records else False)
 
 
 def _print(source: Source, args: Namespace, sink: Sink) -> None:
@@ -119,7 +118,7 @@ def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print
     apis = registry(args)
     match args.format:
         case "json":
-            return lambda names: lambda messages: sink.json(map(shown, messages))
+            return lambda names: sink.json
         case "fields":
             if not args.fields:
                 raise UsageError("-T fields needs -e FIELD; kshark explain fields lists them")

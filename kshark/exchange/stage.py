@@ -29,6 +29,8 @@ _REQUEST: Final = Struct(">iih").unpack_from
 _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
+#: Stands in Frames.knows for an unknown packet.
+UNKNOWN: Final = -1
 #: Correlation ids of one-way requests that are remembered per connection.
 _ONE_WAY: Final = 64
 
@@ -46,9 +48,10 @@ class ExchangeStage:
     There is no `close`: framing closes every connection, and the last batch has its last page.
     """
 
-    def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
+    def __init__(self, decoders: Decoders, records: RecordsReader, *, knows: bool = True) -> None:
         self._decoders = decoders
         self._records = records
+        self._knows = knows
         self._connections: dict[int, KafkaConnection] = {}
         self._offers = Offers()
         self._page: list[Event] = []
@@ -87,9 +90,9 @@ class ExchangeStage:
             frames.first_time_ns,
             frames.last_packet,
             frames.last_time_ns,
-            frames.knows,
         )
-        rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), strict=True)
+        known = frames.knows.tolist() if self._knows else [UNKNOWN] * len(frames)
+        rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES

@@ -109,7 +109,7 @@ class TcpConnection:
         here, there = self.sides[side], self.sides[1 - side]
         if here.next != seq or here.late or there.late or here.fin is not None or here.early or there.early:
             return False
-        if there.acked is None or here.was_sent_before(seq):
+        if not there.peer_seen or here.was_sent_before(seq):
             return False
         return there.next is not None or (there.base is not None and (here.position > 0 or not self.flow.begun[side]))
 
@@ -142,11 +142,11 @@ class TcpConnection:
             self._learn(side, here.next, ack, ACK)
         else:
             there.acknowledge(ack, (packet, time_ns))
-        knows = there.received_by(ack)
+        knows = there.received_by(ack) if payload or there.unacked else UNKNOWN
         if payload:
             if here.early is not None:
                 here.displaced(flow.id, side, packet, time_ns, out)
-            if here.was_sent_before(here.next):
+            if here.reached is not None and here.was_sent_before(here.next):
                 knows = UNKNOWN
             self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns, knows)
             size = len(payload)
@@ -193,6 +193,7 @@ class TcpConnection:
         here = self.sides[side]
         if here.isn is None:
             here.isn = segment.seq
+            self.sides[1 - side].peer_seen = True
             begin = (segment.seq + 1) & MASK
             if here.next is None:
                 here.next = begin
@@ -244,8 +245,7 @@ class TcpConnection:
         """
         here, there = self.sides[side], self.sides[1 - side]
         if flags & SYN or (self.flow.begun[side] and here.position == 0 and seq == here.next):
-            there.next = ack
-            there.acknowledge(ack)
+            there.next, there.peer_seen = ack, True
             if not self._has_spoken():
                 self.flow.begun = self.flow.begun[0] or side == 1, self.flow.begun[1] or side == 0
             return

@@ -116,6 +116,8 @@ class Direction:
     early_ns: int = LEAST_DISPLACED_NS
     #: The farthest number of a segment that did not follow the bytes here: all bytes before it were sent by then.
     reached: int | None = None
+    #: The peer's packets are in the capture.
+    peer_seen: bool = False
     #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
     unacked: array[int] = _NONE
     #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN: it may be any.
@@ -151,7 +153,7 @@ class Direction:
         `at`: its packet and time; None if all acknowledged bytes are known to be here.
         """
         if self.acked is None or 0 < (ack - self.acked & MASK) < HALF:  # `ahead`, without a call
-            self.acked = ack
+            self.acked, self.peer_seen = ack, True
             if at is not None and self.early is None and self.next is not None and 0 < (ack - self.next & MASK) < HALF:
                 self.early = at
 
@@ -160,7 +162,7 @@ class Direction:
         are not in the capture.
         """
         assert self.next is not None
-        if self.acked is None:
+        if not self.peer_seen:
             self.acked_packet = UNKNOWN
         elif not self.unacked:
             self.unacked = array("q", (packet << 32 | self.next,))
@@ -176,7 +178,7 @@ class Direction:
 
     def sent_all(self, entries: list[int]) -> None:
         """Do the same for many packets, given as entries of `unacked`."""
-        if self.acked is None:
+        if not self.peer_seen:
             self.acked_packet = UNKNOWN
         elif self.unacked:
             self.unacked.extend(entries)
