@@ -188,13 +188,14 @@ class Direction:
     def received_by_each(self, acks: Int64s) -> list[int]:
         """Return `received_by` for many acknowledgements, none of which is before the one before it."""
         if acks[0] == acks[-1]:
-            return [self.received_by(int(acks[0]))] * len(acks)
-        return [self.received_by(ack) for ack in acks.tolist()]
+            return [self.received_by(int(acks[0]), is_here=True)] * len(acks)
+        return [self.received_by(ack, is_here=True) for ack in acks.tolist()]
 
-    def received_by(self, ack: int) -> int:
+    def received_by(self, ack: int, *, is_here: bool = False) -> int:
         """Return the last packet that the peer had certainly received when it sent this acknowledgement; 0 if none.
 
-        UNKNOWN: an acknowledgement overtaken by a later one, or one of bytes before the capture.
+        UNKNOWN: an acknowledgement overtaken by a later one, of bytes before the capture, or of bytes that are not here
+        (yet). `is_here`: the acknowledged bytes are certainly here, or come with this batch.
         """
         if self.acked is not None and 0 < (self.acked - ack & MASK) < HALF:
             return UNKNOWN
@@ -209,6 +210,8 @@ class Direction:
                 del self.unacked[:count]
             else:
                 self.unacked = _NONE
+        if not is_here and self.next is not None and 0 < (ack - self.next & MASK) < HALF:  # `lacks`, without a call
+            return UNKNOWN
         return self.acked_packet
 
     def was_sent_before(self, seq: int) -> bool:

@@ -173,7 +173,7 @@ class Reassembly:
             here, there = connection.sides[side], connection.sides[1 - side]
             if older:
                 fast.knows[first : first + older] = there.received_by_each(fast.acks[first : first + older])
-            there.received_by(ack)
+            there.received_by(ack, is_here=True)
             if heard >= 0:
                 there.acked_packet = fast.packet[heard]
             if size:

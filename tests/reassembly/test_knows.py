@@ -103,6 +103,25 @@ def test_a_connection_from_before_the_capture() -> None:
     assert talk.heard().knows(CLIENT) == [UNKNOWN, 3]
 
 
+def test_bytes_behind_a_hole_may_be_acknowledged() -> None:
+    talk = Talk().open()
+    talk.client(b"first")
+    talk.broker(b"answer")
+    talk.broker(b"second answer", at=16)  # 10 bytes before it are missing
+    talk.client(b"next", acked=29)
+    talk.client(b"one more", acked=29)
+    assert talk.heard().knows(CLIENT) == [0, UNKNOWN, UNKNOWN]
+
+
+def test_an_answer_captured_after_its_acknowledgement() -> None:
+    talk = Talk().open()
+    talk.client(b"first")
+    talk.client(b"next", acked=6)
+    talk.broker(b"answer")
+    talk.client(b"one more")
+    assert talk.heard().knows(CLIENT) == [0, UNKNOWN, 6]
+
+
 def test_one_direction_alone_holds_nothing() -> None:
     talk = Talk()
     for _ in range(20):
