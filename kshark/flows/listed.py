@@ -99,7 +99,7 @@ class ListedFlow(Struct):
 
 def listed_flow(closed: Closed, accounts: tuple[Account, Account], transport: Transport) -> ListedFlow:
     flow = closed.flow
-    client = flow.ends.index(flow.client)
+    client = flow.calling_side
     own, other = transport.sent[client], transport.sent[1 - client]
     sender: Literal["client", "broker"] = "client" if closed.side == client else "broker"
     return ListedFlow(

@@ -358,7 +358,7 @@ class Framing:
             self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
-        self._events.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
+        self._events.append(Ending([self._no_kafka(flow, closed)] if flow.content_bytes else [], closed))
         self._forget(flow, packet)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
@@ -384,7 +384,7 @@ class Framing:
         if broker is not None:
             code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
         elif flow.service == "tls":
-            return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
+            return unread(flow, closed.packet, closed.time_ns, flow.content_bytes)
         return Weird(
             code,
             "framing",
@@ -394,7 +394,7 @@ class Framing:
             flow.id,
             None,
             flow.first_packet,
-            sum(flow.stream_bytes),
+            flow.content_bytes,
         )
 
     def _forget(self, flow: Flow, packet: int) -> None:

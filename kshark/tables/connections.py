@@ -70,7 +70,7 @@ class OpenConnection:
     def direction(self, side: int | None) -> str | None:
         if side is None:
             return None
-        return "client" if self.flow.ends[side] == self.flow.client else "broker"
+        return self.flow.sender(side)
 
 
 def _told(connection: OpenConnection) -> bool:
@@ -91,11 +91,11 @@ def _closed_by(connection: OpenConnection, closed: Closed) -> str | None:
 
 
 def _client_bytes(flow: Flow) -> int:
-    return flow.stream_bytes[0 if flow.ends[0] == flow.client else 1]
+    return flow.stream_bytes[flow.calling_side]
 
 
 def _broker_bytes(flow: Flow) -> int:
-    return flow.stream_bytes[1 if flow.ends[0] == flow.client else 0]
+    return flow.stream_bytes[1 - flow.calling_side]
 
 
 def _late_positions(connection: OpenConnection) -> list[int] | None:

@@ -339,7 +339,7 @@ def _sender(row: RowMap, flow: Flow | None) -> Any:
     The row names the ends as they were known then; the client may have become known later.
     """
     side = _side(row["direction"])
-    return side if side is None or flow is None or row["client"] == flow.ends[0] else 1 - side
+    return side if side is None or flow is None or row["broker"] == flow.ends[1] else 1 - side
 
 
 def _side(end: str | None) -> Any:

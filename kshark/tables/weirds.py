@@ -164,7 +164,7 @@ def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Ro
 
 def odd_row(flow: Flow, where: Where, position: int, event: Gap | Weird) -> Row:
     """Return the row of a gap or a weird of a connection whose ends have these names."""
-    sent_by = None if event.side is None else "client" if flow.ends[event.side] == where.client else "broker"
+    sent_by = None if event.side is None else "broker" if flow.ends[event.side] == where.broker else "client"
     if isinstance(event, Gap):
         return _weird_row(where, event.packet, event.time_ns, None, event, "STREAM_GAP", sent_by, position)
     return weird_row(where, event, sent_by, position)

@@ -260,7 +260,7 @@ class Connections:
         """
         connection = self.of(event.flow)
         is_known = connection.broker is not None
-        is_client = event.flow.ends[event.side] == event.flow.client if is_known and event.side is not None else None
+        is_client = event.side == event.flow.calling_side if is_known and event.side is not None else None
         if type(event) is HalfClosed and is_client and connection.client_fin is None:
             connection.client_fin = event.packet
         if type(event) is Closed:
