@@ -131,7 +131,7 @@ class ProxyHeader(msgspec.Struct, omit_defaults=True):
     """
 
     version: int
-    command: Literal["proxy", "local", "unknown"]
+    command: str
     family: str
     size: int
     source: str | None = None
@@ -150,20 +150,27 @@ class ProxyHeader(msgspec.Struct, omit_defaults=True):
 PROXY_HEADER_CUT: Final = "it is cut"
 
 
+#: Fewer bytes of a broker are no answer: a TLS listener may send an alert of 7 bytes to bytes that are not TLS.
+LEAST_ANSWER: Final = 8
+
+
 class Proxied(msgspec.Struct):
     """The PROXY headers at the beginning of a connection, each from one proxy: the last one names the client.
 
-    `side`: the side of the proxy, which is the end of the TCP connection. `refused`: the other side closed the
-    connection without an answer.
+    `side`: the side of the proxy, which is the end of the TCP connection.
     """
 
     side: Side
     headers: list[ProxyHeader]
-    refused: bool = False
 
     @property
     def size(self) -> int:
         return sum([header.size for header in self.headers])
+
+    @property
+    def is_health_check(self) -> bool:
+        """True if the connection is the proxy's own."""
+        return self.headers[-1].command == "local"
 
     @property
     def client(self) -> str | None:
@@ -178,10 +185,10 @@ class Proxied(msgspec.Struct):
 class Flow(msgspec.Struct, eq=False):
     """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow.
 
-    All stages share it, and each adds its facts: reassembly makes it and counts bytes and gaps; proxy sets `proxied`; tls
-    sets `tls`, and `service` if nothing is decrypted; framing sets `service` and `client_side`; exchange sets `software_name` and
-    `software_version`. An earlier stage reads one fact of a later one: tls ignores a connection whose `service` is
-    known.
+    All stages share it, and each adds its facts: reassembly makes it and counts bytes and gaps; proxy sets `proxied`;
+    tls sets `tls`, and `service` if nothing is decrypted; framing sets `service` and `client_side`; exchange sets
+    `software_name` and `software_version`. Earlier stages read one fact of a later one: proxy and tls ignore a
+    connection whose `service` is known.
     """
 
     id: int

@@ -3,9 +3,10 @@
     link -> reassembly -> proxy -> tls -> framing -> exchange
 
 Each stage is a small object without input or output of its own: `feed` takes the result of the stage before it and
-returns its own, `close` takes the last one and returns the rest (proxy, tls and exchange hold nothing of a closed
-connection, and have no `close`). No stage calls another. Facts about a connection stand in its kshark.model.Flow, which all stages
-share. The holes that reassembly still waits for are passed on with its chunks, as far as framing.
+returns its own, `close` takes the last one and returns the rest (proxy, tls and exchange hold nothing of a
+closed connection, and have no `close`). No stage calls another. Facts about a connection stand in its
+kshark.model.Flow, which all stages share. The holes that reassembly still waits for are passed on with its chunks, as
+far as framing.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kshark.model import OWNER, Message
 from kshark.names import TopicNames
 from kshark.output.enumerations import named
 from kshark.output.spans import API, DIM, ERROR, LABEL, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, Span
-from kshark.output.units import clock, counted, duration, safe, size
+from kshark.output.units import clock, counted, duration, safe, size, via
 from kshark.registry import Registry
 from kshark.schema import Field
 
@@ -58,7 +58,7 @@ def _head(message: Message) -> Iterator[Line]:
     arrow = "←" if message.kind == "response" else "→"
     yield [
         (f"{where}  {clock(message.time_ns, 9)}  flow {message.flow}  ", DIM),
-        (f"{message.client} {arrow} {message.broker}  {counted(message.size, 'byte')}", DIM),
+        (f"{via(message.client, message.proxy)} {arrow} {message.broker}  {counted(message.size, 'byte')}", DIM),
     ]
     style = RESPONSE if message.kind == "response" else REQUEST
     name = (

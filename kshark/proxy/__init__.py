@@ -1,4 +1,4 @@
-"""Read the PROXY headers that load balancers send before the bytes of a client. The stage between reassembly and tls."""
+"""Read PROXY headers, which load balancers send before the bytes of a client. The stage between reassembly and tls."""
 
 from kshark.proxy.stage import ProxyStage
 

@@ -6,12 +6,21 @@ side is in the capture; otherwise these bytes may belong to a message. A chain o
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct, field
 
 from kshark import limits
-from kshark.model import PROXY_HEADER_CUT, Closed, Flow, Gap, HalfClosed, Proxied, ProxyHeader, Side, Weird
+from kshark.model import (
+    LEAST_ANSWER,
+    PROXY_HEADER_CUT,
+    Closed,
+    Flow,
+    Gap,
+    HalfClosed,
+    Proxied,
+    ProxyHeader,
+    Side,
+    Weird,
+)
 from kshark.proxy.headers import FIRST_BYTES, least_bytes, may_begin, read_header
 from kshark.reassembly import Chunks, Item, Run, Runs
 
@@ -57,6 +66,8 @@ class ProxyStage:
         #: Connections whose next bytes may be a header.
         self._open: dict[int, Beginning] = {}
         self._held = 0
+        #: Connections with a header: its first packet, and the side of the first FIN.
+        self._headed: dict[int, tuple[int, Side | None]] = {}
 
     def feed(self, chunks: Chunks) -> Chunks:
         items = chunks.items
@@ -67,8 +78,8 @@ class ProxyStage:
                 for item in items
             ]
             if True not in begin:
-                return chunks
-        return chunks._replace(items=self._without_headers(items))
+                return chunks._replace(items=self._with_refusals(items)) if self._headed else chunks
+        return chunks._replace(items=self._with_refusals(self._without_headers(items)))
 
     def _without_headers(self, items: list[Item]) -> list[Item]:
         firsts = _Firsts(items)
@@ -146,6 +157,7 @@ class ProxyStage:
         flow, first, last = beginning.flow, beginning.held[0], beginning.held[-1]
         if flow.proxied is None:
             flow.proxied = Proxied(beginning.side, [])
+            self._headed[flow.id] = first[1], None
         flow.proxied.headers.append(header)
         if header.fault and header.fault != PROXY_HEADER_CUT:
             out.append(_invalid(beginning, f"version {header.version}, {header.fault}", first, last, header.size))
@@ -173,6 +185,19 @@ class ProxyStage:
         if pieces := [*held, *(later or ())]:
             columns = [[*column] for column in zip(*pieces, strict=True)]
             out.append(Run(beginning.flow, beginning.side, *columns))  # type: ignore[arg-type]
+
+    def _with_refusals(self, items: list[Item]) -> list[Item]:
+        """Add a Weird before the end of each connection that the other side closed because of its header."""
+        out: list[Item] = []
+        for item in items:
+            if type(item) is HalfClosed and item.flow.id in self._headed:
+                self._headed[item.flow.id] = self._headed[item.flow.id][0], item.side
+            elif type(item) is Closed and item.flow.id in self._headed:
+                packet, finished = self._headed.pop(item.flow.id)
+                if _is_refused(item, item.side if finished is None else finished):
+                    out.append(_refusal(item, packet))
+            out.append(item)
+        return out
 
     def _make_room(self, out: list[Item]) -> None:
         """Pass on the longest unfinished headers."""
@@ -232,6 +257,28 @@ def _may_begin(runs: Runs) -> bool:
 
 def _has_most(flow: Flow) -> bool:
     return flow.proxied is not None and len(flow.proxied.headers) >= limits.PROXY_HEADERS
+
+
+def _is_refused(closed: Closed, finished: Side | None) -> bool:
+    """True if the side without headers ended the connection first, and before it sent an answer."""
+    flow, proxied = closed.flow, closed.flow.proxied
+    if proxied is None or proxied.is_health_check or flow.gaps or closed.how not in ("fin", "rst"):
+        return False
+    other = 1 - proxied.side
+    return finished == other and flow.stream_bytes[other] < LEAST_ANSWER
+
+
+def _refusal(closed: Closed, packet: int) -> Weird:
+    flow, proxied = closed.flow, closed.flow.proxied
+    assert proxied is not None
+    header = proxied.headers[-1]
+    whose = f" for client {proxied.client}" if proxied.client else ""
+    sender, receiver = flow.ends[proxied.side], flow.ends[1 - proxied.side]
+    text = f"{sender} sent a PROXY header of version {header.version}{whose} to {receiver}"
+    return Weird(
+        "PROXY_HEADER_REFUSED", "proxy", closed.packet, closed.time_ns, text, flow.id, proxied.side, packet,
+        proxied.size,
+    )  # fmt: skip
 
 
 def _invalid(beginning: Beginning, text: str, first: Piece, last: Piece, size: int) -> Weird:

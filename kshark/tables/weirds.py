@@ -126,6 +126,13 @@ FINDINGS: Final = table(
     Column("client_id", "string", "client id in the header of the request", its("finding.client_id")),
     Column("software", "string", "name and version of the client's software", its("finding.software")),
     CORRELATION.read(optional("exchange.correlation_id")),
+    Column(
+        "proxy",
+        "string",
+        "address:port of the load balancer whose PROXY header named the client",
+        its("finding.proxy"),
+        since=2,
+    ),
 )
 
 FAULTS: Final = table(

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.endpoints import host_of
-from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
+from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
 
 
 @dataclass(slots=True)
@@ -108,6 +108,19 @@ class ConnectionFacts:
         return " ".join(parts) or None
 
     @property
+    def refuses_header(self) -> bool:
+        """True if the broker ended the connection, which began with a PROXY header, without an answer."""
+        flow, end = self.flow, self.end
+        if end is None or end.by != "broker" or self.gaps or flow.proxied is None or flow.proxied.is_health_check:
+            return False
+        return flow.stream_bytes[1 - flow.proxied.side] < LEAST_ANSWER
+
+    @property
+    def is_refused_header(self) -> bool:
+        """True if that broker accepted no PROXY header so far."""
+        return self.refuses_header and self.broker is not None and True not in self.broker.proxies.answered
+
+    @property
     def over(self) -> bool:
         return self.over_at is not None
 
@@ -183,6 +196,7 @@ class Connections:
         """Note the first request: it shows which end is the broker."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
         connection.host = host_of(connection.flow.client)
+        broker.proxies.begin(connection.flow)
         noted = broker.holes.get(connection.host, ())
         for hole in [hole for hole in connection.holes if hole not in noted]:
             broker.lose(connection.host, hole)
@@ -256,9 +270,11 @@ class Connections:
         """Add an end to its connection. The second value is True if it is the first end.
 
         Before the first request the client side is unknown and not needed: the flow's own client may depend on how many
-        packets came at once, and an ended side sends no request or answer.
+        packets came at once, and an ended side sends no request or answer. A PROXY header shows it too.
         """
         connection = self.of(event.flow)
+        if connection.broker is None and event.flow.proxied is not None:
+            connection.broker = self._brokers.at_address(event.flow.broker)
         is_known = connection.broker is not None
         is_client = event.side == event.flow.calling_side if is_known and event.side is not None else None
         if type(event) is HalfClosed and is_client and connection.client_fin is None:
@@ -274,7 +290,7 @@ class Connections:
         connection.ends.append(end)
         if len(connection.ends) > 1:
             return connection, False
-        if connection.broker is not None:
+        if connection.broker is not None and not connection.refuses_header:
             connection.broker.ended(end)
         return connection, True
 
