@@ -31,6 +31,17 @@ def _talk(wire: Wire) -> Conversation:
     return talk
 
 
+class Behind(Tcp):
+    """A connection that begins with a header."""
+
+    header = b""
+
+    def open(self) -> Tcp:
+        super().open()
+        self.client(self.header, mss=30)
+        return self
+
+
 class Talk:
     """A connection of a proxy to a broker, with a request and its answer after the header."""
 
@@ -169,8 +180,8 @@ def test_a_health_check_leaves_nothing_to_say() -> None:
 def test_before_tls(name: str) -> None:
     make, host = HEADERS[name]
     secrets, wire = Secrets(), Wire()
-    tcp = Tcp(wire, PROXY, BROKER).open()
-    tcp.client(make(41_000), mss=30)
+    tcp = Behind(wire, PROXY, BROKER)
+    tcp.header = make(41_000)
     tls = Speaking(tcp, secrets).open()
     connection = Connection(_talk(wire), tls)  # type: ignore[arg-type]
     connection.api_versions("4.3")
