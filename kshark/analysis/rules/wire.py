@@ -120,8 +120,8 @@ ROWS: Final = (
     Rule(
         number=None,
         code="PROXY_HEADER_REFUSED",
-        text="A load balancer began a connection with a PROXY header, and the broker closed it, as listeners without the "
-        "PROXY protocol do.",
+        text="A load balancer began a connection with a PROXY header, and the broker closed it, as listeners "
+        "without the PROXY protocol do.",
         source="HAProxy: proxy-protocol.txt; Kafka: NetworkReceive",
         blame=("network",),
         at="end",
