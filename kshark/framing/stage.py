@@ -12,6 +12,7 @@ from collections import deque
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
+from kshark.endpoints import port_of
 from kshark.framing.brokers import Brokers
 from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
@@ -358,6 +359,8 @@ class Framing:
             self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
+        if conversation is None and flow.proxied is not None and port_of(flow.broker) in self._ports:
+            flow.service = "kafka"  # a header alone: the broker may have refused it
         self._events.append(Ending([self._no_kafka(flow, closed)] if flow.content_bytes else [], closed))
         self._forget(flow, packet)
 

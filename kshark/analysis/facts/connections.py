@@ -273,9 +273,8 @@ class Connections:
         packets came at once, and an ended side sends no request or answer. A PROXY header shows it too.
         """
         connection = self.of(event.flow)
-        if connection.broker is None and event.flow.proxied is not None:
-            connection.broker = self._brokers.at_address(event.flow.broker)
-        is_known = connection.broker is not None
+        broker = connection.broker
+        is_known = broker is not None or event.flow.proxied is not None
         is_client = event.side == event.flow.calling_side if is_known and event.side is not None else None
         if type(event) is HalfClosed and is_client and connection.client_fin is None:
             connection.client_fin = event.packet
@@ -283,6 +282,9 @@ class Connections:
             self._closed(connection, event)
             if event.how in ("capture", "forgotten"):
                 return connection, False
+            if broker is None and event.flow.proxied is not None:  # a header alone
+                at = self._brokers.at if event.flow.service == "kafka" else self._brokers.at_address
+                connection.broker = at(event.flow.broker)
         by: By = "unknown" if is_client is None else "client" if is_client else "broker"
         if connection.ends and type(event) is Closed and event.how == "fin":
             by = _OTHER[connection.ends[0].by]  # `side` closed first
@@ -290,8 +292,8 @@ class Connections:
         connection.ends.append(end)
         if len(connection.ends) > 1:
             return connection, False
-        if connection.broker is not None and not connection.refuses_header:
-            connection.broker.ended(end)
+        if broker is not None and not connection.refuses_header:
+            broker.ended(end)
         return connection, True
 
     def _closed(self, connection: ConnectionFacts, event: Closed) -> None:
