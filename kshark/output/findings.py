@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kshark.analysis import REASONS, Observed
+from kshark.endpoints import via
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY, group_of, parties
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
-from kshark.output.units import clock, counted, duration, moment, number, safe, shortened, via
+from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
 from kshark_dissectors.enums import ErrorCode
 from kshark_dissectors.errors import RETRIABLE
 

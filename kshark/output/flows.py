@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kshark.endpoints import via
 from kshark.flows import ListedFlow, ListedSide, Network
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import counted, duration, milliseconds, number, safe, size, via
+from kshark.output.units import counted, duration, milliseconds, number, safe, size
 
 #: Most connections in the table without -V.
 _SHOWN: Final = 40

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from msgspec import UnsetType
 
+from kshark.endpoints import via
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output.clock import Clock
 from kshark.output.items import line_of
 from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, plain
 from kshark.output.summary import Summaries
-from kshark.output.units import clock, duration, size, via
+from kshark.output.units import clock, duration, size
 from kshark.registry import Registry
 
 #: The text of the API column, and the items of the message's body.

@@ -10,11 +10,12 @@ import msgspec
 from msgspec import UNSET
 
 from kshark.codec import DECODED
+from kshark.endpoints import via
 from kshark.model import OWNER, Message
 from kshark.names import TopicNames
 from kshark.output.enumerations import named
 from kshark.output.spans import API, DIM, ERROR, LABEL, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, Span
-from kshark.output.units import clock, counted, duration, safe, size, via
+from kshark.output.units import clock, counted, duration, safe, size
 from kshark.registry import Registry
 from kshark.schema import Field
 

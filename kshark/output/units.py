@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from msgspec import UnsetType
-
 _SECOND: Final = 1_000_000_000
 
 
@@ -45,11 +43,6 @@ def duration(ns: int) -> str:
 def milliseconds(ns: int) -> str:
     """Return a number for a column titled ms: `0.812`, `1.25`, `503`."""
     return _three(ns / 1e6)
-
-
-def via(client: str, proxy: str | UnsetType | None) -> str:
-    """Return a client, and the proxy in front of it: `203.0.113.7:41000 via proxy 10.0.0.5:50000`."""
-    return f"{client} via proxy {proxy}" if proxy and proxy != client else client
 
 
 def size(count: int) -> str:

@@ -56,8 +56,8 @@ class Result:
         said.client = flow.ends[flow.calling_side]
         text = _JSON.encode(said).decode()
         for other in self.flows.values():
-            if other.client != other.ends[other.calling_side]:
-                text = text.replace(other.client, other.ends[other.calling_side])
+            end = other.ends[other.calling_side]
+            text = text.replace(f"{other.client} via proxy {end}", end).replace(other.client, end)
         return text
 
 

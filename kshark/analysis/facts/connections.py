@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
 from kshark.analysis.facts.holes import Hole, Holes
-from kshark.endpoints import host_of
+from kshark.endpoints import host_of, via
 from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
 
 
@@ -100,6 +100,11 @@ class ConnectionFacts:
     @property
     def client(self) -> str:
         return self.flow.client
+
+    @property
+    def name(self) -> str:
+        """The client, and the proxy in front of it: connections of one client may differ only in that."""
+        return via(self.flow.client, self.flow.proxy)
 
     @property
     def software(self) -> str | None:
