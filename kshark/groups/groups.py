@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -117,7 +117,11 @@ class _Cluster:
 
     def feed(self, event: Event) -> Sequence[str]:
         """Return the ids of the groups that an event is about."""
-        self._take(self._administration.feed(event))
+        for operation in self._take(self._administration.feed(event)):
+            if operation.in_sight and self.table.of(operation.group_id).latest.type is None:
+                # Only share groups have a state that share coordinators keep.
+                at = Moment(operation.packet, operation.time_ns)
+                self.table.of(operation.group_id).become(at, "inferred", type="share")
         if isinstance(event, Exchange):
             self.table.sight.feed(event)
         if not isinstance(event, Exchange) or (request := event.request) is None:
@@ -137,9 +141,10 @@ class _Cluster:
         """End the events, and with them the operations of administrators."""
         self._take(self._administration.close())
 
-    def _take(self, operations: Iterable[Operation]) -> None:
+    def _take(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         for operation in operations:
             self.table.of(operation.group_id).administered(operation)
+        return operations
 
 
 def _whole(message: Message) -> bool:
