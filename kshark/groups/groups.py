@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kshark.analysis import Moment
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
-from kshark.analysis.states.operations.listing import Operation
+from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.api_keys import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
@@ -118,10 +118,10 @@ class _Cluster:
     def feed(self, event: Event) -> Sequence[str]:
         """Return the ids of the groups that an event is about."""
         for operation in self._take(self._administration.feed(event)):
-            if operation.in_sight and self.table.of(operation.group_id).latest.type is None:
+            group = self.table.of(operation.group_id)
+            if operation.in_sight and operation.operation not in READS and group.latest.type is None:
                 # Only share groups have a state that share coordinators keep.
-                at = Moment(operation.packet, operation.time_ns)
-                self.table.of(operation.group_id).become(at, "inferred", type="share")
+                group.become(Moment(operation.packet, operation.time_ns), "inferred", type="share")
         if isinstance(event, Exchange):
             self.table.sight.feed(event)
         if not isinstance(event, Exchange) or (request := event.request) is None:

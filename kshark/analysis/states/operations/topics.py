@@ -1,7 +1,7 @@
 """The life of topics as far as it concerns operations: a deleted topic needs no deletion of its share state.
 
-The share coordinator drops the state of a deleted topic itself, and the group coordinator forgets the topic: deleting the
-group then sends no request for it. Source: KIP-932; Kafka: ShareCoordinatorService.onTopicsDeleted,
+The share coordinator drops the state of a deleted topic itself, and the group coordinator forgets the topic: the
+deletion of a group then sends no request for it. Source: KIP-932; Kafka: ShareCoordinatorService.onTopicsDeleted,
 GroupMetadataManager.shareGroupBuildPartitionDeleteRequest.
 """
 
