@@ -19,7 +19,7 @@ def missing_of(group: Group, sight: Sight) -> Iterator[str]:
     if group.latest.type != "share":
         return
     coordinator = group.coordinators[-1] if group.coordinators else None
-    if group.members and not any(coordinator_seen.broker for coordinator_seen in group.coordinators):
+    if group.members and not _is_heard(group, sight):
         where = f", {coordinator.host}," if coordinator is not None and coordinator.host is not None else ""
         yield f"heartbeats: its coordinator{where} was not captured, so the members of the group are unknown"
     if missing := sight.missing():
@@ -33,6 +33,13 @@ def missing_of(group: Group, sight: Sight) -> Iterator[str]:
     if group.begun:
         many = f"{len(group.begun)} of {len(group.members) + group.members_left_out} members"
         yield f"the beginning of {many}: their earlier acquisitions and assignments are unknown"
+
+
+def _is_heard(group: Group, sight: Sight) -> bool:
+    """True if the group's coordinator was captured: it answered, a member sent it a message, or it is named."""
+    return any(life.heard is not None for life in group.lives.values()) or any(
+        coordinator.broker is not None or sight.is_seen(coordinator.host) for coordinator in group.coordinators
+    )
 
 
 def _few(addresses: Sequence[str]) -> str:
