@@ -136,7 +136,7 @@ def _keys(member: ListedMember) -> set[tuple[str, int]]:
     return keys | {(one.subtopology, number) for one in tasks if one.role == "active" for number in one.partitions}
 
 
-def instance_taken(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:
+def instance_released(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:
     """Take the join of a static member. A coordinator refuses an instance id that another member holds, unless that
     member is away: else its session expired. Source: KIP-848."""
     others = [one for one in group.present if one != member.member_id] if member.instance_id else []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark.analysis import Moment
@@ -38,7 +38,7 @@ from kshark.api_keys import (
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
-from kshark.groups.listed import Assigned, ListedGroup, ListedMember
+from kshark.groups.listed import Assigned, ListedGroup, ListedMember, Silence
 from kshark.groups.missing import missing_of
 from kshark.groups.silence import CONFIG_APIS, Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
@@ -104,18 +104,37 @@ class Groups:
     def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
         """Return the groups of which more than the coordinator is known, by id. `names`: topic names by topic id.
         `only`: restrict to these groups."""
+        self._expire()
         every = [
             (group_id, number, group)
             for number, one in self._of.items()
             for group_id, group in one.table.groups.items()
         ]
-        for _, number, group in every:
-            expire(self._of[number].table, group)
         return [
             _listed(group, names, self._clusters.id(number), self._of[number].table)
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
+
+    def presence(self) -> dict[GroupKey, dict[str, bool | None]]:
+        """Return whether each member of each share group is in it now; None: the capture does not show it.
+
+        A group of which nobody knows the type is taken for a share group.
+        """
+        self._expire()
+        return {
+            (number, group_id): {
+                member.member_id: _presence(cluster.table, group, member)[0] for member in group.members.values()
+            }
+            for number, cluster in self._of.items()
+            for group_id, group in cluster.table.groups.items()
+            if group.latest.type in ("share", None)
+        }
+
+    def _expire(self) -> None:
+        for cluster in self._of.values():
+            for group in cluster.table.groups.values():
+                expire(cluster.table, group)
 
 
 class _Cluster:
@@ -200,9 +219,7 @@ def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, tabl
 
 def _member(table: GroupTable, group: Group, member: ListedMember, names: Mapping[str, str]) -> ListedMember:
     style, assignment = group.styles.get(member.member_id), member.assignment
-    silent = silence_of(table, group, member) if member.present else UNSET
-    is_out = member.ended is not None or member.member_id in group.refused
-    present = None if silent is not UNSET else True if member.present else False if is_out else None
+    present, silent = _presence(table, group, member)
     return replace(
         member,
         present=present,
@@ -210,6 +227,14 @@ def _member(table: GroupTable, group: Group, member: ListedMember, names: Mappin
         assignment=None if assignment is None else [_named(one, names) for one in assignment],
         acknowledges=None if style is None else style.inferred(),
     )
+
+
+def _presence(table: GroupTable, group: Group, member: ListedMember) -> tuple[bool | None, Silence | UnsetType]:
+    """Return whether a member is in its group, and its silence if that is unknown."""
+    if member.present:
+        silent = silence_of(table, group, member)
+        return (True if silent is UNSET else None), silent
+    return (False if member.ended is not None or member.member_id in group.refused else None), UNSET
 
 
 def _operation(one: Operation, names: Mapping[str, str]) -> Operation:

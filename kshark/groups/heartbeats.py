@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import set_answering_broker
-from kshark.groups.expiry import epoch_given, instance_taken, own
+from kshark.groups.expiry import epoch_given, instance_released, own
 from kshark.groups.listed import Assigned, GroupType, ListedMember
 from kshark.groups.silence import DEFAULT_INTERVAL_NS
 from kshark.groups.streams import tasks_of, topics_of
@@ -80,7 +80,7 @@ def _accepted(table: GroupTable, group: Group, member: ListedMember, exchange: G
         group.leave(member.member_id, exchange.at, "left")
         return
     if epoch == _JOIN:
-        instance_taken(table, group, member, exchange.at)
+        instance_released(table, group, member, exchange.at)
     interval_ms = answer.heartbeat_interval_ms
     group.life(member.member_id).interval_ns = interval_ms * 1_000_000 if interval_ms > 0 else DEFAULT_INTERVAL_NS
     group.enter(member, answer.member_epoch, joined=exchange.at if epoch == _JOIN else None)

@@ -148,7 +148,7 @@ def _settings(resource: Any) -> Iterator[tuple[_Setting, int | None]]:
 
 
 class Traffic:
-    """What a capture shows of its connections, for all groups: their ends, lost bytes, and its pauses."""
+    """Connections of a capture, for all groups: their ends, lost bytes, and times without any packet."""
 
     def __init__(self) -> None:
         self.now = Moment(0, 0)
