@@ -48,13 +48,13 @@ def expire(table: GroupTable, group: Group, spared: str | None = None) -> None:
 def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout) -> bool:
     """True if nothing but the end of the session explains the silence: no other member's messages after the timeout
     could show otherwise."""
-    life, traffic = group.life(member_id), table.traffic
+    life = group.life(member_id)
     ends_ns = life.heard_ns + timeout.ns
     return (
         _is_gone(table, life)
         and timeout.is_shown_at(life.heard_ns)
         and life.described_ns <= ends_ns
-        and traffic.is_clocked(life.heard_ns, ends_ns)
+        and table.traffic.silence_ns(life.heard_ns) > timeout.ns
         and not any(group.life(other).heard_ns > ends_ns for other in group.present if other != member_id)
     )
 
@@ -113,7 +113,11 @@ def _is_missed(table: GroupTable, group: Group, member_id: str, at: Moment) -> b
 
 def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:
     """Take the partitions or tasks that a member of a group with exclusive assignments received. A coordinator waits
-    until the former owner gave them up, in a heartbeat, or is out of the group. Source: KIP-848."""
+    until the former owner gave them up, in a heartbeat, or is out of the group. Source: KIP-848.
+
+    A former owner whose connection only left the capture may have given them up: unless the group's epoch rose without
+    another reason, the end of its connection must be seen."""
+    is_unexplained = (member.epoch or 0) > (group.expected_epoch or member.epoch or 0)
     expired: set[str] = set()
     for key in _keys(member):
         before = group.owners.get(key)
@@ -122,8 +126,9 @@ def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> No
             life = group.life(before)
             silent_ns = at.time_ns - life.heard_ns
             is_overdue = silent_ns > (0 if group.present[before] == AWAY else life.interval_ns)
-            is_visible = life.heard is not None and not table.traffic.lost_since(life.host, life.heard_ns)
-            if is_overdue and is_visible and key in _keys(group.members[before]):
+            is_quiet = life.heard is not None and not table.traffic.lost_since(life.host, life.heard_ns)
+            is_gone = is_quiet and (is_unexplained or table.traffic.has_ended(life.flow))
+            if is_overdue and is_gone and key in _keys(group.members[before]):
                 expired.add(before)
     for member_id in expired:
         table.expired(group, member_id, at, "assigned_to_others")

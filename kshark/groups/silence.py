@@ -34,8 +34,6 @@ _SETTINGS: Final[dict[str, tuple[int, GroupType]]] = {
 }
 #: How a connection ends that a capture shows to its end.
 _ENDS: Final = frozenset({"fin", "rst", "reused"})
-#: A longer time without any event may be a step of the capture's clock.
-_PAUSE_NS: Final = 1_000_000_000
 
 
 class Timeout(NamedTuple):
@@ -155,9 +153,10 @@ class Traffic:
         #: Ended connections; the time of the last lost bytes by host of the client.
         self._ended: OrderedDict[int, None] = OrderedDict()
         self._lost: OrderedDict[str, int] = OrderedDict()
-        #: Times without any event, from and to; all are known that end after the second value.
-        self._pauses: deque[tuple[int, int]] = deque(maxlen=limits.PAUSES)
-        self._pauses_since_ns = 0
+        #: Times between events, from and to: each is longer than all later ones.
+        self._pauses: deque[tuple[int, int]] = deque()
+        #: The length of a silence that began before is unknown.
+        self._measured_since_ns = 0
 
     def feed(self, event: Event) -> None:
         """Take every event in the order of the time line."""
@@ -182,22 +181,27 @@ class Traffic:
         """True if bytes from a host were lost after that time."""
         return self._lost.get(host, -1) >= since_ns
 
-    def is_clocked(self, since_ns: int, until_ns: int) -> bool:
-        """True if the capture shows events throughout at least half of that time: its clock ran."""
-        paused = sum(max(0, min(until_ns, after) - max(since_ns, before)) for before, after in self._pauses)
-        return since_ns >= self._pauses_since_ns and 2 * paused <= until_ns - since_ns
+    def silence_ns(self, since_ns: int) -> int:
+        """Return the length of a silence until now, without its longest pause, which may be a step of the clock; 0 if
+        the clock ran backwards."""
+        if since_ns < self._measured_since_ns:
+            return 0
+        # The first one is the longest one.
+        longest = next((after - before for before, after in self._pauses if after > since_ns), 0)
+        return self.now.time_ns - since_ns - longest
 
     def _pass(self, packet: int, time_ns: int) -> None:
-        before = self.now.time_ns
         if packet < self.now.packet:
             return
-        if before and abs(time_ns - before) > _PAUSE_NS:
-            if len(self._pauses) == self._pauses.maxlen:
-                self._pauses_since_ns = max(self._pauses[0])
-            # A step backwards hides an unknown time: nothing before it can be measured.
-            self._pauses.append((before, time_ns))
-            if time_ns < before:
-                self._pauses_since_ns = before
+        before, pauses = self.now.time_ns, self._pauses
+        if time_ns < before:
+            self._measured_since_ns = max(self._measured_since_ns, before)
+        elif before:
+            while pauses and pauses[-1][1] - pauses[-1][0] <= time_ns - before:
+                pauses.pop()
+            pauses.append((before, time_ns))
+            if len(pauses) > limits.PAUSES:
+                self._measured_since_ns = max(self._measured_since_ns, pauses.popleft()[1])
         self.now = Moment(packet, time_ns)
 
     def _lose(self, host: str, time_ns: int) -> None:
