@@ -30,7 +30,7 @@ def joined(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     for protocol in request.protocols or ():
         set_subscription(member, decoded(protocol, "metadata"))
     member.instance_id = getattr(request, "group_instance_id", None) or member.instance_id
-    group.life(member_id).timeout_ms = request.session_timeout_ms
+    group.life(member_id).timeout_ms, group.next_due_ns = request.session_timeout_ms, 0
     if exchange.error == 0:
         _entered(table, group, member, exchange)
     else:

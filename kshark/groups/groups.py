@@ -164,7 +164,7 @@ class _Cluster:
         answer = event.response.body if event.response is not None and _whole(event.response) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
         if handled in CONFIG_APIS:
-            self.table.timeouts.learn(handled, request.body, answer, at)
+            self.table.configured(handled, request.body, answer, at)
         if handler is None:
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")

@@ -94,6 +94,8 @@ class Timeouts:
 
     def __init__(self) -> None:
         self._known: dict[_Setting, Timeout] = {}
+        #: The number of changes.
+        self.changes = 0
 
     def of(self, type: GroupType | None, group_id: str, life: Life) -> Timeout:
         """Return the session timeout of a member."""
@@ -131,6 +133,7 @@ class Timeouts:
     def _put(self, key: _Setting, timeout: Timeout) -> None:
         if key in self._known or len(self._known) < limits.GROUPS:
             self._known[key] = timeout
+            self.changes += 1
 
 
 def _settings(resource: Any) -> Iterator[tuple[_Setting, int | None]]:

@@ -282,6 +282,14 @@ class GroupTable:
             self.groups.move_to_end(group_id)
         return group
 
+    def configured(self, api_key: int, request: Any, answer: Any, at: Moment) -> None:
+        """Take an exchange about settings: with other timeouts, sessions may be over earlier."""
+        changes = self.timeouts.changes
+        self.timeouts.learn(api_key, request, answer, at)
+        if self.timeouts.changes > changes:
+            for group in self.groups.values():
+                group.next_due_ns = 0
+
     def sender(self, group: Group, exchange: GroupExchange, member_id: str) -> ListedMember:
         """Return the member of a group that sent an exchange to its coordinator."""
         member = self.fetcher(group, exchange, member_id)
