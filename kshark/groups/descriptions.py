@@ -91,8 +91,8 @@ def deleted(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     for result in getattr(exchange.answer, "results", None) or ():
         if result.error_code == 0 and result.group_id:
             group = table.of(result.group_id)
-            for member_id in [*group.present]:
-                group.leave(member_id, exchange.at, "deleted")
+            # A coordinator deletes no group with members: those that are left here were gone before.
+            table.keep_only(group, set(), exchange.at, "deleted")
             group.become(exchange.at, "deleted", state="Dead")
             groups.append(group.group_id)
     return groups

@@ -316,8 +316,8 @@ class GroupTable:
         life.described_ns = max(life.described_ns, at.time_ns)
         return group.member(member_id)
 
-    def keep_only(self, group: Group, member_ids: set[str], at: Moment) -> None:
-        """Record the full list of members: all others left, or their sessions expired."""
+    def keep_only(self, group: Group, member_ids: set[str], at: Moment, how: str = "unknown") -> None:
+        """Record the full list of members: the sessions of all others expired, or they ended in another way."""
         for gone in [member_id for member_id in group.present if member_id not in member_ids]:
             life = group.life(gone)
             timeout = self.timeouts.of(group.latest.type, group.group_id, life)
@@ -325,7 +325,7 @@ class GroupTable:
             if life.heard is not None and is_expired:
                 self.expired(group, gone, at, "not_listed")
             else:
-                group.leave(gone, at, "unknown")
+                group.leave(gone, at, how)
 
     def expired(self, group: Group, member_id: str, at: Moment, because: ExpiryProof) -> None:
         """Record that a session expired: after its timeout if that is shown, otherwise by the packet that shows it."""

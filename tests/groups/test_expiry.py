@@ -11,7 +11,7 @@ from kshark.groups import ListedMember
 from tests.analysis.talks import UNKNOWN_MEMBER_ID, unchanged
 from tests.conversation import TOPIC, Asked, Connection, Conversation, Member, Thinned
 from tests.groups.talks import Classic, group, groups, how, states
-from tests.groups.test_heartbeats import consumer
+from tests.groups.test_heartbeats import consumer, given, streams, task
 from tests.metrics.talks import told as metrics_of
 
 GROUP, BROKER_CONFIG = 32, 4
@@ -88,6 +88,26 @@ def test_partitions_of_a_killed_member_are_assigned_to_another() -> None:
     goes_on(talk, b, 2, 8, given=3, assignment=handed(0, 1))
     assert ends(talk) == {"a": (False, "expired"), "b": (True, None)}
     assert (proof(talk), states(group(talk))[-1]) == ("assigned_to_others", ("Stable", 1))
+
+
+def test_tasks_of_a_killed_streams_member_are_assigned_to_another() -> None:
+    talk = Conversation()
+    a, b = talk.member("a", joined=False), talk.member("b", connection=talk.connection(host="10.0.0.2"), joined=False)
+    for epoch, one, partition in ((1, a, 0), (2, b, 1)):
+        given(
+            streams(one, 0, topology=None),
+            epoch,
+            active_tasks=[task("0", partition)],
+            standby_tasks=[],
+            warmup_tasks=[],
+        )
+    given(streams(a, 1), 2)
+    a.connection.reset()
+    for _ in range(4):
+        talk.pause(2)
+        given(streams(b, 2), 2)
+    given(streams(b, 2), 3, active_tasks=[task("0", 0, 1)], standby_tasks=[], warmup_tasks=[])
+    assert (ends(talk), proof(talk)) == ({"a": (False, "expired"), "b": (True, None)}, "assigned_to_others")
 
 
 def test_a_host_fell_silent_without_an_end_of_its_connection() -> None:
@@ -206,7 +226,7 @@ def test_the_timeout_is_in_the_capture(name: str, of: int, resource: str) -> Non
     assert 5.9e9 < one.ended.time_ns - one.last.time_ns < 6e9
 
 
-def test_streams_and_classic_members_have_timeouts_too() -> None:
+def test_a_classic_member_says_its_timeout() -> None:
     talk = Conversation()
     admin = talk.connection(host="10.0.0.5")
     c = Classic(talk.connection(), "c")

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from kshark import limits
 from kshark.analysis.states.operations.listing import Operation
-from kshark.api_keys import CREATE_TOPICS, DELETE_TOPICS, METADATA
+from kshark.api_keys import CREATE_TOPICS, DELETE_TOPICS, ENVELOPE, METADATA
+from kshark.codec import DECODED
 from kshark.model import Exchange, Message
 
 #: APIs that show topics with their ids.
-TOPIC_APIS: Final = frozenset({METADATA, CREATE_TOPICS, DELETE_TOPICS})
+TOPIC_APIS: Final = frozenset({METADATA, CREATE_TOPICS, DELETE_TOPICS, ENVELOPE})
 #: The id that means "no topic". Kafka: Uuid.ZERO_UUID.
 _NO_ID: Final = "A" * 22
 
@@ -41,11 +40,12 @@ class Topics:
         request, response = exchange.request, exchange.response
         if request is None or response is None:
             return
-        if request.api_key == DELETE_TOPICS:
-            for name, topic_id in _accepted(response, "responses"):
+        api_key, body = _opened(response) if request.api_key == ENVELOPE else (request.api_key, response.body)
+        if api_key == DELETE_TOPICS:
+            for name, topic_id in _accepted(body, "responses"):
                 self._delete(self._ids.get(name or "") if topic_id is None else topic_id, request.time_ns)
             return
-        for name, topic_id in _accepted(response, "topics"):
+        for name, topic_id in _accepted(body, "topics") if api_key in TOPIC_APIS else ():
             if topic_id is not None:
                 self.see(topic_id, request.packet)
                 if name is not None:
@@ -76,14 +76,24 @@ class Topics:
             self._deleted.setdefault(topic_id, time_ns)
 
 
-def _accepted(response: Message, field: str) -> Iterator[tuple[str | None, str | None]]:
+def _opened(response: Message) -> tuple[Any, Any]:
+    """Return the API key and the body of the controller's response, which a broker forwards (KIP-590)."""
+    opened = getattr(response.body, "response_data" + DECODED, None)
+    return (opened.get("api_key"), opened.get("body")) if isinstance(opened, dict) else (None, None)
+
+
+def _accepted(body: Any, field: str) -> Iterator[tuple[str | None, str | None]]:
     """Yield the name and the id of each topic without an error; None for a missing one."""
-    topics = None if response.body is UNSET else getattr(response.body, field, None)
-    for topic in topics or ():
-        if topic.error_code == 0:
+    for topic in _field(body, field) or ():
+        if _field(topic, "error_code") == 0:
             yield _text(topic, "name"), _text(topic, "topic_id")
 
 
 def _text(topic: Any, field: str) -> str | None:
-    text = getattr(topic, field, None)
+    text = _field(topic, field)
     return text if isinstance(text, str) and text != _NO_ID else None
+
+
+def _field(owner: Any, field: str) -> Any:
+    """Return a field; bodies inside other messages are dictionaries."""
+    return owner.get(field) if isinstance(owner, dict) else getattr(owner, field, None)

@@ -18,7 +18,8 @@ from kshark_dissectors.enums import ErrorCode
 from tests.analysis.administrators import Administrator, group_deleted, offsets_deleted, operations
 from tests.analysis.coordinators import Sender
 from tests.analysis.talks import assigned, unchanged
-from tests.conversation import TOPIC, Asked, Conversation, Member
+from tests.conversation import TOPIC, Asked, Conversation, Member, events
+from tests.embedding import request_frame, response_frame
 from tests.shared import shared
 from tests.thinning import Whole, pages_of
 from tests.witness.compare import log_of
@@ -334,6 +335,23 @@ def test_a_deleted_topic_leaves_no_state_behind(how: dict[str, Any]) -> None:
     group = deleted_with_other(cluster)
     assert (told(group), group.in_sight) == (("delete_group", "done", None), True)
     assert [(row.topic_id, row.partition) for row in group.partitions] == [(OTHER, 0)]
+
+
+def test_a_broker_forwards_the_deletion_of_a_topic_to_the_controller() -> None:
+    """Only its connection to the controller is in the capture. Source: KIP-590."""
+    cluster = Cluster()
+    cluster.joined()
+    body = {"topics": [{"name": "t", "topic_id": TOPIC}], "timeout_ms": 30_000}
+    inner = request_frame(20, 6, body)
+    asked = {"request_data": inner, "request_principal": None, "client_host_address": b"\x7f\0\0\1"}
+    answer = response_frame(20, 6, {"responses": [{"name": "t", "topic_id": TOPIC, "error_code": 0}]})
+    connection = cluster.talk.connection("10.0.0.9:9093")
+    connection.ask(58, "Envelope", 0, asked).answered(0, response_data=answer)
+    deleted_with_other(cluster)
+    cluster.goes_on()
+    stage = Administration()
+    over = [one for event in events(cluster.talk, Options(embedded=True)) for one in stage.feed(event)]
+    assert [told(one) for one in [*over, *stage.close()]][-1] == ("delete_group", "done", None)
 
 
 def test_a_topic_was_made_again_under_another_id() -> None:
