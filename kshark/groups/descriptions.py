@@ -43,7 +43,7 @@ def described(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
             group_epoch=getattr(row, "group_epoch", None),
             assignment_epoch=getattr(row, "assignment_epoch", None),
         )
-        expect(group, getattr(row, "group_epoch", None))
+        expect(group, getattr(row, "group_epoch", None), exchange.at)
         groups.append(group.group_id)
     return groups
 

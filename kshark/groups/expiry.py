@@ -76,38 +76,41 @@ def _settle(group: Group, at: Moment) -> None:
         group.settle(at, type)
 
 
-def expect(group: Group, epoch: int | None) -> None:
-    """Note a group epoch that the capture explains, such as that of a member that joined."""
-    if epoch is not None and epoch >= 0:
-        group.expected_epoch = max(epoch, group.expected_epoch or 0)
+def expect(group: Group, epoch: int | None, at: Moment) -> None:
+    """Take the group epoch of a description."""
+    if epoch is not None and epoch > (group.reached_epoch or 0):
+        group.reached_epoch, group.changed_ns = epoch, max(group.changed_ns, at.time_ns)
 
 
 def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment) -> None:
     """Take the epoch that a member received with a heartbeat: if it rose without a reason in the capture, the sessions
     of members that are gone expired."""
-    expected = group.expected_epoch
-    expect(group, epoch)
-    if expected is None or epoch <= expected:
-        return
-    gone = sorted(
-        (member_id for member_id in group.present if _is_missed(table, group, member_id, at)),
-        key=lambda member_id: group.life(member_id).heard_ns,
-    )
-    for member_id in gone[: epoch - expected]:
-        table.expired(group, member_id, at, "epoch")
-    group.expected_epoch = epoch
+    before = group.reached_epoch
+    if before is not None and epoch > before:
+        gone = sorted(
+            (member_id for member_id in group.present if _raises_epoch(table, group, member_id)),
+            key=lambda member_id: group.life(member_id).heard_ns,
+        )
+        for member_id in gone[: epoch - before]:
+            table.expired(group, member_id, at, "epoch")
+        group.changed_ns = max(group.changed_ns, at.time_ns)
+    group.reached_epoch = max(epoch, before or 0)
 
 
-def _is_missed(table: GroupTable, group: Group, member_id: str, at: Moment) -> bool:
-    """True if a member's end may be the reason for a new epoch: it is gone and missed its heartbeats."""
+def _raises_epoch(table: GroupTable, group: Group, member_id: str) -> bool:
+    """True if the end of a member's session is the only reason for a new epoch: the timeout is over, the member's
+    connection ended, and the group had settled before.
+
+    A join may raise the epoch twice, and later than its answer: the coordinator assigns with a delay, and initializes
+    share partitions.
+    """
     life = group.life(member_id)
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
-    silent_ns = at.time_ns - life.heard_ns
+    reasons_ns = max(group.changed_ns, table.topics_changed_ns, table.traffic.lost_ns)
     return (
         _is_gone(table, life)
-        and table.topics_changed_ns < life.heard_ns
-        and silent_ns > (0 if group.present[member_id] == AWAY else 2 * life.interval_ns)
-        and (not timeout.is_shown_at(life.heard_ns) or silent_ns > timeout.ns - _TICK_NS)
+        and (reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns)
+        and table.traffic.silence_ns(life.heard_ns) > timeout.ns - _TICK_NS
     )
 
 
@@ -115,9 +118,9 @@ def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> No
     """Take the partitions or tasks that a member of a group with exclusive assignments received. A coordinator waits
     until the former owner gave them up, in a heartbeat, or is out of the group. Source: KIP-848.
 
-    A former owner whose connection only left the capture may have given them up: unless the group's epoch rose without
-    another reason, the end of its connection must be seen."""
-    is_unexplained = (member.epoch or 0) > (group.expected_epoch or member.epoch or 0)
+    A former owner may have given them up on a connection that is not in the capture: the end of its connection must be
+    seen.
+    """
     expired: set[str] = set()
     for key in _keys(member):
         before = group.owners.get(key)
@@ -126,9 +129,7 @@ def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> No
             life = group.life(before)
             silent_ns = at.time_ns - life.heard_ns
             is_overdue = silent_ns > (0 if group.present[before] == AWAY else life.interval_ns)
-            is_quiet = life.heard is not None and not table.traffic.lost_since(life.host, life.heard_ns)
-            is_gone = is_quiet and (is_unexplained or table.traffic.has_ended(life.flow))
-            if is_overdue and is_gone and key in _keys(group.members[before]):
+            if is_overdue and _is_gone(table, life) and key in _keys(group.members[before]):
                 expired.add(before)
     for member_id in expired:
         table.expired(group, member_id, at, "assigned_to_others")

@@ -42,8 +42,9 @@ def heartbeat(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     _begins(group, member_id, request.member_epoch)
     member = table.sender(group, exchange, member_id)
     topics = _topics(request) or member.topics
-    if member.topics not in (None, topics) and group.expected_epoch is not None:
-        group.expected_epoch += 1
+    if member.topics not in (None, topics) or request.member_epoch == _JOIN or exchange.answer is None:
+        # An unanswered heartbeat may be a join, or a leave.
+        group.changed_ns = max(group.changed_ns, exchange.at.time_ns)
     member.rack_id, member.topics = request.rack_id or member.rack_id, topics
     member.instance_id = getattr(request, "instance_id", None) or member.instance_id
     if exchange.error == 0:
@@ -51,7 +52,7 @@ def heartbeat(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
         set_answering_broker(table, group, exchange)
         given = exchange.answer.member_epoch
         if request.member_epoch == _JOIN:
-            group.expected_epoch = given
+            group.reached_epoch = given
         elif given > 0:
             epoch_given(table, group, given, exchange.at)
         group.settle(exchange.at, type, given if given >= 0 else None, joined=request.member_epoch == _JOIN)

@@ -156,6 +156,8 @@ class Traffic:
         #: Ended connections; the time of the last lost bytes by host of the client.
         self._ended: OrderedDict[int, None] = OrderedDict()
         self._lost: OrderedDict[str, int] = OrderedDict()
+        #: The time of the last lost bytes of any connection.
+        self.lost_ns = 0
         #: Times between events, from and to: each is longer than all later ones.
         self._pauses: deque[tuple[int, int]] = deque()
         #: The length of a silence that began before is unknown.
@@ -173,8 +175,10 @@ class Traffic:
         self._pass(event.packet, time_ns)
         if isinstance(event, Closed) and event.how in _ENDS:
             _put(self._ended, event.flow.id, None)
-        elif isinstance(event, Gap) and event.side in (None, event.flow.client_side):
-            self._lose(host_of(event.flow.client), time_ns)
+        elif isinstance(event, Gap):
+            self.lost_ns = max(self.lost_ns, time_ns)
+            if event.side == event.flow.client_side or event.flow.client_side is None:
+                self._lose(host_of(event.flow.client), time_ns)
 
     def has_ended(self, flow: int | None) -> bool:
         """True if the capture shows the end of a connection."""
@@ -208,6 +212,7 @@ class Traffic:
         self.now = Moment(packet, time_ns)
 
     def _lose(self, host: str, time_ns: int) -> None:
+        self.lost_ns = max(self.lost_ns, time_ns)
         _put(self._lost, host, max(time_ns, self._lost.get(host, 0)))
 
 

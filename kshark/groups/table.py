@@ -99,8 +99,9 @@ class Group:
         self.refused: set[str] = set()
         #: The member to which each partition or task was assigned last.
         self.owners: dict[tuple[str, int], str] = {}
-        #: The group epoch that follows from what the capture shows; a higher one has a reason that it does not show.
-        self.expected_epoch: int | None = None
+        #: The highest group epoch that the capture shows, and the time of the last event that may raise it.
+        self.reached_epoch: int | None = None
+        self.changed_ns = 0
         #: The earliest time at which a session may be over.
         self.next_due_ns = 0
 
@@ -217,13 +218,12 @@ class Group:
             member.joins += 1
 
     def leave(self, member_id: str, at: Moment, how: str, because: ExpiryProof | UnsetType = UNSET) -> None:
-        """Record that a member left the group, and that this raises its epoch; ignore a member that was not in it."""
+        """Record that a member left the group, which raises its epoch; ignore a member that was not in it."""
         if member_id in self.present:
             self._withdraw(member_id)
             member = self.members[member_id]
             member.present, member.ended = False, MemberEnd(at.packet, at.time_ns, how, because)
-            if self.expected_epoch is not None:
-                self.expected_epoch += 1
+            self.changed_ns = max(self.changed_ns, at.time_ns)
 
     def away(self, member: ListedMember, at: Moment) -> None:
         """Record that a static member is away: until its session expires it is in the group. Source: KIP-848."""
