@@ -63,7 +63,7 @@ class Life:
 
     `heard`: its last message to its coordinator; `flow`, `host`: on that connection, from that host.
     `described_ns`: the last time that an answer to others listed it. `timeout_ms`: from its JoinGroup.
-    `epoch`: the highest epoch of its group when it was heard.
+    `is_answered`: one of its messages was answered.
     """
 
     heard: Moment | None = None
@@ -72,10 +72,11 @@ class Life:
     described_ns: int = 0
     timeout_ms: int | None = None
     interval_ns: int = DEFAULT_INTERVAL_NS
-    epoch: int | None = None
+    is_answered: bool = False
 
-    def beats(self, since: Moment, flow: int, host: str) -> None:
+    def beats(self, since: Moment, flow: int, host: str, *, is_answered: bool) -> None:
         """Note a message of the member to its coordinator."""
+        self.is_answered = self.is_answered or is_answered
         if self.heard is None or since.time_ns >= self.heard.time_ns:
             self.heard, self.flow, self.host = since, flow, host
 

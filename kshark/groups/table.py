@@ -301,7 +301,8 @@ class GroupTable:
         ):
             # It was not silent: an earlier request became known only now.
             group.enter(member, member.epoch)
-        life.beats(exchange.since, exchange.flow.id, host_of(exchange.flow.client))
+        host, is_answered = host_of(exchange.flow.client), exchange.answer is not None
+        life.beats(exchange.since, exchange.flow.id, host, is_answered=is_answered)
         return member
 
     def fetcher(self, group: Group, exchange: GroupExchange, member_id: str) -> ListedMember:
