@@ -162,5 +162,5 @@ def silence_of(table: GroupTable, group: Group, member: ListedMember) -> Silence
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
     if life.last_ns + timeout.ns >= table.traffic.now.time_ns:
         return UNSET
-    last = life.heard or member.last or Moment(0, life.described_ns)
+    last = life.heard or life.described or table.traffic.now
     return Silence(last.packet, last.time_ns, timeout.ms, timeout.source)

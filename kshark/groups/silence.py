@@ -62,14 +62,14 @@ class Life:
     """The signs of life of one member.
 
     `heard`: its last message to its coordinator; `flow`, `host`: on that connection, from that host.
-    `described_ns`: the last time that an answer to others listed it. `timeout_ms`: from its JoinGroup.
+    `described`: the last answer to others that listed it. `timeout_ms`: from its JoinGroup.
     `is_answered`: one of its messages was answered.
     """
 
     heard: Moment | None = None
     flow: int | None = None
     host: str = ""
-    described_ns: int = 0
+    described: Moment | None = None
     timeout_ms: int | None = None
     interval_ns: int = DEFAULT_INTERVAL_NS
     is_answered: bool = False
@@ -83,6 +83,10 @@ class Life:
     @property
     def heard_ns(self) -> int:
         return 0 if self.heard is None else self.heard.time_ns
+
+    @property
+    def described_ns(self) -> int:
+        return 0 if self.described is None else self.described.time_ns
 
     @property
     def last_ns(self) -> int:

@@ -313,8 +313,7 @@ class GroupTable:
     def mentioned(self, group: Group, member_id: str, at: Moment) -> ListedMember:
         """Return the member of a group that an answer to others lists."""
         self._touch(group, member_id)
-        life = group.life(member_id)
-        life.described_ns = max(life.described_ns, at.time_ns)
+        group.life(member_id).described = at
         return group.member(member_id)
 
     def keep_only(self, group: Group, member_ids: set[str], at: Moment, how: str = "unknown") -> None:

@@ -267,6 +267,32 @@ def test_a_classic_member_is_not_in_the_next_generation() -> None:
     assert (ends(talk)["d"], proof(talk, "d")) == ((False, "expired"), "not_listed")
 
 
+def describes(admin: Connection, *member_ids: str) -> None:
+    """The coordinator of a share group lists its members."""
+    asked = admin.ask(77, "ShareGroupDescribe", 1, {"group_ids": ["g"], "include_authorized_operations": False})
+    blank = {"rack_id": None, "member_epoch": 1, "client_id": "c1", "client_host": "/10.0.0.7", "assignment": handed()}
+    members = [{"member_id": name, **blank, "subscribed_topic_names": ["t"]} for name in member_ids]
+    listed = {"group_id": "g", "group_state": "Stable", "group_epoch": 1, "assignment_epoch": 1, "members": members}
+    asked.answered(None, groups=[{**listed, "assignor_name": "simple"}])
+
+
+def test_members_that_only_the_coordinator_lists() -> None:
+    """None of their messages is in the capture."""
+    talk = Conversation()
+    admin = talk.connection(host="10.0.0.5")
+    describes(admin, "a", "b")
+    describes(admin, "b")
+    seen = metrics_of(talk).groups[0].members
+    assert [(one.member_id, one.client_id, one.address, one.present) for one in seen] == [
+        ("a", "c1", "10.0.0.7", False),
+        ("b", "c1", "10.0.0.7", True),
+    ]
+    assert ends(talk) == {"a": (False, "unknown"), "b": (True, None)}
+    hears_of_others(talk, admin, 50)
+    assert ends(talk)["b"] == (None, None)
+    assert [one.present for one in metrics_of(talk).groups[0].members] == [False, None]
+
+
 @pytest.mark.parametrize("doubt", ["default", "open", "lost", "pause", "later", "described", "refused"])
 def test_a_silence_that_is_no_end(doubt: str) -> None:
     """Unknown: the timeout is not shown or changed later, the connection only left the capture, bytes were lost, its
