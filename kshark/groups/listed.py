@@ -87,8 +87,9 @@ class MemberEnd(msgspec.Struct):
 
 
 class Silence(msgspec.Struct):
-    """A silent member's last message to its coordinator, or the answer that listed it, and its session timeout: from its
-    JoinGroup, from the configuration in the capture, or Kafka's default. Whether its session expired is not shown."""
+    """A silent member's last message to its coordinator, or the answer that listed it, and its session timeout. The
+    timeout is from its JoinGroup, from the configuration in the capture, or Kafka's default. The capture does not show
+    whether its session expired."""
 
     packet: int
     time_ns: int
