@@ -143,6 +143,13 @@ EXCHANGES: Final = table(
         its("after_request_packet"),
     ),
     Column(
+        "proxy",
+        "string",
+        "address:port of the load balancer whose PROXY header named the client",
+        its("message.proxy"),
+        since=3,
+    ),
+    Column(
         "request_knows_packet",
         "bigint",
         "last packet of the broker that the client had certainly received when it sent the request, by its TCP "

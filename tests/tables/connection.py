@@ -172,7 +172,6 @@ CHAPTER = Chapter(
             row(
                 13, correlation_id=4, response_packet=13, response_ts_ns=ns(13), response_bytes=12, outcome="orphan",
                 response_weird=["RESPONSE_UNMATCHED"], response_position=10, position=11, after_request_packet=9,
-                response_knows_packet=9,
             ),
             request(
                 14, 0, "Produce", 9, 5, 22, '{"transactional_id":null,"acks":0,"timeout_ms":1,"topic_data":[]}', 13,
