@@ -142,7 +142,10 @@ class TcpConnection:
             self._learn(side, here.next, ack, ACK)
         else:
             there.acknowledge(ack, (packet, time_ns))
-        knows = there.received_by(ack) if payload or there.unacked else UNKNOWN
+        if ack == there.next and ack == there.acked and not there.unacked:
+            knows = there.acked_packet  # the usual case, without a call
+        else:
+            knows = there.received_by(ack)
         if payload:
             if here.early is not None:
                 here.displaced(flow.id, side, packet, time_ns, out)
@@ -155,7 +158,10 @@ class TcpConnection:
             here.position += size
             here.last_packet = here.last_ready = packet
             here.last_ready_ns = time_ns
-            here.sent(packet)
+            if here.unacked or not here.peer_seen:
+                here.sent(packet)
+            else:
+                here.unacked = [packet << 32 | here.next]
         if here.fin is not None:
             self._come_to_fin(side, packet, time_ns, out)
 

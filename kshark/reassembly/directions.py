@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -119,7 +118,7 @@ class Direction:
     #: The peer's packets are in the capture.
     peer_seen: bool = False
     #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
-    unacked: array[int] = _NONE
+    unacked: list[int] = _NONE
     #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN: it may be any.
     acked_packet: int = 0
     fin: int | None = None
@@ -165,7 +164,7 @@ class Direction:
         if not self.peer_seen:
             self.acked_packet = UNKNOWN
         elif not self.unacked:
-            self.unacked = array("q", (packet << 32 | self.next,))
+            self.unacked = [packet << 32 | self.next]
         else:
             if self.unacked[-1] >> 32 == packet:
                 del self.unacked[-1]
@@ -183,7 +182,7 @@ class Direction:
         elif self.unacked:
             self.unacked.extend(entries)
         elif entries:
-            self.unacked = array("q", entries)
+            self.unacked = entries
 
     def received_by_each(self, acks: Int64s) -> list[int]:
         """Return `received_by` for many acknowledgements, none of which is before the one before it."""
