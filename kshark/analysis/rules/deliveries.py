@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds
@@ -141,7 +141,7 @@ def more_than_asked(situation: Acquiring) -> Argument | None:
 
 def _locked(situation: Acquiring) -> Iterator[tuple[Piece, Hold]]:
     """Yield records that were acquired before, whose lock had surely not expired, and that no open request releases."""
-    lock_ns, asked = situation.answer.lock_ns or 0, [*chain(*situation.share_partition.open)]
+    lock_ns, asked = situation.answer.lock_ns or 0, situation.share_partition.awaited
     step = situation.step
     for range_ in situation.ranges:
         for piece in range_.pieces:

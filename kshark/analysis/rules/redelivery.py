@@ -84,7 +84,8 @@ def refused_and_partly_applied(situation: Acknowledging) -> Argument | None:
             or not hold.is_of(step)
         ):
             return None
-    for before, runs in partition.refused:
+    for request in partition.refused:
+        before, runs = request.step, request.runs
         if before.member_id != step.member_id or before.end >= step.packet:
             continue
         for piece in situation.pieces:
@@ -98,9 +99,7 @@ def refused_and_partly_applied(situation: Acknowledging) -> Argument | None:
 def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: ShareStep) -> Argument | None:
     step, partition = situation.step, situation.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
-    overlapping = any(
-        run.first <= situation.extent[1] and run.last >= situation.extent[0] for runs in partition.open for run in runs
-    )
+    overlapping = any(run.first <= situation.extent[1] and run.last >= situation.extent[0] for run in partition.awaited)
     if session is None or overlapping or hold.step.packet <= partition.unreliable_until:
         return None
     text = (
@@ -265,7 +264,8 @@ def processed_before(situation: Acknowledging) -> Argument | None:
     """A member accepts records that another member had before. That member's acceptance was late and refused."""
     if situation.error != 0 or not situation.share_partition.refused:
         return None
-    for before, runs in situation.share_partition.refused:
+    for request in situation.share_partition.refused:
+        before, runs = request.step, request.runs
         if before.member_id == situation.step.member_id:
             continue
         for piece in situation.pieces:

@@ -43,7 +43,14 @@ from kshark.analysis.states.partition.given_up import given_up
 from kshark.analysis.states.partition.group_records import LockTimes, LostFetches, WidePartitions, may_have_acquired
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.rates import Rates
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, StoredRange, runs_of, stored_of
+from kshark.analysis.states.partition.records_in_flight import (
+    AcquiredRange,
+    OpenRequest,
+    Piece,
+    StoredRange,
+    runs_of,
+    stored_of,
+)
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.partition.situations import (
     EXPLAINED,
@@ -61,12 +68,13 @@ from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
 
 _Key = tuple[str | None, Partition]
 _INVALID_RECORD_STATE: Final = 121
+_INVALID_REQUEST: Final = 42
 #: With these answers the broker may have applied the acknowledgements, or not. An overtaken fetch is refused after they
 #: are applied.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
 #: Errors of acknowledgements after which the partition's state stays reliable: none, or not reported; invalid requests;
 #: records of other members.
-_RELIABLE: Final = frozenset({0, None, 42, 121})
+_RELIABLE: Final = frozenset({0, None, _INVALID_REQUEST, _INVALID_RECORD_STATE})
 _partition: Final = itemgetter(0)
 
 
@@ -133,10 +141,11 @@ class PartitionRunner:
             for batch in batches:
                 pieces += partition.records.over(batch.first, batch.last)
             # brokers apply the last of several entries for a partition
-            seen[listed.partition] = Acknowledging(step, partition, batches, runs_of(batches), pieces)
+            request = OpenRequest(step, runs_of(batches))
+            seen[listed.partition] = Acknowledging(step, partition, batches, request, pieces)
         for acknowledging in seen.values():
             partition = acknowledging.share_partition
-            partition.open.append(acknowledging.runs)
+            partition.open.append(acknowledging.open)
             if partition.stored is not None:
                 acknowledging.stored = partition.stored[1]
         return [*seen.values()]
@@ -144,7 +153,7 @@ class PartitionRunner:
     def drop(self, asked: Sequence[Acknowledging]) -> None:
         """Drop acknowledgements whose request is a copy."""
         for acknowledging in asked:
-            acknowledging.share_partition.open.remove(acknowledging.runs)
+            acknowledging.share_partition.open.remove(acknowledging.open)
 
     def answer(
         self, step: ShareStep, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
@@ -282,11 +291,16 @@ class PartitionRunner:
     ) -> None:
         """Take the answer to the acknowledgements of one partition."""
         step, partition = asked.step, asked.share_partition
-        partition.open.remove(asked.runs)
+        if partition.locks.first_ns < step.end_ns:
+            partition.time(step.end, step.end_ns)  # while the request is open: its answer decides on these locks
+        partition.open.remove(asked.open)
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
             self._judge_acknowledgement(asked, answer, session, verdicts)
             if asked.error == _INVALID_RECORD_STATE:
-                partition.refused.append((step, asked.runs))
+                partition.refuse_unheld(asked.open, answer.packet, answer.time_ns)
+                partition.refused.append(asked.open)
+            elif asked.error == _INVALID_REQUEST:
+                partition.refuse(asked.open, answer.packet, answer.time_ns)
             elif asked.error not in _RELIABLE:
                 partition.unreliable_until = answer.packet
             if asked.error == 0:
@@ -294,6 +308,8 @@ class PartitionRunner:
                 partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
         elif step.reply in _UNCERTAIN or step.any_doubt == "cut" or (step.reply is INVALID_EPOCH and step.is_fetch):
             partition.acknowledge(step, asked.runs, certain=False)
+        elif answer is not None and step.reply is not SESSION_NOT_FOUND:  # the request did not reach the records
+            partition.refuse(asked.open, answer.packet, answer.time_ns)
         if not partition.open:
             partition.persistence.rest()
 

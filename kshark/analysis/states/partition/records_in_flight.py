@@ -160,6 +160,13 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
     return Ranged(piece.first, piece.last, tuple(states))
 
 
+def is_held_or_expired(may: May, hold: Hold) -> bool:
+    """True if a member held the records with this acquisition until its lock expired, or still holds them."""
+    return all(
+        record.hold is hold and (record.stage is ACQUIRED or record.how == "lock_timeout") for record in may
+    ) and any(record.how == "lock_timeout" for record in may)
+
+
 def _is_not_archived(record: RecordState, most: int) -> bool:
     """True if the record was not archived, because other records were delivered more often."""
     return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < most
@@ -209,6 +216,24 @@ class AcknowledgedRange(NamedTuple):
     first: int
     last: int
     type: int
+
+
+class OpenRequest(Struct, eq=False):
+    """A request whose acknowledgements of the partition wait for their answer.
+
+    `expired`: acknowledged records whose lock has ended meanwhile, each with its acquisition. If the broker applied the
+    acknowledgement before, the lock did not expire; the answer shows it.
+    """
+
+    step: ShareStep
+    runs: Sequence[AcknowledgedRange]
+    expired: OffsetRanges[Hold] | None = None
+
+    def expires(self, first: int, last: int, hold: Hold) -> None:
+        """Note that the lock of these records has ended."""
+        if self.expired is None:
+            self.expired = OffsetRanges()
+        self.expired.put(first, last, hold)
 
 
 class StoredRange(NamedTuple):

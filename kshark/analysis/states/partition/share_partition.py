@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -28,6 +28,7 @@ from kshark.analysis.states.partition.records_in_flight import (
     Hold,
     Locked,
     May,
+    OpenRequest,
     Piece,
     RecordState,
     StoredRange,
@@ -35,6 +36,7 @@ from kshark.analysis.states.partition.records_in_flight import (
     held_before,
     insert_before,
     is_done,
+    is_held_or_expired,
     keep_stored,
     settled,
 )
@@ -120,9 +122,9 @@ class SharePartition:
         #: Highest number of kept ranges with ended records, and the highest offset of forgotten ranges.
         self.room = limits.IN_FLIGHT_RANGES
         self.forgotten = -1
-        #: Acknowledgements without an answer yet, and the last requests whose acknowledgements were refused.
-        self.open: list[Sequence[AcknowledgedRange]] = []
-        self.refused: deque[tuple[ShareStep, Sequence[AcknowledgedRange]]] = deque(maxlen=_REFUSED)
+        #: Requests whose acknowledgements have no answer yet, and the last ones whose acknowledgements were refused.
+        self.open: list[OpenRequest] = []
+        self.refused: deque[OpenRequest] = deque(maxlen=_REFUSED)
         #: The last packet that delivered records, and the last acquisition with a lock duration in its answer.
         self.last_delivery_packet = 0
         self.locked: Locked | None = None
@@ -159,6 +161,11 @@ class SharePartition:
     # -- possible states
 
     @property
+    def awaited(self) -> list[AcknowledgedRange]:
+        """The acknowledgements that wait for their answer."""
+        return [run for request in self.open for run in request.runs]
+
+    @property
     def acquired_here(self) -> bool:
         """True if records were acquired since the state became unknown."""
         return len(self.records) > 0
@@ -181,6 +188,9 @@ class SharePartition:
         records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
         if locks.first_ns < answer.time_ns:
             self.time(answer.packet, answer.time_ns)
+        if self.open:
+            ranges = [*ranges]
+            self._redelivered(answer, ranges)
         early = step.time_ns + (_SHORTEST_NS if lock_ns is None else lock_ns)
         late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
@@ -337,12 +347,17 @@ class SharePartition:
                 for record in piece.value
                 if not record.is_held_by(member_id) and record.how != "session_released"
             ]
-            self.records.put(piece.first, piece.last, (*(others if certain else piece.value), *back))
-            self.last_attempts.give_back(piece.first, piece.last, back)
-            if certain:
+            hold = own[0].hold
+            for part, requests in self._by_open(piece, hold) if certain and hold is not None else ((piece, ()),):
+                is_over = certain and not requests  # the broker may have applied an open acknowledgement before
+                self.records.put(part.first, part.last, (*(others if is_over else piece.value), *back))
+                self.last_attempts.give_back(part.first, part.last, back)
+                if not is_over:
+                    continue
                 for hold in {record.hold for record in own if record.hold is not None}:
-                    hold.left -= piece.last - piece.first + 1
-                self._notify(packet, time_ns, "session_released", own[0].by, piece.first, piece.last)
+                    hold.left -= part.last - part.first + 1
+                if not others:
+                    self._notify(packet, time_ns, "session_released", own[0].by, part.first, part.last)
 
     # -- stored state of the share coordinator
 
@@ -381,7 +396,7 @@ class SharePartition:
             )
             self.start = start if before is None or start > before or is_guess else before
             self._is_fresh = False
-        asked = [*chain(*self.open)]
+        asked = self.awaited
         # a batch that begins like an acknowledgement is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
         events = [
@@ -452,11 +467,81 @@ class SharePartition:
                 if not held:
                     continue
                 back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
-                self.records.put(
-                    piece.first, piece.last, (*(record for record in piece.value if record not in held), *back)
-                )
-                self.last_attempts.give_back(piece.first, piece.last, back)
-                self._notify(packet, hold.late_ns, "lock_timeout", hold.step, piece.first, piece.last)
+                others = [record for record in piece.value if record not in held]
+                for part, requests in self._by_open(piece, hold):
+                    if requests:  # the broker may have applied the acknowledgement before the lock expired
+                        self.records.put(part.first, part.last, (*piece.value, *back))
+                        requests[-1].expires(part.first, part.last, hold)
+                        continue
+                    self.records.put(part.first, part.last, (*others, *back))
+                    self.last_attempts.give_back(part.first, part.last, back)
+                    if not others:
+                        self._notify(packet, hold.late_ns, "lock_timeout", hold.step, part.first, part.last)
+
+    def _by_open(self, piece: Piece, hold: Hold) -> Iterable[tuple[Piece, Sequence[OpenRequest]]]:
+        """Split acquired records by the open requests with which their member acknowledges them."""
+        requests = [request for request in self.open if hold.is_of(request.step)]
+        if not requests:
+            return ((piece, ()),)
+        parts: OffsetRanges[tuple[OpenRequest, ...]] = OffsetRanges()
+        parts.put(piece.first, piece.last, ())
+        for request in requests:
+            for run in request.runs:
+                for first, last, earlier in parts.over(max(run.first, piece.first), min(run.last, piece.last)):
+                    parts.put(first, last, (*earlier, request))
+        return [(Piece(first, last, piece.value), among) for first, last, among in parts]
+
+    def _redelivered(self, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:
+        """Report expired locks of records that are delivered again before the answer to their acknowledgement.
+
+        This answer overtook the other one. An open release may also be the reason.
+        """
+        for request in self.open:
+            if (expired := request.expired) is None:
+                continue
+            for acquired in ranges:
+                for first, last, hold in expired.over(acquired.first, acquired.last):
+                    runs = [run for run in request.runs if run.first <= last and run.last >= first]
+                    if all(run.type not in _GIVES_BACK for run in runs):
+                        self._notify(answer.packet, hold.late_ns, "lock_timeout", hold.step, first, last)
+                    expired.drop(first, last)
+
+    def refuse_unheld(self, request: OpenRequest, packet: int, time_ns: int) -> None:
+        """Note that the member does not hold all of the records (INVALID_RECORD_STATE).
+
+        If it had acquired all of them at once and their lock may have expired by then, it has expired.
+        """
+        pieces = [piece for run in request.runs for piece in self.over(run.first, run.last, time_ns, time_ns)]
+        hold = pieces[0].value[0].hold if pieces else None
+        is_known = sum(piece.size for piece in pieces) == sum(run.last - run.first + 1 for run in request.runs)
+        if (
+            hold is not None
+            and is_known
+            and hold.is_of(request.step)
+            and all(is_held_or_expired(piece.value, hold) for piece in pieces)
+            and not any(runs.step.member_id == request.step.member_id for runs in self.refused)
+        ):
+            for piece in pieces:
+                self.records.put(*piece)
+                request.expires(piece.first, piece.last, hold)
+        self.refuse(request, packet, time_ns)
+
+    def refuse(self, request: OpenRequest, packet: int, time_ns: int) -> None:
+        """Note that the acknowledgements were not applied: the locks that have ended meanwhile had expired."""
+        for first, last, hold in request.expired or ():
+            for piece in self.records.over(first, last):
+                left = [record for record in piece.value if record.hold is not hold or record.stage is not ACQUIRED]
+                if len(left) == len(piece.value):
+                    continue
+                for part, others in self._by_open(piece, hold):
+                    if others:
+                        others[-1].expires(part.first, part.last, hold)
+                        continue
+                    self.records.put(part.first, part.last, tuple(left))
+                    self.last_attempts.give_back(part.first, part.last, left)
+                    if all(record.how == "lock_timeout" for record in left):
+                        ended_ns = min(hold.late_ns, time_ns)
+                        self._notify(packet, ended_ns, "lock_timeout", hold.step, part.first, part.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
         """Yield the records that the member may hold, or may hold since the last call (`new`), each once."""

@@ -12,7 +12,13 @@ from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, Locked, Piece
+from kshark.analysis.states.partition.records_in_flight import (
+    AcknowledgedRange,
+    AcquiredRange,
+    Locked,
+    OpenRequest,
+    Piece,
+)
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables.in_flight import RENEW
@@ -64,7 +70,7 @@ class Acknowledging(RecordSituation, eq=False):
 
     share_partition: SharePartition
     batches: Sequence[AcknowledgementBatch]
-    runs: Sequence[AcknowledgedRange]
+    open: OpenRequest
     pieces: Sequence[Piece]
     seen_since: int | None = None
     error: int | None = None
@@ -74,6 +80,11 @@ class Acknowledging(RecordSituation, eq=False):
     @property
     def acknowledged(self) -> int | None:
         return self.error
+
+    @property
+    def runs(self) -> Sequence[AcknowledgedRange]:
+        """The acknowledgements by type."""
+        return self.open.runs
 
     @property
     def partition(self) -> Partition:

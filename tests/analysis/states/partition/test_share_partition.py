@@ -11,7 +11,13 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import AcknowledgementBatch, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
-from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, StoredRange, runs_of
+from kshark.analysis.states.partition.records_in_flight import (
+    AcknowledgedRange,
+    AcquiredRange,
+    OpenRequest,
+    StoredRange,
+    runs_of,
+)
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, REJECT, RELEASE, RENEW
 from tests.analysis.plain import MS, connection, step
@@ -227,7 +233,7 @@ def test_what_a_leader_reads_and_writes() -> None:
 def test_what_is_being_acknowledged_waits_for_the_answer() -> None:
     told = Told()
     told.acquires(10, 0, 4)
-    told.partition.open.append([AcknowledgedRange(0, 4, ACCEPT)])
+    told.partition.open.append(OpenRequest(step(2, 15, fetch=False), [AcknowledgedRange(0, 4, ACCEPT)]))
     told.partition.write(20, 19 * MS, 20 * MS, 0, [StoredRange(0, 4, ACKNOWLEDGED, 1)])
     assert told.at(21) == [(0, 4, "acquired 1")]
 
