@@ -160,11 +160,9 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
     return Ranged(piece.first, piece.last, tuple(states))
 
 
-def is_held_or_expired(may: May, hold: Hold) -> bool:
-    """True if a member held the records with this acquisition until its lock expired, or still holds them."""
-    return all(
-        record.hold is hold and (record.stage is ACQUIRED or record.how == "lock_timeout") for record in may
-    ) and any(record.how == "lock_timeout" for record in may)
+def may_run_out_for(may: May, hold: Hold, by_ns: int) -> bool:
+    """True if the records are certainly held with this acquisition, and its lock may expire by that time."""
+    return len(may) == 1 and may[0].hold is hold and may[0].may_run_out(by_ns)
 
 
 def _is_not_archived(record: RecordState, most: int) -> bool:

@@ -36,8 +36,8 @@ from kshark.analysis.states.partition.records_in_flight import (
     held_before,
     insert_before,
     is_done,
-    is_held_or_expired,
     keep_stored,
+    may_run_out_for,
     settled,
 )
 from kshark.analysis.states.partition.window import Window
@@ -511,18 +511,20 @@ class SharePartition:
 
         If it had acquired all of them at once and their lock may have expired by then, it has expired.
         """
-        pieces = [piece for run in request.runs for piece in self.over(run.first, run.last, time_ns, time_ns)]
+        pieces = [piece for run in request.runs for piece in self.records.over(run.first, run.last)]
         hold = pieces[0].value[0].hold if pieces else None
         is_known = sum(piece.size for piece in pieces) == sum(run.last - run.first + 1 for run in request.runs)
         if (
             hold is not None
             and is_known
             and hold.is_of(request.step)
-            and all(is_held_or_expired(piece.value, hold) for piece in pieces)
-            and not any(runs.step.member_id == request.step.member_id for runs in self.refused)
+            and all(may_run_out_for(piece.value, hold, time_ns) for piece in pieces)
+            and not any(before.step.member_id == request.step.member_id for before in self.refused)
         ):
             for piece in pieces:
-                self.records.put(*piece)
+                (record,) = piece.value
+                back = record.given_back("lock_timeout", None, self.highest)
+                self.records.put(piece.first, piece.last, (record, *back))
                 request.expires(piece.first, piece.last, hold)
         self.refuse(request, packet, time_ns)
 
