@@ -68,13 +68,14 @@ from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
 
 _Key = tuple[str | None, Partition]
 _INVALID_RECORD_STATE: Final = 121
-_INVALID_REQUEST: Final = 42
 #: With these answers the broker may have applied the acknowledgements, or not. An overtaken fetch is refused after they
 #: are applied.
 _UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
 #: Errors of acknowledgements after which the partition's state stays reliable: none, or not reported; invalid requests;
 #: records of other members.
-_RELIABLE: Final = frozenset({0, None, _INVALID_REQUEST, _INVALID_RECORD_STATE})
+_RELIABLE: Final = frozenset({0, None, 42, _INVALID_RECORD_STATE})
+#: Errors of acknowledgements that changed nothing: an invalid request, records that the member does not hold.
+_NOT_APPLIED: Final = frozenset({42, _INVALID_RECORD_STATE})
 _partition: Final = itemgetter(0)
 
 
@@ -296,11 +297,10 @@ class PartitionRunner:
         partition.open.remove(asked.open)
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
             self._judge_acknowledgement(asked, answer, session, verdicts)
+            if asked.error in _NOT_APPLIED:
+                partition.refuse(asked.open, answer.packet)
             if asked.error == _INVALID_RECORD_STATE:
-                partition.refuse_unheld(asked.open, answer.packet, answer.time_ns)
                 partition.refused.append(asked.open)
-            elif asked.error == _INVALID_REQUEST:
-                partition.refuse(asked.open, answer.packet, answer.time_ns)
             elif asked.error not in _RELIABLE:
                 partition.unreliable_until = answer.packet
             if asked.error == 0:
@@ -309,7 +309,7 @@ class PartitionRunner:
         elif step.reply in _UNCERTAIN or step.any_doubt == "cut" or (step.reply is INVALID_EPOCH and step.is_fetch):
             partition.acknowledge(step, asked.runs, certain=False)
         elif answer is not None and step.reply is not SESSION_NOT_FOUND:  # the request did not reach the records
-            partition.refuse(asked.open, answer.packet, answer.time_ns)
+            partition.refuse(asked.open, answer.packet)
         if not partition.open:
             partition.persistence.rest()
 

@@ -160,11 +160,6 @@ def between_times(piece: Piece, since_ns: int, until_ns: int, most: int) -> Piec
     return Ranged(piece.first, piece.last, tuple(states))
 
 
-def may_run_out_for(may: May, hold: Hold, by_ns: int) -> bool:
-    """True if the records are certainly held with this acquisition, and its lock may expire by that time."""
-    return len(may) == 1 and may[0].hold is hold and may[0].may_run_out(by_ns)
-
-
 def _is_not_archived(record: RecordState, most: int) -> bool:
     """True if the record was not archived, because other records were delivered more often."""
     return record.how not in ("rejected", "gap", "read", "stored") and record.count is not None and record.count < most

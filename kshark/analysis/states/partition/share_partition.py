@@ -37,7 +37,6 @@ from kshark.analysis.states.partition.records_in_flight import (
     insert_before,
     is_done,
     keep_stored,
-    may_run_out_for,
     settled,
 )
 from kshark.analysis.states.partition.window import Window
@@ -198,6 +197,8 @@ class SharePartition:
         for first, last, count, pieces, lacks, later in ranges:
             if first > last:
                 continue
+            if pieces and self._report is not None:
+                self._note_expired(answer, first, last, count)
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
             if count > self.highest:
                 self.highest = count
@@ -491,6 +492,15 @@ class SharePartition:
                     parts.put(first, last, (*earlier, request))
         return [(Piece(first, last, piece.value), among) for first, last, among in parts]
 
+    def _note_expired(self, answer: Answer, first: int, last: int, count: int) -> None:
+        """Report locks that may have expired before this delivery of the records, and have, as the next count shows."""
+        for piece in self.records.over(first, last):
+            record, *others = piece.value
+            hold = record.hold
+            if not others and hold is not None and record.count == count - 1 and record.may_run_out(answer.time_ns):
+                ended_ns = min(hold.late_ns, answer.time_ns)
+                self._notify(answer.packet, ended_ns, "lock_timeout", hold.step, piece.first, piece.last)
+
     def _redelivered(self, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:
         """Report expired locks of records that are delivered again before the answer to their acknowledgement.
 
@@ -506,29 +516,7 @@ class SharePartition:
                         self._notify(answer.packet, hold.late_ns, "lock_timeout", hold.step, first, last)
                     expired.drop(first, last)
 
-    def refuse_unheld(self, request: OpenRequest, packet: int, time_ns: int) -> None:
-        """Note that the member does not hold all of the records (INVALID_RECORD_STATE).
-
-        If it had acquired all of them at once and their lock may have expired by then, it has expired.
-        """
-        pieces = [piece for run in request.runs for piece in self.records.over(run.first, run.last)]
-        hold = pieces[0].value[0].hold if pieces else None
-        is_known = sum(piece.size for piece in pieces) == sum(run.last - run.first + 1 for run in request.runs)
-        if (
-            hold is not None
-            and is_known
-            and hold.is_of(request.step)
-            and all(may_run_out_for(piece.value, hold, time_ns) for piece in pieces)
-            and not any(before.step.member_id == request.step.member_id for before in self.refused)
-        ):
-            for piece in pieces:
-                (record,) = piece.value
-                back = record.given_back("lock_timeout", None, self.highest)
-                self.records.put(piece.first, piece.last, (record, *back))
-                request.expires(piece.first, piece.last, hold)
-        self.refuse(request, packet, time_ns)
-
-    def refuse(self, request: OpenRequest, packet: int, time_ns: int) -> None:
+    def refuse(self, request: OpenRequest, packet: int) -> None:
         """Note that the acknowledgements were not applied: the locks that have ended meanwhile had expired."""
         for first, last, hold in request.expired or ():
             for piece in self.records.over(first, last):
@@ -542,8 +530,7 @@ class SharePartition:
                     self.records.put(part.first, part.last, tuple(left))
                     self.last_attempts.give_back(part.first, part.last, left)
                     if all(record.how == "lock_timeout" for record in left):
-                        ended_ns = min(hold.late_ns, time_ns)
-                        self._notify(packet, ended_ns, "lock_timeout", hold.step, part.first, part.last)
+                        self._notify(packet, hold.late_ns, "lock_timeout", hold.step, part.first, part.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
         """Yield the records that the member may hold, or may hold since the last call (`new`), each once."""

@@ -30,7 +30,7 @@ _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 
 
 #: Errors of a partition's acknowledgements that a finding must explain.
-EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
+EXPLAINED: Final = frozenset({3, 6, 15, 42, 69, 74, 100, 121, 124})
 
 
 class RecordSituation(Struct, eq=False):
