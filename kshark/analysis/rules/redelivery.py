@@ -16,7 +16,7 @@ from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTESTED
 from kshark.analysis.states.partition.rates import Rate
 from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, RecordState
-from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
+from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, LeaderUnchanged, Persisted
 from kshark.analysis.states.session.state import Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import ACCEPT, ACQUIRED, TERMINAL
@@ -107,7 +107,11 @@ def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: 
         f"{hold.step.packets}); {before.here} was refused with some of them ({before.packets}), and should have "
         "changed none"
     )
-    needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
+    if step.answer is None:
+        return None
+    unbroken = Unbroken(session, hold.step.packet, step.packet)
+    proof = LeaderUnchanged(unbroken, partition, [session.member], hold.step.packet, step.answer, may_move=True)
+    needs = EXCHANGE.and_proof(proof, None)
     return refusal(situation, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
 
 

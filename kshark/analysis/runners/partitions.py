@@ -267,7 +267,7 @@ class PartitionRunner:
             stored = stored_of(step.batches)
             partition.follow(step.call)
             partition.write(step.call.end, step.call.time_ns, step.call.end_ns, step.start_offset, stored)
-            partition.stored = step.start_offset, step
+            partition.note_stored(step.start_offset, step)
             partition.persistence.write(step, stored, is_awaited=bool(partition.open))
         elif step.call.api_key == INITIALIZE_SHARE_GROUP_STATE and step.start_offset >= 0:
             partition.reset(step.call.end, step.call.end_ns, step.start_offset)
@@ -279,7 +279,7 @@ class PartitionRunner:
             if partition.acquired_here:
                 partition.doubt = read.call.end, "leader_moved"
             partition.begin(start, stored, read.call.end_ns)
-            partition.stored = start, read
+            partition.note_stored(start, read)
             partition.seen = max(partition.seen, read.call.end)  # an earlier restart no longer matters
             for lost in self._lost_fetches.of(partition.group_id, partition.leader):
                 if may_have_acquired(lost, read.packet, read.call.time_ns):

@@ -117,6 +117,8 @@ class SharePartition:
         self.unreliable_until = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
+        #: The first such exchange since the state was last read or set anew. None: none of them is in the capture.
+        self.first_stored: StateStep | None = None
         self.persistence = Persistence()
         #: Highest number of kept ranges with ended records, and the highest offset of forgotten ranges.
         self.room = limits.IN_FLIGHT_RANGES
@@ -411,9 +413,16 @@ class SharePartition:
         for event, step, first, last in events:
             self._notify(packet, time_ns, event, step, first, last)
 
+    def note_stored(self, start: int, step: StateStep) -> None:
+        """Note what the leader has read or stored."""
+        self.stored = start, step
+        if step.is_read or self.first_stored is None:
+            self.first_stored = step
+
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """Note that an administrator moved the start offset of a group without members."""
         self.begin(start, (), time_ns)
+        self.first_stored = None
         self._notify(packet, time_ns, "offset_reset", None, start, start - 1)
 
     def _settle(
@@ -439,7 +448,7 @@ class SharePartition:
     def lose_sight(self, packet: int, why: str) -> None:
         """Forget the state before that packet."""
         self._begin_anew(why)
-        self.start = self.stored = None
+        self.start = self.stored = self.first_stored = None
         self.persistence = Persistence()
         self.doubt = packet, why
 
