@@ -475,6 +475,12 @@ class PartitionRunner:
         share_partition.meets(step, broker)
         return share_partition
 
+    def forget(self, broker: Broker) -> None:
+        """Forget the share partitions of a leader that belongs to another cluster."""
+        for group_id, partition in [key for key, known in self._partitions.items() if known.leader is broker]:
+            del self._partitions[group_id, partition]
+            self._forget(group_id, partition)
+
     def _forget(self, group_id: str | None, partition: Partition) -> None:
         group_partitions = self._groups[group_id]
         gone = group_partitions.pop(partition)

@@ -79,6 +79,21 @@ class Change(NamedTuple):
     step: ShareStep | None
 
 
+class ShownStart(NamedTuple):
+    """The start offset of a share partition for people.
+
+    `offset`: None if it is unknown; then it is `least` or higher.
+    `source`: `stored`: the leader read or stored it. `seen`: since then, or since the first acquisition, all records
+    below it have ended in the capture. `passed_over`: it is unknown, because no member in the capture acquired `least`.
+    `packet`: the end of the last exchange that read or stored the state.
+    """
+
+    offset: int | None
+    source: str | None
+    packet: int | None
+    least: int | None
+
+
 class SharePartition:
     """The records of a share partition. `acquire`, `acknowledge`, `let_go` and `lose_sight` change their states.
 
@@ -165,6 +180,24 @@ class SharePartition:
     def awaited(self) -> list[AcknowledgedRange]:
         """The acknowledgements that wait for their answer."""
         return [run for request in self.open for run in request.runs]
+
+    @property
+    def shown_start(self) -> ShownStart:
+        """The start offset, as far as the capture shows it.
+
+        The leader may have passed over offsets that no member in the capture acquired: those of aborted transactions
+        (share.isolation.level read_committed), or those that members outside the capture have ended: then it is
+        unknown.
+        """
+        start, (stored, step) = self.start, self.stored or (None, None)
+        packet = None if step is None else step.call.end
+        if start is None:
+            return ShownStart(None, None, None, None)
+        if start == stored:
+            return ShownStart(start, "stored", packet, start)
+        if self.end is not None and start < self.end and self.records.at(start) is None:
+            return ShownStart(None, "passed_over", packet, start)
+        return ShownStart(start, "seen", packet, start)
 
     @property
     def acquired_here(self) -> bool:
