@@ -56,6 +56,9 @@ from kshark.offset_ranges import OffsetRanges
 #: the broker's option hold (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
+#: Under load a broker's timer runs later than TIMER_NS: Kafka 4.4.0 accepted an acknowledgement sent 0.7 s after the
+#: lock's end.
+_LATE_TIMER_NS: Final = 1_000_000_000
 #: Acknowledgements that end a record.
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
 #: Acknowledgements whose result the stored state shows: whether it was the last delivery, and whether a dead-letter
@@ -364,7 +367,7 @@ class SharePartition:
         `uncounted`: the broker also takes the delivery off the count, unless the lock had expired before; None:
         unknown.
         """
-        self.time(packet, time_ns)
+        self.time(packet, time_ns, grace_ns=0)
         for piece in self._locked(member_id, new=not certain):
             own = [record for record in piece.value if record.is_held_by(member_id)]
             if not own or (
@@ -502,9 +505,12 @@ class SharePartition:
 
     # -- time
 
-    def time(self, packet: int, now_ns: int) -> None:
-        """Expire the locks that have certainly expired by that time."""
-        for first, last, hold in self.locks.out(now_ns):
+    def time(self, packet: int, now_ns: int, grace_ns: int = _LATE_TIMER_NS) -> None:
+        """Expire the locks that have certainly expired by that time.
+
+        They ended `grace_ns` before: until then an acknowledgement may show that their timer was late.
+        """
+        for first, last, hold in self.locks.out(now_ns - grace_ns):
             for piece in self.records.over(first, last):
                 held = [record for record in piece.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
@@ -539,9 +545,12 @@ class SharePartition:
         for piece in self.records.over(first, last):
             record, *others = piece.value
             hold = record.hold
-            if not others and hold is not None and record.count == count - 1 and record.may_run_out(answer.time_ns):
-                ended_ns = min(hold.late_ns, answer.time_ns)
-                self._notify(answer.packet, ended_ns, "lock_timeout", hold.step, piece.first, piece.last)
+            if others or hold is None or record.count != count - 1 or not record.may_run_out(answer.time_ns):
+                continue
+            for part, requests in self._by_open(piece, hold):
+                if not any(_gives_back(request, part.first, part.last) for request in requests):
+                    ended_ns = min(hold.late_ns, answer.time_ns)
+                    self._notify(answer.packet, ended_ns, "lock_timeout", hold.step, part.first, part.last)
 
     def _redelivered(self, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:
         """Report expired locks of records that are delivered again before the answer to their acknowledgement.
@@ -553,8 +562,7 @@ class SharePartition:
                 continue
             for acquired in ranges:
                 for first, last, hold in expired.over(acquired.first, acquired.last):
-                    runs = [run for run in request.runs if run.first <= last and run.last >= first]
-                    if all(run.type not in _GIVES_BACK for run in runs):
+                    if not _gives_back(request, first, last):
                         self._notify(answer.packet, hold.late_ns, "lock_timeout", hold.step, first, last)
                     expired.drop(first, last)
 
@@ -597,3 +605,8 @@ class SharePartition:
             self._report(
                 Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)
             )
+
+
+def _gives_back(request: OpenRequest, first: int, last: int) -> bool:
+    """True if the request releases or rejects some of the records."""
+    return any(run.type in _GIVES_BACK and run.first <= last and run.last >= first for run in request.runs)
