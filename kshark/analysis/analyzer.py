@@ -329,7 +329,10 @@ class Analyzer:
         if response is None:
             return ()
         verdicts: list[Verdict] = []
-        for kept, absorbed in self._brokers.metadata(response):
+        joined = self._brokers.metadata(response)
+        for broker, before in self._brokers.moved():
+            self._partitions[before].forget(broker)
+        for kept, absorbed in joined:
             self._connections.joined(kept, absorbed)
             verdicts += self._join(kept, absorbed, response.packet)
         return verdicts

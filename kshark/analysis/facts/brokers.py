@@ -105,6 +105,8 @@ class Broker:
     #: Cluster id and node id from Metadata, and the number of its cluster (kshark.clusters).
     node: tuple[str, int] | None = None
     cluster: int = 0
+    #: All clusters of the capture, shared by all brokers.
+    clusters: Clusters = field(default_factory=Clusters)
     #: True if Metadata named no other broker in its cluster.
     is_alone: bool = False
     releases: frozenset[Release] = ANY_RELEASE
@@ -122,6 +124,11 @@ class Broker:
     def is_not(self, other: Broker) -> bool:
         """True if the two are certainly different brokers."""
         return self is not other and self.node is not None and other.node is not None and self.node != other.node
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of its cluster; None if no Metadata shows it."""
+        return self.clusters.id(self.cluster)
 
     # -- what is missing
 
@@ -218,12 +225,14 @@ class Brokers:
         self._by_address: dict[str, Broker] = {}
         self._by_node: dict[tuple[str, int], Broker] = {}
         self._clusters = Clusters()
+        #: Brokers whose cluster turned out to be another one, with the number of the one before.
+        self._moved: list[tuple[Broker, int]] = []
 
     def at(self, address: str) -> Broker:
         """Return the broker at an address, and create it if there is none."""
         broker = self._by_address.get(address)
         if broker is None:
-            broker = Broker([address], self.down)
+            broker = Broker([address], self.down, clusters=self._clusters)
             if len(self._by_address) < limits.BROKERS:
                 self._by_address[address] = broker
         return broker
@@ -253,9 +262,17 @@ class Brokers:
                     joined.append(pair)
         return joined
 
+    def moved(self) -> list[tuple[Broker, int]]:
+        """Return the brokers whose cluster turned out to be another one since the last call, with the one before."""
+        moved, self._moved = self._moved, []
+        return moved
+
     def _belongs(self, address: str, cluster: str) -> None:
         if self._clusters.assign(address, cluster):
-            self.at(address).cluster = self._clusters.number(address)
+            broker, number = self.at(address), self._clusters.number(address)
+            if broker.cluster != number:
+                self._moved.append((broker, broker.cluster))
+            broker.cluster = number
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
         kept = self._by_node.get(node, broker)
