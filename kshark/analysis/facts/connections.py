@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
+from kshark.analysis.facts.clock import Durations
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.endpoints import host_of
 from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
@@ -17,9 +18,11 @@ class PacketOrder:
     """The reliability of packet times.
 
     `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
+    `durations`: the times between packets that are certain.
     """
 
     disorder_ns: int = 0
+    durations: Durations = field(default_factory=Durations)
 
     def is_before(self, first_ns: int, second_ns: int) -> bool:
         """True if a packet of one connection was certainly sent before a packet of another connection."""

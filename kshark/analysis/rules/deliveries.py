@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds
+from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds, at_most
+from kshark.analysis.facts.bases import Ground
 from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
@@ -27,7 +28,7 @@ def held_by_another(situation: Acquiring) -> Argument | None:
     for piece, hold in _locked(situation):
         if hold.step.member_id != situation.step.member_id:
             text = f"member {hold.step.member_id} had acquired them with {_lock(hold)}"
-            return redelivery_argument(situation, piece, hold.step, text)
+            return redelivery_argument(situation, piece, hold.step, text, (locked_until(situation.step, hold),))
     return None
 
 
@@ -36,7 +37,8 @@ def held_already(situation: Acquiring) -> Argument | None:
     step = situation.step
     for piece, hold in _locked(situation):
         if hold.step.member_id == step.member_id and hold.step is not step and not is_again(hold.step, step):
-            return redelivery_argument(situation, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
+            text = f"the member had acquired them with {_lock(hold)}"
+            return redelivery_argument(situation, piece, hold.step, text, (locked_until(step, hold),))
     return None
 
 
@@ -154,6 +156,11 @@ def _locked(situation: Acquiring) -> Iterator[tuple[Piece, Hold]]:
                 yield piece, hold
 
 
+def locked_until(step: ShareStep, hold: Hold) -> Ground:
+    """Return the ground that the lock had not expired before the answer to the request."""
+    return at_most(hold.lock_ns, hold.since.sent, step, step.ended)
+
+
 def _is_next(situation: Acquiring, piece: Piece) -> bool:
     """True if, by its delivery count, this delivery comes after all earlier ones of the records."""
     number = next(range_.number for range_ in situation.ranges if range_.first <= piece.first <= range_.last)
@@ -184,16 +191,27 @@ def acquisition_argument(
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
+    grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """Return an argument about an acquired range; `before`: the earlier exchanges that prove it."""
     step, partition, (first, last) = situation.step, situation.share_partition.partition, range_[:2]
     text = f"{step.here} acquired {offsets_text(first, last)} of partition {partition[1]} ({step.packets}): {reason}"
+    witness = (*before, step)
     return Argument(
-        text, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last)
+        text,
+        witness,
+        needs,
+        noted=noted,
+        because=because,
+        partition=partition,
+        offsets=(first, last),
+        grounds=grounds,
     )
 
 
-def redelivery_argument(situation: Acquiring, piece: Piece, before: ShareStep, reason: str) -> Argument | None:
+def redelivery_argument(
+    situation: Acquiring, piece: Piece, before: ShareStep, reason: str, grounds: tuple[Ground, ...] = ()
+) -> Argument | None:
     """Return an argument that holds if the session of the exchange `before` is proved to continue after the answer.
 
     Then none of its requests is missing, on any connection. If the two exchanges overlap, either may have been first,
@@ -206,7 +224,8 @@ def redelivery_argument(situation: Acquiring, piece: Piece, before: ShareStep, r
     proof: Proof = unbroken
     if before.end >= situation.step.packet and session is not situation.session and not _is_next(situation, piece):
         proof = BothUnbroken(unbroken, Unbroken(situation.session, situation.step.packet, situation.answer.packet))
-    return acquisition_argument(situation, piece, reason, (before,), needs=EXCHANGE.and_proof(proof, None))
+    needs = EXCHANGE.and_proof(proof, None)
+    return acquisition_argument(situation, piece, reason, (before,), needs=needs, grounds=grounds)
 
 
 ROWS: Final = (

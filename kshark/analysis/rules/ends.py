@@ -15,6 +15,7 @@ from kshark.analysis.facts.calls import (
     SUBSEQUENT,
     Call,
     ShareStep,
+    next_epoch,
 )
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import not_explained
@@ -79,13 +80,24 @@ def killed_by_an_old_connection(situation: SessionSituation) -> Argument | None:
     if ended is None:
         return None
     met = [state for state in situation.met or () if state.due != ABSENT]
-    opening = met[0].opening if met and all(state.due == step.epoch for state in met) else None
+    opening = met[0].opening if met and _is_meant_for(situation, met[0].opening) else None
     if opening is None or opening.connection.ended_between(opening.packet, step.end) is not None:
         return _argument(situation, ended, noted=True)
     needs = STATE.and_proof(StillOpen(opening.connection, step.end))
     text = f"{opening.story} on {opening.connection.client}; {ended.description}; {step.story}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (opening, step), needs, ended.cause, because=ended.because, ends=ends)
+
+
+def _is_meant_for(situation: SessionSituation, opening: ShareStep | None) -> bool:
+    """True if the request continues the count of the connection that opened the session.
+
+    Requests on other connections, seen or not, do not change that.
+    """
+    step, here = situation.step, situation.here
+    if opening is None or here is None or opening.connection is not step.connection:
+        return False
+    return step.kind is SUBSEQUENT and step.epoch == next_epoch(here.count)
 
 
 def ended_unasked(situation: SessionSituation) -> Argument | None:

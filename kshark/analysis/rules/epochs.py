@@ -25,12 +25,14 @@ from kshark.analysis.facts.calls import (
     UNCLEAR,
     next_epoch,
 )
+from kshark.analysis.facts.clock import Moment
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API, UNTESTED
 from kshark.analysis.states.member.state import REQUEST_TIMEOUT_NS
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
+from kshark.anomaly import Blame
 
 _REFUSED: Final = (INVALID_EPOCH,)
 
@@ -105,11 +107,13 @@ def replayed(situation: SessionSituation) -> Argument | None:
     lost = situation.session.unanswered
     if lost is not None and lost.epoch == step.epoch and lost is not situation.session.last:
         end = lost.connection.ended_between(lost.packet, step.packet)
-        broke = end is not None and situation.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
+        blame: Blame | None = None
+        if end is not None and situation.here is None:
+            passed = step.connection.clock.durations.elapsed(Moment(end.packet, end.time_ns), step.sent)
+            if passed.least_ns < REQUEST_TIMEOUT_NS:
+                blame = "network" if passed.is_below(REQUEST_TIMEOUT_NS) else "unknown"
         text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"
-        return Argument(
-            text, (*situation.epoch_witness, lost, step), cause="replay", blame="network" if broke else None
-        )
+        return Argument(text, (*situation.epoch_witness, lost, step), cause="replay", blame=blame)
     return Argument(_due(situation), (*situation.epoch_witness, step), cause="replay")
 
 

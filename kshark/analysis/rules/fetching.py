@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument, at_least
 from kshark.analysis.facts.calls import SUBSEQUENT, Partition, ShareStep
 from kshark.analysis.facts.heartbeats import ACCEPTED
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -34,7 +34,8 @@ def hint_ignored(situation: Misdirected) -> Argument | None:
         f"{situation.partition[1]} ({first.packets}); {step.here} still fetches it here, "
         f"{(step.time_ns - first.end_ns) / 1e9:.1f} s later ({step.packets})"
     )
-    return Argument(text, (first, step), EXCHANGE, partition=situation.partition)
+    ground = at_least(_BROKER_LAG_NS, first.ended, step)
+    return Argument(text, (first, step), EXCHANGE, partition=situation.partition, grounds=(ground,))
 
 
 def left_aside(situation: MemberSituation) -> Argument | None:

@@ -6,9 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, at_least
+from kshark.analysis.facts.bases import Ground
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
-from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
+from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER, Beat
 from kshark.analysis.facts.judge import judge
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTESTED
@@ -99,9 +100,9 @@ def expired(situation: MemberSituation) -> Argument | None:
             f"{last.story}; {_late(situation)}, and the coordinator received no share request from it meanwhile; "
             f"{step.story}"
         )
-        return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted)
+        return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted, grounds=_silent(last, step))
     text = f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile ({heard.packets}); {step.story}"
-    return Argument(text, (last, heard, step), STATE, "expired", noted=noted)
+    return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=_silent(last, step))
 
 
 def never_joined(situation: MemberSituation) -> Argument | None:
@@ -140,7 +141,13 @@ def late(situation: MemberSituation) -> Argument | None:
     step, last = situation.step, situation.member.last
     if not step.late or last is None or last.late or situation.was_down:
         return None
-    return Argument(f"{last.story}; {_late(situation)}; {step.story}", (last, step), EXCHANGE, noted=True)
+    text = f"{last.story}; {_late(situation)}; {step.story}"
+    return Argument(text, (last, step), EXCHANGE, noted=True, grounds=_silent(last, step))
+
+
+def _silent(last: Beat, step: Beat) -> tuple[Ground, ...]:
+    """Return the ground that the member missed more than one interval since the answer."""
+    return (at_least(2 * last.interval_ns, last.ended, step),)
 
 
 def _late(situation: MemberSituation) -> str:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position
-from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, at_least
+from kshark.analysis.facts.bases import Ground
+from kshark.analysis.facts.calls import ACCEPTED, FINAL, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
+from kshark.analysis.facts.clock import Moment
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
-from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
+from kshark.analysis.states.member.state import (
+    ON_ITS_WAY_NS,
+    Assignment,
+    Member,
+    NotAssigned,
+    NotBack,
+    may_have_crossed,
+)
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
 
@@ -94,8 +103,11 @@ def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
-        if settled or member.never_had(partition, step.packet):
+        if member.never_had(partition, step.packet):
             return _unassigned(situation, step, assignment, partition)
+        if settled:
+            ground = at_least(ON_ITS_WAY_NS, Moment(assignment.packet, assignment.time_ns), step)
+            return _unassigned(situation, step, assignment, partition, grounds=(ground,))
     return None
 
 
@@ -132,6 +144,7 @@ def _unassigned(
     assignment: Assignment,
     partition: Partition,
     kept: ShareStep | None = None,
+    grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """`kept`: the next request, which does not forget the partition."""
     text = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -142,7 +155,8 @@ def _unassigned(
         position = Position(asking.connection, asking.packet, asking.time_ns)
     member, witness = situation.session.member, (asking,) if kept is None else (asking, kept)
     needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
-    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=position)
+    because = _unordered(member, asking)
+    return Argument(text, witness, needs, because=because, partition=partition, position=position, grounds=grounds)
 
 
 def fetched_after_departure(situation: SessionSituation) -> Argument | None:
@@ -158,7 +172,8 @@ def fetched_after_departure(situation: SessionSituation) -> Argument | None:
     if gone is session.departed and (session.departed_here or not here):
         return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
-    return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs)
+    grounds = () if here and gone.kind is FINAL else (at_least(ON_ITS_WAY_NS, gone.ended, step),)
+    return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs, grounds=grounds)
 
 
 def _unordered(member: Member, step: ShareStep) -> str | None:

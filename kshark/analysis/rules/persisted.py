@@ -16,6 +16,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.facts.calls import FINAL
 from kshark.analysis.facts.state_steps import StateStep
+from kshark.analysis.rules.deliveries import locked_until
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
@@ -214,9 +215,8 @@ def _argument(
     situation: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
 ) -> Argument:
     witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), situation.step)
-    return Argument(
-        text, witness, EXCHANGE.and_proof(proof, None), partition=situation.asked.partition, offsets=offsets
-    )
+    needs, grounds = EXCHANGE.and_proof(proof, None), (locked_until(situation.step, hold),)
+    return Argument(text, witness, needs, partition=situation.asked.partition, offsets=offsets, grounds=grounds)
 
 
 ROWS: Final = (

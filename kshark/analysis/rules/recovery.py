@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, at_most
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
@@ -62,26 +62,28 @@ def did_not_reopen(situation: SessionSituation) -> Argument | None:
         and continues_from(step.epoch, before.epoch)
         and step.time_ns - before.end_ns < _BACKOFF_NS
     ):
-        return Argument(text, (before, step), EXCHANGE)
+        return Argument(text, (before, step), EXCHANGE, grounds=(at_most(_BACKOFF_NS, before.ended, step),))
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
 def reopened_in_a_loop(situation: SessionSituation) -> Argument | None:
     """Sessions are opened several times, each right after the request before.
 
-    A broker that has no room delays its answer: that counts as a pause too.
+    A broker that has no room delays its answer: that counts as a pause too. A request that was sent before that answer
+    may have been delayed by the network.
     """
     step = situation.step
     loop = (*(situation.here.openings if situation.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
         return None
     if any(
-        opening.answer is None or following.time_ns - opening.time_ns >= _BACKOFF_NS
+        opening.answer is None or opening.end > following.packet or following.time_ns - opening.time_ns >= _BACKOFF_NS
         for opening, following in pairwise(loop)
     ):
         return None
     text = "; ".join(opening.story for opening in loop)
-    return Argument(f"{text}: each opened right after the one before", loop, EXCHANGE)
+    grounds = [at_most(_BACKOFF_NS, opening.sent, following) for opening, following in pairwise(loop)]
+    return Argument(f"{text}: each opened right after the one before", loop, EXCHANGE, grounds=grounds)
 
 
 ROWS: Final = (

@@ -10,6 +10,7 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import ShareStep
+from kshark.analysis.rules.deliveries import locked_until
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
@@ -109,7 +110,8 @@ def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: 
         "changed none"
     )
     needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
-    return refusal(situation, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
+    offsets, grounds = (piece.first, piece.last), (locked_until(step, hold),)
+    return refusal(situation, text, "half_taken", offsets, (hold.step, before), needs=needs, grounds=grounds)
 
 
 # -- lost, or never sent

@@ -98,16 +98,15 @@ class SessionSituation:
 
     @property
     def continues(self) -> bool:
-        """True if the epoch continues, on one connection, from the last counted one, or from a refused one that did so.
+        """True if the epoch continues from the last one counted on its connection, or from a refused one that did so.
 
-        After an unseen opening it would not continue.
+        After an unseen opening it would not continue. Only its own connection counts: what a request on another one
+        would show must not turn on whether the capture holds it.
         """
         step, session, before = self.step, self.session, self.before_here
         if step.kind is not SUBSEQUENT or step.epoch == 1:
             return False
-        is_here = session.last is not None and session.last.connection is step.connection
-        is_here = is_here or (before is not None and before.is_counted and before.epoch == session.count)
-        if is_here and session.unbroken is not None and step.epoch == next_epoch(session.count):
+        if session.unbroken is not None and self.here is not None and step.epoch == next_epoch(self.here.count):
             return True
         return before is not None and before is session.refused_in_sequence and continues_from(step.epoch, before.epoch)
 

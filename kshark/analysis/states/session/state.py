@@ -111,12 +111,16 @@ class Branch(Struct, eq=False):
 
 
 class Trace(Struct, eq=False):
-    """The requests of a session on one connection: first, last, the one before, and the latest openings in a row."""
+    """The requests of a session on one connection: first, last, the one before, and the latest openings in a row.
+
+    `count`: the last epoch other than -1 that was counted there; 0: none, or its opening.
+    """
 
     first: ShareStep
     last: ShareStep
     before: ShareStep | None = None
     openings: tuple[ShareStep, ...] = ()
+    count: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -302,6 +306,8 @@ class SessionState:
         else:
             trace.before, trace.last = trace.last, step
         self.here[flow] = trace
+        if step.is_counted and step.kind is not FINAL:
+            trace.count = step.epoch
         trace.openings = (*trace.openings, step)[-LOOP:] if step.opens else ()
         if len(self.here) > _CONNECTIONS:
             del self.here[next(iter(self.here))]

@@ -1,0 +1,163 @@
+"""What an accusation rests on besides the packets that it names: the one place that weakens arguments.
+
+A row of a rule names the kinds (`rests_on`); an argument carries what it rests on in its case (`grounds`), and the
+judge asks each ground. Packets that are missing, another clock or another setting may make a violation unknown, and
+never the reverse.
+
+Where each kind is weakened:
+- Setting: a value that the capture does not show is no proof. Defaults are none; the limits of a value that Kafka
+  enforces (ConfigDef.Range) are one. Ground: Shown.
+- Limit: a table of kshark that gave something up is a hole: Connections.gave_up, or the lost sight of a state.
+- Duration: a clock that was set, or a file without times, is no proof. Ground: Lasted.
+- Order: packets of two connections that are too close in time have no order (kshark.analysis.facts.judge).
+- Absence: `absence` in ProofNeeds if a hidden request alone explains the case, which no capture excludes; a proof in
+  `and_proof` if later packets exclude it; or evidence of one connection only, which no other connection changes.
+- Awareness: what a client could not have received is no reason for its next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from kshark.analysis.facts.clock import Durations, Moment
+
+
+class Setting(NamedTuple):
+    """A setting of the broker, by its name there. `shown_by`: what shows its value."""
+
+    name: str
+    shown_by: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name}, which {self.shown_by}"
+
+
+class Limit(NamedTuple):
+    """A limit of kshark (kshark.limits): what lies beyond it is missing."""
+
+    name: str
+
+    @property
+    def sentence(self) -> str:
+        return f"kshark remembers enough (limit {self.name})"
+
+
+class Duration(Enum):
+    """A difference of packet times."""
+
+    AT_LEAST = "that a time passed, by the capture's clock"
+    AT_MOST = "that no more than a time passed, by the capture's clock"
+
+    @property
+    def sentence(self) -> str:
+        return self.value
+
+
+class Order(Enum):
+    """An order of packets."""
+
+    CONNECTIONS = "the order of packets of two connections"
+
+    @property
+    def sentence(self) -> str:
+        return self.value
+
+
+class Absence(Enum):
+    """Something that did not happen, neither in the capture nor outside it."""
+
+    CONNECTION = "that the member used no other connection"
+    MEMBER = "that no other member did something meanwhile"
+    HOST = "that nobody else uses this identity from another host"
+    LEADER = "that the partition did not change its leader meanwhile"
+    ADMIN = "that no administrator changed something meanwhile"
+
+    @property
+    def sentence(self) -> str:
+        return self.value
+
+
+class Awareness(Enum):
+    """What the accused could have known."""
+
+    ANSWER = "that the client had received an earlier answer"
+
+    @property
+    def sentence(self) -> str:
+        return self.value
+
+
+Basis = Setting | Limit | Duration | Order | Absence | Awareness
+#: The kinds by their word, in the order in which they are listed.
+KINDS: dict[type[object], str] = {
+    Setting: "setting",
+    Limit: "limit",
+    Duration: "duration",
+    Order: "order",
+    Absence: "absence",
+    Awareness: "awareness",
+}
+
+
+def kind_of(basis: Basis) -> str:
+    """Return the word for the kind of a basis."""
+    return KINDS[type(basis)]
+
+
+class Ground(Protocol):
+    """A basis in one case."""
+
+    @property
+    def basis(self) -> Basis:
+        """The basis that the rule's row names."""
+
+    def weakness(self, resolution_ns: int | None) -> str | None:
+        """Return why the capture does not prove it: a word of kshark.analysis.facts.judge.REASONS.
+
+        `resolution_ns`: the resolution of the packet times; None if packets have no times.
+        """
+
+
+class Lasted(NamedTuple):
+    """The time between two packets is at least or at most `bound_ns`."""
+
+    durations: Durations
+    since: Moment
+    until: Moment
+    basis: Duration
+    bound_ns: int
+
+    def weakness(self, resolution_ns: int | None) -> str | None:
+        if resolution_ns is None:
+            return "clock"
+        least_ns, most_ns = self.durations.elapsed(self.since, self.until)
+        if self.basis is Duration.AT_LEAST:
+            return None if least_ns >= self.bound_ns + _rounding_ns(resolution_ns) else "clock"
+        is_short = most_ns is not None and most_ns + _rounding_ns(resolution_ns) <= self.bound_ns
+        return None if is_short else "clock"
+
+
+class Shown(NamedTuple):
+    """The value of a setting: the capture shows it, or a limit of it that Kafka enforces is enough."""
+
+    basis: Setting
+    is_shown: bool
+
+    def weakness(self, _: int | None) -> str | None:
+        return None if self.is_shown else "setting_unknown"
+
+
+def _rounding_ns(resolution_ns: int) -> int:
+    """Return the most by which two times of that resolution misstate a duration."""
+    return 0 if resolution_ns == 1 else resolution_ns
+
+
+def resolution_ns(times: Iterable[int]) -> int | None:
+    """Return the resolution of packet times in nanoseconds; None if all are equal, as in a file without times."""
+    distinct = {*times}
+    if len(distinct) < 2:
+        return None
+    return next(unit for unit in (1_000_000_000, 1_000_000, 1_000, 1) if all(time % unit == 0 for time in distinct))
