@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kshark.analysis.facts.clock import Durations, Moment
 
@@ -42,14 +42,14 @@ class Limit(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        return f"kshark remembers enough (limit {self.name})"
+        return f"kshark's limit {self.name}, which was not reached"
 
 
 class Duration(Enum):
     """A difference of packet times."""
 
-    AT_LEAST = "that a time passed, by the capture's clock"
-    AT_MOST = "that no more than a time passed, by the capture's clock"
+    AT_LEAST = "at least so much time between packets, by the capture's clock"
+    AT_MOST = "at most so much time between packets, by the capture's clock"
 
     @property
     def sentence(self) -> str:
@@ -60,6 +60,7 @@ class Order(Enum):
     """An order of packets."""
 
     CONNECTIONS = "the order of packets of two connections"
+    DIRECTIONS = "the order of a connection's packets of both directions"
 
     @property
     def sentence(self) -> str:
@@ -69,11 +70,11 @@ class Order(Enum):
 class Absence(Enum):
     """Something that did not happen, neither in the capture nor outside it."""
 
-    CONNECTION = "that the member used no other connection"
-    MEMBER = "that no other member did something meanwhile"
-    HOST = "that nobody else uses this identity from another host"
-    LEADER = "that the partition did not change its leader meanwhile"
-    ADMIN = "that no administrator changed something meanwhile"
+    CONNECTION = "no request of the member on a connection outside the capture"
+    MEMBER = "no request of another member outside the capture"
+    HOST = "no client with the same ids on a host outside the capture"
+    LEADER = "no change of the partition's leader outside the capture"
+    ADMIN = "no change by an administrator outside the capture"
 
     @property
     def sentence(self) -> str:
@@ -83,12 +84,37 @@ class Absence(Enum):
 class Awareness(Enum):
     """What the accused could have known."""
 
-    ANSWER = "that the client had received an earlier answer"
+    ANSWER = "an earlier answer that the client had received"
 
     @property
     def sentence(self) -> str:
         return self.value
 
+
+AT_LEAST, AT_MOST = Duration
+BETWEEN_CONNECTIONS, BETWEEN_DIRECTIONS = Order
+NO_CONNECTION, NO_MEMBER, NO_HOST, NO_LEADER, NO_ADMIN = Absence
+ANSWER_RECEIVED = Awareness.ANSWER
+#: Settings, each with what shows it. Ranges: Kafka's GroupConfig, GroupCoordinatorConfig, ShareGroupConfig.
+REQUEST_BYTES: Final = Setting("socket.request.max.bytes", "only an accepted request of that size shows")
+HEARTBEAT_INTERVAL: Final = Setting("group.share.heartbeat.interval.ms", "each answer to a heartbeat shows")
+SESSION_TIMEOUT: Final = Setting("group.share.session.timeout.ms", "a refusal of a former member shows to be over")
+GROUP_SIZE: Final = Setting("group.share.max.size", "the refusal shows to be reached")
+LOCK_DURATION: Final = Setting(
+    "group.share.record.lock.duration.ms",
+    "answers to ShareFetch show since version 1; before, its range of 1 s to 1 h counts",
+)
+DELIVERY_LIMIT: Final = Setting(
+    "group.share.delivery.count.limit", "is unknown: only the highest value that the release accepts counts"
+)
+RECORD_LOCKS: Final = Setting(
+    "group.share.partition.max.record.locks", "is unknown: the default, or the highest value, 10000, counts"
+)
+SHARE_SESSIONS: Final = Setting("group.share.max.share.sessions", "the refusal shows to be reached")
+RENEWALS: Final = Setting("share.renew.acknowledge.enable", "is unknown")
+IDLE_TIME: Final = Setting("connections.max.idle.ms", "is unknown")
+QUOTA: Final = Setting("a client quota", "throttle_time_ms shows")
+SHARE_VERSION: Final = Setting("share.version", "the refusal shows to be 0")
 
 Basis = Setting | Limit | Duration | Order | Absence | Awareness
 #: The kinds by their word, in the order in which they are listed.
@@ -105,6 +131,11 @@ KINDS: dict[type[object], str] = {
 def kind_of(basis: Basis) -> str:
     """Return the word for the kind of a basis."""
     return KINDS[type(basis)]
+
+
+def name_of(basis: Basis) -> str:
+    """Return the name of a setting or a limit, else the word of the basis among those of its kind."""
+    return basis.name if isinstance(basis, Setting | Limit) else basis.name.lower()
 
 
 class Ground(Protocol):

@@ -231,6 +231,10 @@ class Connections:
         if other is not None:
             other.lose(host_of(ends[1]), hole)
 
+    def gave_up(self, connection: ConnectionFacts, first: int, last: int = _NEVER) -> None:
+        """Note that a limit of kshark was reached: what the connection carried between two packets is unknown."""
+        self._lose(connection, Hole(first, last, "limit"))
+
     def orphan(self, flow: Flow, answer: Message | None) -> None:
         """Note an answer without its request: the client's bytes are missing."""
         if answer is not None:
@@ -289,7 +293,7 @@ class Connections:
         self.by_flow.pop(flow.id, None)
         if event.how in ("capture", "forgotten"):
             if event.how == "forgotten":
-                self._lose(connection, Hole(event.packet, _NEVER, "gap"))
+                self.gave_up(connection, event.packet)
             if connection.broker is not None:
                 connection.broker.open.discard(flow.id)
         elif (

@@ -7,7 +7,15 @@ from itertools import chain, pairwise
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds, at_most
-from kshark.analysis.facts.bases import Ground
+from kshark.analysis.facts.bases import (
+    AT_MOST,
+    BETWEEN_CONNECTIONS,
+    LOCK_DURATION,
+    NO_ADMIN,
+    NO_CONNECTION,
+    NO_LEADER,
+    Ground,
+)
 from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
@@ -28,7 +36,7 @@ def held_by_another(situation: Acquiring) -> Argument | None:
     for piece, hold in _locked(situation):
         if hold.step.member_id != situation.step.member_id:
             text = f"member {hold.step.member_id} had acquired them with {_lock(hold)}"
-            return redelivery_argument(situation, piece, hold.step, text, (locked_until(situation.step, hold),))
+            return _redelivered(situation, piece, hold.step, text, (locked_until(situation.step, hold),))
     return None
 
 
@@ -38,7 +46,7 @@ def held_already(situation: Acquiring) -> Argument | None:
     for piece, hold in _locked(situation):
         if hold.step.member_id == step.member_id and hold.step is not step and not is_again(hold.step, step):
             text = f"the member had acquired them with {_lock(hold)}"
-            return redelivery_argument(situation, piece, hold.step, text, (locked_until(step, hold),))
+            return _redelivered(situation, piece, hold.step, text, (locked_until(step, hold),))
     return None
 
 
@@ -53,7 +61,7 @@ def done_with(situation: Acquiring) -> Argument | None:
             if by.member_id == situation.step.member_id and by.end >= situation.step.packet:
                 continue
             text = f"{by.here} had {_DONE[record.how]}, and the broker had confirmed it ({by.packets})"
-            return redelivery_argument(situation, piece, by, text)
+            return _redelivered(situation, piece, by, text)
     return None
 
 
@@ -156,6 +164,18 @@ def _locked(situation: Acquiring) -> Iterator[tuple[Piece, Hold]]:
                 yield piece, hold
 
 
+def _redelivered(
+    situation: Acquiring, piece: Piece, before: ShareStep, reason: str, grounds: tuple[Ground, ...] = ()
+) -> Argument | None:
+    """Return the argument, in doubt if the delivery count does not go on.
+
+    A leader that counts on has not forgotten the earlier delivery. One that does not may have read its stored state
+    again: the partition moved away and back, or an administrator reset the offsets. Other connections would show it.
+    """
+    because = None if _is_next(situation, piece) else "hidden_traffic"
+    return redelivery_argument(situation, piece, before, reason, grounds, because)
+
+
 def locked_until(step: ShareStep, hold: Hold) -> Ground:
     """Return the ground that the lock had not expired before the answer to the request."""
     return at_most(hold.lock_ns, hold.since.sent, step, step.ended)
@@ -210,7 +230,12 @@ def acquisition_argument(
 
 
 def redelivery_argument(
-    situation: Acquiring, piece: Piece, before: ShareStep, reason: str, grounds: tuple[Ground, ...] = ()
+    situation: Acquiring,
+    piece: Piece,
+    before: ShareStep,
+    reason: str,
+    grounds: tuple[Ground, ...] = (),
+    because: str | None = None,
 ) -> Argument | None:
     """Return an argument that holds if the session of the exchange `before` is proved to continue after the answer.
 
@@ -225,7 +250,7 @@ def redelivery_argument(
     if before.end >= situation.step.packet and session is not situation.session and not _is_next(situation, piece):
         proof = BothUnbroken(unbroken, Unbroken(situation.session, situation.step.packet, situation.answer.packet))
     needs = EXCHANGE.and_proof(proof, None)
-    return acquisition_argument(situation, piece, reason, (before,), needs=needs, grounds=grounds)
+    return acquisition_argument(situation, piece, reason, (before,), needs=needs, grounds=grounds, because=because)
 
 
 ROWS: Final = (
@@ -242,6 +267,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → "
         "0",
         source="Kafka: SharePartition.acquire",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, NO_LEADER, BETWEEN_CONNECTIONS),
         tickets=("KAFKA-19632", "KAFKA-19954"),
         blame=("broker",),
         machine=IN_FLIGHT,
@@ -258,6 +284,7 @@ ROWS: Final = (
         "2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: SharePartition.acquire",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, NO_LEADER),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(Check(held_already, trigger=UNDUE, about=Acquiring),),
@@ -275,6 +302,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, "
         "offsets 10-19",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(NO_CONNECTION, NO_LEADER, NO_ADMIN, BETWEEN_CONNECTIONS),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(Check(done_with, trigger=UNDUE, about=Acquiring),),
@@ -294,6 +322,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         source="Kafka: ShareFetchUtils.processFetchResponse",
+        rests_on=(NO_LEADER,),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(
@@ -329,6 +358,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
         "0, offsets 100-109",
         source="Kafka: SharePartition.acquire",
+        rests_on=(NO_CONNECTION, NO_LEADER, NO_ADMIN),
         tickets=("KAFKA-19859",),
         blame=("broker",),
         machine=IN_FLIGHT,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FINAL,
@@ -186,6 +187,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
+        rests_on=(BETWEEN_CONNECTIONS, AT_LEAST, AT_MOST, Limit("WAITING_STEPS")),
         tickets=("twmb/franz-go#922",),
         blame=("client", "network"),
         verdicts=EXPLAINS,
@@ -203,6 +205,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 3 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("stale",),
         machine=SESSION,
@@ -218,6 +221,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 3 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("skip_ahead", "skip_after_timeout"),
         machine=SESSION,
@@ -232,6 +236,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareRequestMetadata.nextEpoch",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("wrap",),
         machine=SESSION,
@@ -276,6 +281,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
         source="KIP-932",
+        rests_on=(NO_CONNECTION,),
         blame=("broker",),
         machine=SESSION,
         checks=(Check(accepted_invalid_epoch, replies=(ACCEPTED,), trigger=NOT_DUE),),
@@ -305,6 +311,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("skip_after_error",),
         machine=SESSION,
@@ -321,6 +328,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 "
         "→ 0",
         source="KIP-932",
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("two_counters",),
         machine=SESSION,

@@ -7,7 +7,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, at_least
-from kshark.analysis.facts.bases import Ground
+from kshark.analysis.facts.bases import (
+    ANSWER_RECEIVED,
+    AT_LEAST,
+    GROUP_SIZE,
+    HEARTBEAT_INTERVAL,
+    NO_CONNECTION,
+    SESSION_TIMEOUT,
+    Ground,
+    Limit,
+)
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER, Beat
 from kshark.analysis.facts.judge import judge
@@ -226,6 +235,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch -1 → 0; ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch -1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager",
+        rests_on=(NO_CONNECTION, Limit("SESSIONS")),
         verdicts=NOTES_TOO,
         causes=("left", "never_joined"),
         machine=MEMBER,
@@ -245,6 +255,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 8 → 110",
         right="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="KIP-932; Kafka: AbstractHeartbeatRequestManager",
+        rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         at="request",
         machine=MEMBER,
         checks=(Check(did_not_rejoin, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP),),
@@ -262,6 +273,7 @@ ROWS: Final = (
         "ms later; ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch 1 → 0; 5000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
+        rests_on=(HEARTBEAT_INTERVAL, SESSION_TIMEOUT, AT_LEAST, ANSWER_RECEIVED),
         blame=("client", "network"),
         verdicts=(*EXPLAINS, *NOTES),
         causes=("expired",),
@@ -294,6 +306,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 0, topics t → 81",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager (group.share.max.size)",
+        rests_on=(GROUP_SIZE,),
         blame=(),
         verdicts=NOTES,
         causes=("group_full",),
@@ -329,6 +342,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 1 → 16",
         right="ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932",
+        rests_on=(NO_CONNECTION,),
         blame=(),
         verdicts=NOTES,
         causes=tuple(_COORDINATOR_CAUSES.values()),

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, at_least
-from kshark.analysis.facts.bases import Ground
+from kshark.analysis.facts.bases import (
+    ANSWER_RECEIVED,
+    AT_LEAST,
+    AT_MOST,
+    BETWEEN_CONNECTIONS,
+    NO_CONNECTION,
+    NO_HOST,
+    Ground,
+    Limit,
+)
 from kshark.analysis.facts.calls import ACCEPTED, FINAL, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
 from kshark.analysis.facts.clock import Moment
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -197,6 +206,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
         "t[0] → 0; ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
         source="Kafka: ShareSession.update",
+        rests_on=(NO_CONNECTION, NO_HOST, Limit("SESSION_PARTITIONS")),
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
@@ -210,6 +220,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[1] → 0",
         right="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[0] → 0",
         source="Kafka: ShareSession.update",
+        rests_on=(NO_CONNECTION, Limit("SESSION_PARTITIONS")),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
@@ -227,6 +238,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch "
         "epoch 2, forget t[0] → 0",
         source="Kafka: SharePartitionManager.releaseSession",
+        rests_on=(AT_MOST, Limit("HELD_RANGES")),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
@@ -242,6 +254,7 @@ ROWS: Final = (
         wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         source="Kafka: KafkaApis.handleShareFetchRequest does not check the assignment",
+        rests_on=(AT_LEAST, BETWEEN_CONNECTIONS, NO_CONNECTION, ANSWER_RECEIVED),
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
@@ -260,6 +273,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
         right="ShareFetch epoch 0 → 0; a leaves; a joins; ShareFetch epoch 0 → 0",
         source="Kafka: KafkaApis.handleShareFetchRequest does not check the membership",
+        rests_on=(AT_LEAST, BETWEEN_CONNECTIONS, NO_CONNECTION, ANSWER_RECEIVED),
         at="request",
         machine=SESSION,
         checks=(Check(fetched_after_departure, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),

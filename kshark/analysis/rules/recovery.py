@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, at_most
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_MOST, NO_CONNECTION
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
@@ -97,6 +98,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch "
         "-1 → 0; ShareFetch epoch 0 → 0",
         source="Kafka: SharePartitionManager",
+        rests_on=(NO_CONNECTION,),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
@@ -112,6 +114,7 @@ ROWS: Final = (
         "ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
+        rests_on=(AT_MOST,),
         tickets=("KAFKA-20720",),
         blame=(),
         verdicts=NOTES,
@@ -131,6 +134,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 4 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
+        rests_on=(AT_MOST, NO_CONNECTION, ANSWER_RECEIVED),
         tickets=("KAFKA-18164",),
         at="request",
         machine=SESSION,
@@ -145,6 +149,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; 100 ms later; ShareFetch epoch 0 → 0; 200 ms later; ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionHandler",
+        rests_on=(AT_MOST, ANSWER_RECEIVED),
         at="request",
         machine=SESSION,
         checks=(Check(reopened_in_a_loop, (INITIAL,), trigger=NOT_PLAIN),),

@@ -9,6 +9,16 @@ from functools import partial
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.bases import (
+    AT_LEAST,
+    AT_MOST,
+    BETWEEN_CONNECTIONS,
+    BETWEEN_DIRECTIONS,
+    LOCK_DURATION,
+    NO_CONNECTION,
+    NO_LEADER,
+    Limit,
+)
 from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.rules.deliveries import locked_until
 from kshark.analysis.rules.persisted import refused_and_stored
@@ -342,6 +352,7 @@ ROWS: Final = (
         "accept 0-9 → …; … → 0, offsets 0-9; … → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(BETWEEN_CONNECTIONS, BETWEEN_DIRECTIONS, NO_CONNECTION),
         machine=IN_FLIGHT,
         checks=(Check(acknowledged_previous_delivery, trigger=AHEAD, about=Acknowledging),),
     ),
@@ -357,6 +368,7 @@ ROWS: Final = (
         right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
         "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
         source="Kafka: SharePartition.rollbackOrProcessStateUpdates",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, NO_LEADER),
         blame=("broker",),
         causes=("half_taken",),
         verdicts=EXPLAINS,
@@ -376,6 +388,7 @@ ROWS: Final = (
         "ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; A closes",
         source="KIP-932",
+        rests_on=(BETWEEN_CONNECTIONS,),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -394,6 +407,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms "
         "later; ShareAcknowledge epoch 2, accept 0-9 → 0",
         source="Kafka: SharePartition",
+        rests_on=(LOCK_DURATION, AT_LEAST, NO_CONNECTION),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -410,6 +424,7 @@ ROWS: Final = (
         "ms later; by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
+        rests_on=(LOCK_DURATION, AT_LEAST, NO_CONNECTION),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -426,6 +441,7 @@ ROWS: Final = (
         "ShareAcknowledge epoch 2, release 6-9 → 0; ShareAcknowledge epoch 3, release 10-12 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-11, release 12-12 → 0",
         source="KIP-932",
+        rests_on=(Limit("RATIONED"),),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -442,6 +458,7 @@ ROWS: Final = (
         "ShareAcknowledge epoch 2, reject 33-36 → 0; ShareAcknowledge epoch 3, reject 37-39 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-38, reject 39-39 → 0",
         source="KIP-932",
+        rests_on=(Limit("RATIONED"),),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -460,6 +477,7 @@ ROWS: Final = (
         "t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(BETWEEN_CONNECTIONS,),
         blame=(),
         verdicts=NOTES,
         rationed=1,

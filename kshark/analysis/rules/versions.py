@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.bases import SHARE_VERSION
 from kshark.analysis.facts.calls import REJECTED_EARLY
 from kshark.analysis.facts.heartbeats import UNCLEAR
 from kshark.analysis.rules.byte_fault import ByteFault
@@ -120,6 +121,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 0, topics t → 35",
         right="ShareGroupHeartbeat epoch 0, topics t → 0",
         source="Kafka: KafkaApis.isShareGroupProtocolEnabled",
+        rests_on=(SHARE_VERSION,),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,

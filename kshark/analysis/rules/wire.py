@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.bases import REQUEST_BYTES, Limit
 from kshark.analysis.facts.calls import Sighting
 from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -43,6 +44,7 @@ ROWS: Final = (
         code="FRAME_LENGTH_INVALID",
         text="A length prefix is negative, or larger than a broker accepts.",
         source="Kafka: NetworkReceive; socket.request.max.bytes",
+        rests_on=(REQUEST_BYTES, Limit("FRAME_BYTES")),
         weird=("FRAME_LENGTH_INVALID",),
         read="frames",
         checks=(Check(impossible),),

@@ -275,8 +275,14 @@ class SessionState:
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
+        self._overlap(step)
+
+    def _overlap(self, step: ShareStep) -> None:
+        """Keep the requests that were open when the step was sent. Without all of them, the states may be wrong."""
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
+        if len(open_still) > limits.OVERLAPPING_STEPS:
+            self.lose_sight("limit")
 
     def _note_departure(self, step: ShareStep) -> None:
         gone = self.departure(step)
