@@ -170,9 +170,11 @@ def _redelivered(
     """Return the argument, in doubt if the delivery count does not go on.
 
     A leader that counts on has not forgotten the earlier delivery. One that does not may have read its stored state
-    again: the partition moved away and back, or an administrator reset the offsets. Other connections would show it.
+    again: the partition moved away and back, or an administrator reset the offsets. Other connections would show it. A
+    fetch that waits meanwhile would fail.
     """
-    because = None if _is_next(situation, piece) else "hidden_traffic"
+    is_sure = before.end >= situation.step.packet or _is_next(situation, piece)
+    because = None if is_sure else "hidden_traffic"
     return redelivery_argument(situation, piece, before, reason, grounds, because)
 
 

@@ -154,9 +154,17 @@ class SessionSituation:
         It must also have had this relation when it was sent.
         """
         due = self.due_epochs
-        if self.was_due or self.is_seen_twice or not due:
+        if self.was_due or self.is_seen_twice or not due or self._may_have_come_first:
             return False
         return all(relation_to(self.step.epoch, epoch, self.session.last) == relation for epoch in due)
+
+    @property
+    def _may_have_come_first(self) -> bool:
+        """True if the step may have been sent before the last counted request was answered on another connection."""
+        last, clock = self.session.last, self.step.connection.clock
+        if not clock.disorder_ns or last is None or last.connection is self.step.connection:
+            return False
+        return not clock.is_before(last.end_ns, self.step.time_ns)
 
 
 class SessionEnd(NamedTuple):
