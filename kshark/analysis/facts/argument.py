@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kshark.analysis.facts.bases import Duration, Ground, Lasted
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
-from kshark.analysis.facts.clock import Moment
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import Blame
 from kshark_dissectors.enums import ErrorCode
@@ -81,12 +81,12 @@ STATE = ProofNeeds(state=True)
 ABSENCE = ProofNeeds(state=True, absence="session")
 
 
-def at_least(bound_ns: int, since: Moment, call: Call) -> Lasted:
+def at_least(bound_ns: int, since: PacketTime, call: Call) -> Lasted:
     """Return the ground that this time had passed when the request was sent."""
     return Lasted(call.connection.clock.durations, since, call.sent, Duration.AT_LEAST, bound_ns)
 
 
-def at_most(bound_ns: int, since: Moment, call: Call, until: Moment | None = None) -> Lasted:
+def at_most(bound_ns: int, since: PacketTime, call: Call, until: PacketTime | None = None) -> Lasted:
     """Return the ground that no more time had passed when the request was sent, or `until` then."""
     return Lasted(call.connection.clock.durations, since, until or call.sent, Duration.AT_MOST, bound_ns)
 

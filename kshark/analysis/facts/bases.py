@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from kshark.analysis.facts.clock import Durations, Moment
+from kshark.analysis.facts.clock import Durations, PacketTime
 
 
 class Setting(NamedTuple):
@@ -156,8 +156,8 @@ class Lasted(NamedTuple):
     """The time between two packets is at least or at most `bound_ns`."""
 
     durations: Durations
-    since: Moment
-    until: Moment
+    since: PacketTime
+    until: PacketTime
     basis: Duration
     bound_ns: int
 

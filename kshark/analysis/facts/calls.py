@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from kshark.analysis.facts.clock import Moment
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
@@ -233,14 +233,14 @@ class Call(Struct, eq=False):
         )
 
     @property
-    def sent(self) -> Moment:
+    def sent(self) -> PacketTime:
         """The packet and the time of the request."""
-        return Moment(self.packet, self.time_ns)
+        return PacketTime(self.packet, self.time_ns)
 
     @property
-    def ended(self) -> Moment:
+    def ended(self) -> PacketTime:
         """The packet and the time of the answer, or else of the request."""
-        return Moment(self.end, self.end_ns)
+        return PacketTime(self.end, self.end_ns)
 
     @property
     def packets(self) -> str:

@@ -14,7 +14,7 @@ from kshark.link.disorder import disorder_ns
 from kshark.model import Weird
 
 
-class Moment(NamedTuple):
+class PacketTime(NamedTuple):
     """A packet and its time."""
 
     packet: int
@@ -91,7 +91,7 @@ class Durations:
             joined = ClockDoubt(min(old)[0], max(doubt.packet for doubt in old), unproved_ns)
             self._doubts[: len(old)] = [joined]
 
-    def elapsed(self, since: Moment, until: Moment) -> Elapsed:
+    def elapsed(self, since: PacketTime, until: PacketTime) -> Elapsed:
         """Return the time that passed between two packets."""
         measured_ns = until.time_ns - since.time_ns
         if self._stopped_ns is not None and self._stopped_ns in (since.time_ns, until.time_ns):

@@ -26,7 +26,7 @@ from kshark.analysis.facts.calls import (
     UNCLEAR,
     next_epoch,
 )
-from kshark.analysis.facts.clock import Moment
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API, UNTESTED
@@ -110,7 +110,7 @@ def replayed(situation: SessionSituation) -> Argument | None:
         end = lost.connection.ended_between(lost.packet, step.packet)
         blame: Blame | None = None
         if end is not None and situation.here is None:
-            passed = step.connection.clock.durations.elapsed(Moment(end.packet, end.time_ns), step.sent)
+            passed = step.connection.clock.durations.elapsed(PacketTime(end.packet, end.time_ns), step.sent)
             if passed.least_ns < REQUEST_TIMEOUT_NS:
                 blame = "network" if passed.is_below(REQUEST_TIMEOUT_NS) else "unknown"
         text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"

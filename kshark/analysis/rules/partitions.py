@@ -16,7 +16,7 @@ from kshark.analysis.facts.bases import (
     Limit,
 )
 from kshark.analysis.facts.calls import ACCEPTED, FINAL, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
-from kshark.analysis.facts.clock import Moment
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import (
@@ -115,7 +115,7 @@ def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None
         if member.never_had(partition, step.packet):
             return _unassigned(situation, step, assignment, partition)
         if settled:
-            ground = at_least(ON_ITS_WAY_NS, Moment(assignment.packet, assignment.time_ns), step)
+            ground = at_least(ON_ITS_WAY_NS, PacketTime(assignment.packet, assignment.time_ns), step)
             return _unassigned(situation, step, assignment, partition, grounds=(ground,))
     return None
 

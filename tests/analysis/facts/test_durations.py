@@ -8,12 +8,12 @@ import pytest
 
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, LOCK_DURATION, Lasted, Shown, resolution_ns
-from kshark.analysis.facts.clock import Durations, Elapsed, Moment
+from kshark.analysis.facts.clock import Durations, Elapsed, PacketTime
 from kshark.link.disorder import acked_unseen, disorder
 from kshark.model import Weird
 
 S = 1_000_000_000
-FIRST, LAST = Moment(10, 100 * S), Moment(20, 130 * S)
+FIRST, LAST = PacketTime(10, 100 * S), PacketTime(20, 130 * S)
 
 
 class ClockWeird:
@@ -73,7 +73,7 @@ def test_many_doubts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     for packet in range(12, 40):
         durations.note(ClockWeird("CLOCK_STEP", packet, packet - 1, S))  # type: ignore[arg-type]
     assert durations.elapsed(FIRST, LAST).most_ns is None
-    assert durations.elapsed(Moment(50, 0), Moment(60, S)) == Elapsed(S, S)
+    assert durations.elapsed(PacketTime(50, 0), PacketTime(60, S)) == Elapsed(S, S)
 
 
 @pytest.mark.parametrize(

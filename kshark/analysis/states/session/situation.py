@@ -160,11 +160,16 @@ class SessionSituation:
 
     @property
     def _may_have_come_first(self) -> bool:
-        """True if the step may have been sent before the last counted request was answered on another connection."""
+        """True if, by the disorder of times, the step may have been sent before the last counted request was answered.
+
+        A request with the same epoch that was open at the same time on another connection may have taken its turn.
+        """
         last, clock = self.session.last, self.step.connection.clock
-        if not clock.disorder_ns or last is None or last.connection is self.step.connection:
+        if not clock.disorder_ns or last is None:
             return False
-        return not clock.is_before(last.end_ns, self.step.time_ns)
+        if any(other.epoch == self.step.epoch for other in self.rivals):
+            return True
+        return last.connection is not self.step.connection and not clock.is_before(last.end_ns, self.step.time_ns)
 
 
 class SessionEnd(NamedTuple):
