@@ -318,6 +318,7 @@ class Analyzer:
     ) -> Sequence[Verdict]:
         """Take the APIs that a broker offers."""
         if response is not None and connection is not None and connection.broker is not None:
+            connection.broker.proxies.answers(connection.flow, response.packet)
             connection.broker.offers(response)
         return ()
 

@@ -1,4 +1,4 @@
-"""What an accusation rests on besides the packets that it names: the one place that weakens arguments.
+"""Bases of an accusation besides the packets that it names: the one place that weakens arguments.
 
 A row of a rule names the kinds (`rests_on`); an argument carries what it rests on in its case (`grounds`), and the
 judge asks each ground. Packets that are missing, another clock or another setting may make a violation unknown, and
@@ -82,7 +82,7 @@ class Absence(Enum):
 
 
 class Awareness(Enum):
-    """What the accused could have known."""
+    """Knowledge that the accused could have had."""
 
     ANSWER = "an earlier answer that the client had received"
 

@@ -56,7 +56,7 @@ _STEP: Final = "CLOCK_STEP"
 
 @dataclass(slots=True)
 class Durations:
-    """What the capture shows about its clock so far. `note` takes its weirds, `elapsed` returns durations."""
+    """Facts about the capture's clock so far. `note` takes its weirds, `elapsed` returns durations."""
 
     _doubts: list[ClockDoubt] = field(default_factory=list)
     #: The most by which times of packets run backwards without a step of the clock.

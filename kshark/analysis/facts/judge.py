@@ -34,6 +34,8 @@ REASONS: Final = {
     "uncertain",
     "broker_restart": "the broker was restarted, so its earlier state of the records is unknown",
     "compaction": "compaction may have removed the records, and no message shows whether it did",
+    "listener_unknown": "the listener answered no connection without a PROXY header in this capture, so it may have "
+    "closed this one for another reason",
     "end_not_seen": "it is unknown whether the other connection was still open",
     "setting_unknown": "it depends on a setting of the broker that the capture does not show",
     "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, or the file "
