@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark.api_keys import API_VERSIONS
 from kshark.exchange.offer import is_offered
-from kshark.exchange.open_requests import ByCorrelationId, OpenRequest
+from kshark.exchange.open_requests import ByCorrelationId, OpenRequest, OpenRequests
 from kshark.model import Closed, Flow
 
 #: Default time that clients wait for an answer (request.timeout.ms).
@@ -22,7 +22,9 @@ class KafkaConnection:
     flow: Flow
     client: str
     broker: str
-    open: list[OpenRequest] = field(default_factory=list)
+    open: OpenRequests = field(default_factory=list)
+    #: The number of requests that were given up because too many were open, and whose answers may still come.
+    given_up: int = 0
     #: No open request has a higher correlation id.
     highest: int = -1 << 31
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
@@ -60,10 +62,11 @@ class KafkaConnection:
         begun = self.flow.begun[self.flow.client_side or 0]
         return not begun and (not self.open or correlation_id < self.open[0].correlation_id)
 
-    def without_answer(self, request: OpenRequest, closed: Closed) -> Iterator[tuple[str, str]]:
+    def without_answer(self, request: OpenRequest, closed: Closed, most: int | None) -> Iterator[tuple[str, str]]:
         """Yield the faults of a request that was open when the connection was closed.
 
-        Each is a code, and text to add to the request's name.
+        Each is a code, and text to add to the request's name. `most`: the longest request that the broker accepts, if
+        that is known.
         """
         yield "REQUEST_UNANSWERED", ""
         if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
@@ -71,5 +74,10 @@ class KafkaConnection:
         key, version = request.decoder.key, request.decoder.version
         if self.offered and not is_offered(self.offered, key, version):
             yield "VERSION_NOT_ADVERTISED", f", version {version}"
+        if most is not None and request.message.size > most:
+            yield (
+                "REQUEST_TOO_LONG",
+                f": {request.message.size} bytes; this broker accepts requests of up to {most}",
+            )
         if self.authenticated is False and request.decoder.sasl is None and key != API_VERSIONS:
             yield "SASL_SEQUENCE", ""

@@ -122,7 +122,7 @@ def test_one_answer_is_enough_only_from_a_packets_edge_to_the_end_of_what_came()
 
 
 @pytest.mark.parametrize(
-    ("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IN_FLIGHT, 4), (6 + limits.IN_FLIGHT, None)]
+    ("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IDS_APART, 4), (6 + limits.IDS_APART, None)]
 )
 def test_one_request_is_enough_only_if_it_goes_on_from_the_last_one(number: int, found: int | None) -> None:
     assert requests_at(b"junk" + metadata(number), [0, 4], 5, b"c") == found

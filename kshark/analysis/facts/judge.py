@@ -18,6 +18,7 @@ from kshark.analysis.facts.connections import ConnectionFacts
 REASONS: Final = {
     "gap": "the capture lacks bytes of these connections between the exchanges that prove the finding",
     "cut": "a message among these exchanges was cut or could not be read to its end",
+    "limit": "kshark gave up earlier messages or bytes of these connections, to bound its memory",
     "version_unknown": "the API of the message is unknown, or its version is older or newer than the known ones",
     "resync": "the message was found again after a gap: its boundary is likely, but not certain",
     "beginning_not_seen": "the session, the member or the connection began before the capture or outside it",
@@ -33,6 +34,7 @@ REASONS: Final = {
     "uncertain",
     "broker_restart": "the broker was restarted, so its earlier state of the records is unknown",
     "compaction": "compaction may have removed the records, and no message shows whether it did",
+    "setting_unknown": "a setting of the broker decides, and neither the capture nor an option shows it",
     "end_not_seen": "it is unknown whether the other connection was still open",
 }
 

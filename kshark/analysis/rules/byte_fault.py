@@ -21,8 +21,8 @@ class ByteFault(Struct, eq=False):
 
     `sender`: the party that sent the bytes. `call`: the exchange up to the faulty message, or a Sighting. `detail`: the
     exact fault.
-    `codes`: all codes of the message. `doubt`: the reason why the bytes may be something else. `times`: the number of
-    faults that this one represents.
+    `codes`: all codes of the message, or that of the event. `doubt`: the reason why the bytes may be something else.
+    `times`: the number of faults that this one represents.
     `disordered`: True if the capture's times run backwards. `end`: the end of the connection, if only the end shows the
     fault.
     """
@@ -37,6 +37,9 @@ class ByteFault(Struct, eq=False):
     times: int = 1
     disordered: bool = False
     end: Closed | None = None
+
+    def has(self, code: str) -> bool:
+        return code in self.codes
 
     @property
     def is_over(self) -> bool:

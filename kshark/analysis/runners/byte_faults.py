@@ -70,14 +70,14 @@ class ByteFaultRunner:
         if connection is None:
             return ()
         rule, flow, packet = self._book.weirds[weird.code], connection.flow, weird.packet
-        if rule.at == "end" and weird.first_packet is not None:
+        if (rule.at == "end" or weird.code == "REQUEST_TOO_LONG") and weird.first_packet is not None:
             packet = weird.first_packet
         seen = Witness(flow.id, None, None, None, packet, "bytes")
         if weird.stage == "exchange":
             seen = Witness(flow.id, weird.correlation_id, packet, None)
         sender: Blame = "client" if weird.side is None or flow.ends[weird.side] == flow.client else "broker"
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
-        return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
+        return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, (weird.code,), times=weird.times))
 
     def ended(self, connection: ConnectionFacts, closed: Closed) -> Sequence[Verdict]:
         """Return the verdicts that waited for the end of a connection."""
