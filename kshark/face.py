@@ -42,8 +42,9 @@ def read(
 
     `records` False leaves record batches unopened. `payload` False leaves out keys, values and header values.
     `dissectors`: files with additional APIs. `tls_keys`: a key log file to decrypt TLS. `secrets`: show credentials,
-    which are masked otherwise. `max_request_bytes`: the brokers' `socket.request.max.bytes`, if it is known. Raise kshark.UnreadableInput for a file that is no capture, UsageError for a file that
-    is no key log, SchemaError for a file that is no dissector."""
+    which are masked otherwise. `max_request_bytes`: the brokers' `socket.request.max.bytes`, if it is known. Raise
+    kshark.UnreadableInput for a file that is no capture, UsageError for a file that is no key log, SchemaError for a
+    file that is no dissector."""
     options_of_read = Options(
         records=records,
         payload=payload,

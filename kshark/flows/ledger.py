@@ -1,8 +1,8 @@
 """The use of every byte of a connection: the time line in, an account for each direction out.
 
-Framing counts no bytes itself. Frames, LongFrame and Weird events show the bytes that they use, and the Flow those of
-reassembly and TLS. So the accounts cost nothing unless they are requested, and a sum differs if a stage loses a byte: tests
-compare the sums with the packets' sequence numbers."""
+Framing counts no bytes itself. Frames, LongFrame and Weird events show the bytes that they use, and the Flow those
+of reassembly and TLS. So the accounts cost nothing unless they are requested, and a sum differs if a stage loses a
+byte: tests compare the sums with the packets' sequence numbers."""
 
 from __future__ import annotations
 

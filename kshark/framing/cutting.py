@@ -167,7 +167,7 @@ def _frames(
             if not stream.allows(length):
                 return at, length
             if end <= stop:
-                stream.sound = -1
+                stream.sound = 0
         if end > stop:
             need = 4 + length
             break

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
-from kshark.framing.long_frames import LongHead, is_request
+from kshark.framing.long_frames import LongHead, is_answer, is_request
 from kshark.framing.recognition import BodyChecker, header_at
 from kshark.model import Flow, Gap, LongFrame, Side, Weird
 from kshark.reassembly import Run, Runs
@@ -78,7 +78,7 @@ class Stream:
         #: These bytes begin with the length of a frame that is longer than usual, and its header decides whether it is
         #: one. Then `sound` is that length, until the frame is cut.
         self.doubtful = False
-        self.sound = -1
+        self.sound = 0
         #: The beginning of a frame that is too long to be collected; `skip` counts its rest.
         self.long: LongHead | None = None
         self.searching = False
@@ -245,7 +245,7 @@ class Stream:
 
     def allows(self, length: int) -> bool:
         """True if a frame longer than `limit` is cut like others: its header is sound, and it is collected."""
-        return length == self.sound and length <= limits.FRAME_BYTES
+        return 0 < length <= limits.FRAME_BYTES and length == self.sound
 
     def break_off(self, length: int, report: Report) -> list[Run]:
         """Stop at an unusual length; return the bytes to be read piece by piece from here on.
@@ -284,7 +284,7 @@ class Stream:
         report(
             Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4)
         )
-        self._skip_bytes(4, report)
+        self._skip_bytes(4)
 
     def _decide(self, other: Stream, checker: BodyChecker, report: Report) -> bool:
         """Decide whether a doubtful length is that of a frame; True if that is known."""
@@ -293,7 +293,7 @@ class Stream:
             last_id = signed(self.ids[-1]) if self.ids else None
             sound = is_request(data, last_id, self.client_id, checker.knows)
         else:
-            sound = None if len(data) < _LEAST else _INT32(data, 4)[0] in self.open_ids(other)
+            sound = is_answer(data, self.open_ids(other))
         if sound is None:
             return False
         self.doubtful = False
@@ -320,7 +320,7 @@ class Stream:
             self._end_long(long, packet, time_ns, report)
 
     def _end_long(self, long: LongHead, packet: int, time_ns: int, report: Report) -> None:
-        self.long, self.sound = None, -1
+        self.long, self.sound = None, 0
         self.need = 4
         head = bytes(long.head)
         report(
@@ -339,11 +339,11 @@ class Stream:
     def search(self) -> None:
         """Mark the next message boundary as unknown."""
         self.searching = True
-        self.doubtful, self.sound = False, -1
+        self.doubtful, self.sound = False, 0
         self.try_at = self.awaited = 0
         self.need = 4
 
-    def _skip_bytes(self, count: int, report: Report) -> None:
+    def _skip_bytes(self, count: int) -> None:
         if count and not self.skipped:
             self.skipped_from = self.packet[0]
         self.skipped += count
@@ -358,11 +358,11 @@ class Stream:
             self.skip -= count
             piece = bisect_right(self.edges(), count - 1) - 1
             packet, time_ns = self.ready[piece], self.ready_ns[piece]
-            self._skip_bytes(count, report)
+            self._skip_bytes(count)
             if not self.skip:
                 self.report_skipped(packet, time_ns, self.skip_why, report)
 
-    def report_skipped(self, packet: int, time_ns: int, why: str, report: Report) -> None:
+    def report_skipped(self, packet: int, time_ns: int, why: str, report: ReportWeird) -> None:
         if self.skipped:
             report(
                 Weird(
@@ -394,7 +394,7 @@ class Stream:
         else:
             left = -1
         if self.size:
-            self._skip_bytes(self.size, report)
+            self._skip_bytes(self.size)
         self.report_skipped(
             gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", report
         )
@@ -427,7 +427,7 @@ class Stream:
         """Skip the unfinished frame but for its first bytes, or, without a known boundary, the bytes searched so far:
         they take too much memory.
         """
-        if self.by_client is not None and not self.searching:
+        if self.need > 4 and not self.searching:
             self.long = LongHead(self.need - 4, self.packet[0], self.time_ns[0])
             self.skip = self.need
             self._skip_long(self.long, report)
@@ -445,7 +445,7 @@ class Stream:
         if self.awaited > self.size:
             self.skip, self.skip_why = self.awaited - self.size, "the rest of a skipped frame"
         self.try_at = self.awaited = 0
-        self._skip_bytes(self.size, report)
+        self._skip_bytes(self.size)
         self.need = 4
 
     def find(self, other: Stream, checker: BodyChecker, final: bool, report: Report) -> bool:
@@ -468,7 +468,7 @@ class Stream:
             self.wait_for(boundary, report)
             return False
         packet, time_ns = self.ready[0], self.ready_ns[0]
-        self._skip_bytes(boundary.at, report)
+        self._skip_bytes(boundary.at)
         self.report_skipped(packet, time_ns, "until the next message boundary", report)
         self.searching = False
         self.unsure = UNSURE
@@ -481,7 +481,7 @@ class Stream:
         if self.is_too_much:
             old = self.size - min(limits.RECOGNITION_BYTES, sum(map(len, self.data[-limits.SEARCH_PIECES // 4 :])))
             old = old if boundary is None else min(boundary.at, old)
-            self._skip_bytes(old, report)
+            self._skip_bytes(old)
             boundary = boundary and boundary._replace(at=boundary.at - old, end=boundary.end - old)
         self.awaited = 0 if boundary is None else boundary.end
         next_size = self.size + (self.size >> 2) if self.is_dear else self.size + 1 if self.by_client else 0
@@ -513,7 +513,7 @@ class Stream:
             self._report_unfinished(how, (self.packet[0], packet, time_ns), self.size, self.size, length, report)
             self.drop(self.size)
         elif self.size:
-            self._skip_bytes(self.size, report)
+            self._skip_bytes(self.size)
         self.report_skipped(packet, time_ns, "no message boundary was found", report)
 
     def _report_unfinished(

@@ -55,13 +55,19 @@ class ByteFault(Struct, eq=False):
 
     def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
         """Return the argument, placed at the end of the connection."""
-        argument = self.argument(needs)
+        argument = self.with_end(self.argument(needs))
         if self.end is None:
             return argument
-        packet, time_ns = self.end.packet, self.end.time_ns
-        position = Position(self.connection, packet, time_ns)
-        end = End(packet, time_ns, self.closed_by, self.connection.flow.id)
-        return replace(argument, position=position, ends=(end,), because=argument.because or because)
+        position = Position(self.connection, self.end.packet, self.end.time_ns)
+        return replace(argument, position=position, because=argument.because or because)
+
+    def with_end(self, argument: Argument) -> Argument:
+        """Return the argument with the end of the connection as evidence."""
+        if self.end is None:
+            return argument
+        return replace(
+            argument, ends=(End(self.end.packet, self.end.time_ns, self.closed_by, self.connection.flow.id),)
+        )
 
     def argument(self, needs: ProofNeeds = EXCHANGE) -> Argument:
         """Return the argument that the sender sent faulty bytes.

@@ -28,7 +28,7 @@ def refused(odd: ByteFault) -> Argument | None:
     """
     if not odd.has(_TOO_LONG) or (odd.end is not None and odd.closed_by != "broker"):
         return None
-    broker, argument = odd.connection.broker, odd.at_end(CONNECTION)
+    broker, argument = odd.connection.broker, odd.with_end(odd.argument(CONNECTION))
     first = odd.call.packet
     is_restart = odd.end is not None and broker is not None and broker.restarted_between(first, odd.end.packet)
     return replace(argument, because="setting_unknown") if is_restart else argument

@@ -23,14 +23,38 @@ def told(talk: Conversation | Thinned) -> list[tuple[str, str]]:
     return [(it.code, it.verdict) for it in everything(talk)]
 
 
-def test_the_longest_request_is_as_long_as_a_broker_takes() -> None:
-    for length, expected in (
-        (limits.REQUEST_BYTES, []),
-        (limits.REQUEST_BYTES + 1, [("FRAME_LENGTH_INVALID", "violation")]),
-    ):
-        talk = Conversation()
-        talk.connection().tcp.client(length.to_bytes(4, "big") + NO_METADATA)
-        assert told(talk) == expected
+#: Metadata v0 with correlation id 2, and nothing of its body.
+HEADER = b"\0\3\0\0\0\0\0\2\0\2c1"
+
+
+def begun(length: int, header: bytes = HEADER) -> tuple[Conversation, Connection]:
+    """A request of which only the beginning was sent."""
+    talk = Conversation()
+    connection = talk.connection()
+    connection.tcp.client(length.to_bytes(4, "big") + header)
+    return talk, connection
+
+
+def test_a_request_longer_than_brokers_accept_by_default_accuses_nobody_by_itself() -> None:
+    for length in (limits.REQUEST_BYTES, limits.REQUEST_BYTES + 1, (1 << 31) - 1):
+        talk, connection = begun(length)
+        assert told(talk) == []
+        connection.close()
+        assert told(talk) == [("FRAME_TRUNCATED_AT_CLOSE", "note")]
+
+
+@pytest.mark.parametrize(("length", "is_too_long"), [(limits.REQUEST_BYTES, False), (limits.REQUEST_BYTES + 1, True)])
+def test_a_broker_that_closes_at_the_length_shows_that_it_is_too_long(length: int, is_too_long: bool) -> None:
+    talk, connection = begun(length)
+    broker_closes(connection)
+    found = [it for it in everything(talk) if it.code == "FRAME_LENGTH_INVALID"]
+    assert [(it.verdict, it.blame) for it in found] == [("violation", "client")] * is_too_long
+
+
+def test_a_length_without_a_header_is_none() -> None:
+    for header in (b"GET / HTTP/1.1", b"\0" * 20, b"\0\3\0\0\0\0\0\2\0\2\1\2"):
+        talk, _ = begun(limits.REQUEST_BYTES + 1, header)
+        assert told(talk) == [("FRAME_LENGTH_INVALID", "violation")]
 
 
 def test_a_length_behind_missing_bytes_proves_nothing() -> None:
