@@ -62,11 +62,10 @@ class KafkaConnection:
         begun = self.flow.begun[self.flow.client_side or 0]
         return not begun and (not self.open or correlation_id < self.open[0].correlation_id)
 
-    def without_answer(self, request: OpenRequest, closed: Closed, most: int | None) -> Iterator[tuple[str, str]]:
+    def without_answer(self, request: OpenRequest, closed: Closed) -> Iterator[tuple[str, str]]:
         """Yield the faults of a request that was open when the connection was closed.
 
-        Each is a code, and text to add to the request's name. `most`: the longest request that the broker accepts, if
-        that is known.
+        Each is a code, and text to add to the request's name.
         """
         yield "REQUEST_UNANSWERED", ""
         if closed.time_ns - request.message.time_ns >= _REQUEST_TIMEOUT_NS:
@@ -74,10 +73,5 @@ class KafkaConnection:
         key, version = request.decoder.key, request.decoder.version
         if self.offered and not is_offered(self.offered, key, version):
             yield "VERSION_NOT_ADVERTISED", f", version {version}"
-        if most is not None and request.message.size > most:
-            yield (
-                "REQUEST_TOO_LONG",
-                f": {request.message.size} bytes; this broker accepts requests of up to {most}",
-            )
         if self.authenticated is False and request.decoder.sasl is None and key != API_VERSIONS:
             yield "SASL_SEQUENCE", ""

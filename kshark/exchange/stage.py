@@ -455,8 +455,12 @@ class ExchangeStage:
         if connection is not None:
             for request in connection.open:
                 if closed.how not in ("capture", "forgotten") and not connection.answers_lost:
-                    for code, addition in connection.without_answer(request, closed, self._most):
-                        self._report(code, closed.flow, request.message, closed.packet, closed.time_ns, addition)
+                    asked = request.message
+                    for code, addition in connection.without_answer(request, closed):
+                        self._report(code, closed.flow, asked, closed.packet, closed.time_ns, addition)
+                    if self._most is not None and asked.size > self._most:
+                        addition = f": {asked.size} bytes; brokers accept up to {self._most} (--max-request-bytes)"
+                        self._report("REQUEST_TOO_LONG", closed.flow, asked, asked.packet, asked.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
 

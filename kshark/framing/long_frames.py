@@ -34,6 +34,10 @@ class LongHead(msgspec.Struct, eq=False):
     framed: int = 0
     wants: bool = True
 
+    @property
+    def begin(self) -> tuple[int, int]:
+        return self.first_packet, self.first_time_ns
+
     def add(self, data: bytes) -> None:
         """Take the next bytes of the frame, of which the first four ones are its length."""
         begin = max(0, 4 - self.framed)

@@ -505,24 +505,32 @@ class Stream:
     ) -> None:
         """Report the rest of the bytes when the connection ends: they are not a whole frame."""
         if self.long is not None:
-            first, size, seen = self.long.first_packet, self.long.framed, 4 + self.long.size - self.skip
-            self._report_unfinished(how, (first, packet, time_ns), size, seen, self.long.size, report)
+            begin, size, seen = self.long.begin, self.long.framed, 4 + self.long.size - self.skip
+            self._report_unfinished(how, begin, (packet, time_ns), size, seen, self.long.size, report)
             self.long, self.skip = None, 0
         elif self.size and (self.doubtful or not (self.searching or self.skip)):
             length = _INT32(self.joined(), 0)[0] if self.size >= 4 else None
-            self._report_unfinished(how, (self.packet[0], packet, time_ns), self.size, self.size, length, report)
+            begin = self.packet[0], self.time_ns[0]
+            self._report_unfinished(how, begin, (packet, time_ns), self.size, self.size, length, report)
             self.drop(self.size)
         elif self.size:
             self._skip_bytes(self.size)
         self.report_skipped(packet, time_ns, "no message boundary was found", report)
 
     def _report_unfinished(
-        self, how: str, when: tuple[int, int, int], size: int, seen: int, length: int | None, report: ReportWeird
+        self,
+        how: str,
+        begin: tuple[int, int],
+        end: tuple[int, int],
+        size: int,
+        seen: int,
+        length: int | None,
+        report: ReportWeird,
     ) -> None:
-        """Report a frame that did not end: its first packet, the last one and its time, its captured bytes, how far it
-        was seen, and the length that it announces.
+        """Report a frame that did not end: packet and time of its beginning and of the end, its captured bytes, how far
+        it was seen, and the length that it announces.
         """
-        first, packet, time_ns = when
+        (first, first_ns), (packet, time_ns) = begin, end
         whole = "at least 4" if length is None else 4 + length
         text = f"{seen} of {whole} bytes when the {_ENDS.get(how, 'connection')} ended"
         report(
@@ -532,13 +540,9 @@ class Stream:
         if most is None or length is None or length <= most.size or how in ("capture", "forgotten"):
             return
         if most.is_set or seen <= limits.UNREAD_BYTES:  # else a broker read it, whose setting is above the default
-            text = f"{length} bytes announced; {too_long(most.size, is_set=most.is_set)}"
-            report(Weird("REQUEST_TOO_LONG", "framing", packet, time_ns, text, self.flow.id, self.side, first))
-
-
-def too_long(most: int, *, is_set: bool) -> str:
-    """Return words for the longest request that brokers accept."""
-    return f"this broker accepts requests of up to {most}" if is_set else f"brokers accept up to {most} by default"
+            known_by = "(--max-request-bytes)" if most.is_set else "by default"
+            text = f"{length} bytes announced; brokers accept up to {most.size} {known_by}"
+            report(Weird("REQUEST_TOO_LONG", "framing", first, first_ns, text, self.flow.id, self.side))
 
 
 def signed(number: int) -> int:

@@ -70,7 +70,7 @@ class ByteFaultRunner:
         if connection is None:
             return ()
         rule, flow, packet = self._book.weirds[weird.code], connection.flow, weird.packet
-        if (rule.at == "end" or weird.code == "REQUEST_TOO_LONG") and weird.first_packet is not None:
+        if rule.at == "end" and weird.first_packet is not None:
             packet = weird.first_packet
         seen = Witness(flow.id, None, None, None, packet, "bytes")
         if weird.stage == "exchange":
