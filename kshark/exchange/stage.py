@@ -186,13 +186,12 @@ class ExchangeStage:
         request = OpenRequest(message, decoder, correlation_id, owner)
         waiting = connection.open
         if waiting:
-            self._check_open(connection, request, message.size)
-            waiting = connection.open
+            self._open_another(connection, request, end - start)
         else:
             connection.answers_lost = False
             connection.highest = correlation_id
             connection.by_id = None
-        waiting.append(request)
+            waiting.append(request)
         return message
 
     def _obey(self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int) -> bool:
@@ -217,8 +216,8 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _check_open(self, connection: KafkaConnection, request: OpenRequest, size: int) -> None:
-        """Check a request that is sent while others are open, and of which `size` bytes are kept.
+    def _open_another(self, connection: KafkaConnection, request: OpenRequest, size: int) -> None:
+        """Note and check a request that is sent while others are open, and of which `size` bytes are kept.
 
         Its correlation id may be that of another, and there may be too many open requests.
         """
@@ -229,15 +228,22 @@ class ExchangeStage:
             connection.highest = request.correlation_id  # the usual case: clients count up
         elif (same := connection.index_of(request.correlation_id)) is not None:
             _mark(message, "CORRELATION_ID_REUSED", _named(waiting[same].message))
-        request.cost = limits.OPEN_REQUEST_BYTES + size
-        self._open_bytes += request.cost
-        if len(waiting) >= limits.MANY_OPEN and type(waiting) is list:
+        request.cost = cost = limits.OPEN_REQUEST_BYTES + size
+        self._open_bytes = held = self._open_bytes + cost
+        if held > limits.OPEN_BYTES:
+            self._give_up_oldest(connection, message)
+        elif len(waiting) == limits.MANY_OPEN and type(waiting) is list:
             waiting = connection.open = ManyOpen(waiting)
+        waiting.append(request)
+
+    def _give_up_oldest(self, connection: KafkaConnection, newest: Message) -> None:
+        """Give up the oldest requests of a connection until all open requests together are few enough."""
+        waiting = connection.open
         while self._open_bytes > limits.OPEN_BYTES and waiting:
             oldest = waiting.pop(0)
             connection.given_up += 1
-            self._report("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
-            self._give_up(connection, oldest, message.packet)
+            self._report("IN_FLIGHT_LIMIT", connection.flow, oldest.message, newest.packet, newest.time_ns)
+            self._give_up(connection, oldest, newest.packet)
 
     # -- responses
 
@@ -368,13 +374,10 @@ class ExchangeStage:
         )  # fmt: skip
         self._page.append(message)
         request = OpenRequest(message, decoder, correlation_id, one_way=answered is False)
-        if connection.open:
-            self._check_open(connection, request, 0)
-        else:
+        if not connection.open:
             connection.answers_lost = False
             connection.highest = correlation_id
-            connection.by_id = None
-        connection.open.append(request)
+        self._open_another(connection, request, 0)
         if not answered:
             connection.answers_lost = True  # an answer may come or not
         return message

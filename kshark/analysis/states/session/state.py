@@ -273,6 +273,10 @@ class SessionState:
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
+        self._note_overlaps(step)
+
+    def _note_overlaps(self, step: ShareStep) -> None:
+        """Keep the requests that the next ones may overlap. Until forgotten ones are over, the state is unknown."""
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
         if len(open_still) > limits.OVERLAPPING_STEPS:
