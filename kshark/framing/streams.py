@@ -55,8 +55,8 @@ class Stream:
     """The bytes of one direction that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "doubtful", "flow", "ids", "knows", "limit", "long", "lost", "need",
-        "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip", "skip_why", "skipped",
+        "awaited", "by_client", "client_id", "data", "doubtful", "flow", "ids", "knows", "limit", "long", "lost",
+        "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip", "skip_why", "skipped",
         "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
