@@ -330,7 +330,7 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
         row["size_bytes"],
         row["times"] or 1,
     )
-    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"])
+    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"], row["by_ns"])
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:
