@@ -130,7 +130,7 @@ def _cut(batch: PacketBatch, row: int) -> list[PacketBatch]:
 
 
 def _latest(times: Int64s, before_ns: int) -> tuple[Int64s, Int64s]:
-    """Return for each packet the greatest time so far since the last step of the clock, and the number of such steps."""
+    """Return for each packet the greatest time since the last step of the clock, and the number of such steps."""
     latest = np.maximum(np.maximum.accumulate(times), before_ns)
     steps = np.zeros(len(times), np.int64)
     if not (latest - times > limits.SORTED_NS).any():

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Final
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
 from kshark.capture.files import open_file, unreadable
-from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.in_order import TimeOrder
+from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
 from kshark.capture.resume_point import START, ResumePoint

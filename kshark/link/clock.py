@@ -7,8 +7,9 @@ the capture's clock does. Only packets around steps and silences are looked at o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from kshark.link.columns import Columns, Words
     from kshark.model import Int64s
 
-#: Of a TCP header: its length with the timestamp as its only option, the position of its data offset before the
-#: payload, and of that option, after two NOPs. RFC 7323, appendix A.
+#: A TCP header with the timestamp as its only option: its length, the positions of its data offset and of the option,
+#: and two NOPs with the option's kind and length. RFC 7323, appendix A.
 _HEADER: Final = 32
-_OFFSET_AT: Final = 20
-_OPTION: Final = (0x01, 0x01, 0x08, 0x0A)
-_OPTION_BYTES: Final = 12
+_DATA_OFFSET_AT: Final = 12
+_OPTION_AT: Final = 20
+_OPTION: Final = 0x0101_080A
 #: Multipliers that make one number of an endpoint key, the same in every process.
 _MIX: Final = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0x85EBCA77C2B2AE63], np.uint64
@@ -85,7 +86,9 @@ class Jump(NamedTuple):
 
 
 class ClockPart(NamedTuple):
-    """The facts of one range of a capture, for `Judge` of the whole: its jumps, and the samples near them and its ends."""
+    """The facts of one range of a capture, for `Judge` of the whole: its jumps, the samples near them and its ends, and
+    its last packet.
+    """
 
     jumps: list[Jump]
     samples: Samples
@@ -109,8 +112,12 @@ class Clock:
         self._growth = disorder.Growth()
         self._judge = Judge()
         self._is_part = is_part
+        #: Of a range: all jumps and samples.
         self._jumps: list[Jump] = []
         self._samples = [NONE]
+        #: The last batches, and the packet up to which their samples are known or not needed.
+        self._tail: deque[tuple[PacketBatch, bytes, Columns]] = deque()
+        self._sampled = begin.packet
 
     def feed(self, batch: PacketBatch, buffer: bytes, columns: Columns) -> list[Weird]:
         """Return what a batch shows; `columns` are its TCP segments in `buffer`."""
@@ -118,45 +125,69 @@ class Clock:
         steps = np.diff(times, prepend=self._time_ns if self._number else times[:1])
         weirds: list[Weird] = []
         jumps: list[Jump] = []
-        if int(steps.min()) < 0 or not self._number:
+        is_backwards = int(steps.min()) < 0
+        if is_backwards or not self._number:
+            self._latest_ns = self._latest_ns if self._number else int(times[0])
+            weirds += self._without_time(batch)
+        if is_backwards:
             weirds += self._backwards(batch, steps, jumps)
         else:
             self._latest_ns = max(self._latest_ns, int(times[-1]))
         if int(steps.max()) >= SILENCE_NS:
             jumps += self._jumps_at(batch, steps, np.flatnonzero(steps >= SILENCE_NS))
+        jumps.sort()
         weirds += self._stopped(batch, steps)
         last = int(numbers[-1])
-        every = bool(jumps) or self._is_part or self._judge.is_waiting
-        samples = _samples(batch, buffer, columns, 0 if every else last - SILENCE_PACKETS)
+        self._number, self._time_ns = last, int(times[-1])
+        self._tail.append((batch, buffer, columns))
         if self._is_part:
             self._jumps += jumps
-            self._samples.append(samples)
-        else:
-            weirds += self._judge.feed(sorted(jumps), samples, last)
-        self._number, self._time_ns = last, int(times[-1])
+            self._samples.append(self._new_samples(0, last))
+        elif jumps or self._judge.asks_until:
+            asked = [jump.packet for jump in jumps]
+            first = 0 if self._judge.asks_until else asked[0] - SILENCE_PACKETS
+            end = max([self._judge.asks_until, *(packet + SILENCE_PACKETS for packet in asked)])
+            weirds += self._judge.feed(jumps, self._new_samples(first, min(end, last)), last)
+        while int(self._tail[0][0].number[-1]) < last - SILENCE_PACKETS:
+            self._tail.popleft()
         return weirds
+
+    def _new_samples(self, first: int, last: int) -> Samples:
+        """Return the samples of the packets from `first` to `last` that were not returned before."""
+        first = max(first, self._sampled + 1)
+        samples = [_samples(*batch, first, last) for batch in self._tail if int(batch[0].number[-1]) >= first]
+        self._sampled = last
+        return joined([NONE, *samples])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without batches, for a snapshot."""
+        self._judge.feed([], self._new_samples(self._number - SILENCE_PACKETS, self._number), self._number)
+        self._tail.clear()
+        return vars(self)
 
     @property
     def part(self) -> ClockPart:
         """The facts of the range."""
-        edges = [self._begin.packet, *(jump.packet for jump in sorted(self._jumps)), self._number + 1]
+        edges = [self._begin.packet, *(jump.packet for jump in self._jumps), self._number + 1]
         near = joined(self._samples).near(np.array(edges, np.int64))
-        return ClockPart(sorted(self._jumps), near, self._number)
+        return ClockPart(self._jumps, near, self._number)
 
     def _jumps_at(self, batch: PacketBatch, steps: Int64s, rows: Int64s) -> Iterator[Jump]:
         for row in rows.tolist():
             before = int(batch.number[row - 1]) if row else self._number
             yield Jump(int(batch.number[row]), int(batch.time_ns[row]), before, int(steps[row]))
 
+    def _without_time(self, batch: PacketBatch) -> Iterator[Weird]:
+        """Report the first packet with the time 0."""
+        rows = np.flatnonzero(batch.time_ns == 0)
+        if len(rows) and not self._is_zero:
+            self._is_zero = True
+            first = int(batch.number[rows[0]])
+            yield disorder.stopped(first, 0, first)
+
     def _backwards(self, batch: PacketBatch, steps: Int64s, jumps: list[Jump]) -> Iterator[Weird]:
         """Find steps back in a batch that is not in order of time, and yield other disorder."""
         times = batch.time_ns.tolist()
-        if not self._number:
-            self._latest_ns = times[0]
-        if 0 in times and not self._is_zero:
-            self._is_zero = True
-            first = int(batch.number[times.index(0)])
-            yield disorder.stopped(first, 0, first)
         late, back = np.zeros(len(times), np.int64), []
         for row, time_ns in enumerate(times):
             if time_ns < self._latest_ns - SORTED_NS:
@@ -170,20 +201,20 @@ class Clock:
 
     def _stopped(self, batch: PacketBatch, steps: Int64s) -> Iterator[Weird]:
         """Report runs of packets with one time."""
-        moved = np.flatnonzero(steps)
-        begins = np.concatenate([[0], moved])
-        lengths = np.diff(np.append(begins, len(steps)))
+        times, far = batch.time_ns, STOPPED_PACKETS - 1
+        if steps[0] and steps[-1] and not (times[far:] == times[:-far]).any():
+            self._same, self._same_since = 1, int(batch.number[-1])
+            return
+        begins = np.concatenate([[0], np.flatnonzero(steps)])
+        lengths = np.diff(begins, append=len(steps))
         before = self._same
         lengths[0] += before
-        if int(lengths.max()) >= STOPPED_PACKETS:
-            for at in np.flatnonzero(lengths >= STOPPED_PACKETS).tolist():
-                first_row, had = int(begins[at]), before if at == 0 else 0
-                row = first_row + STOPPED_PACKETS - 1 - had
-                time_ns = int(batch.time_ns[first_row])
-                if row >= first_row and time_ns:
-                    first = self._same_since if had else int(batch.number[first_row])
-                    yield disorder.stopped(int(batch.number[row]), time_ns, first)
-        if len(moved) or not self._same:
+        for at in np.flatnonzero(lengths >= STOPPED_PACKETS).tolist():
+            first_row, had = int(begins[at]), before if at == 0 else 0
+            if had < STOPPED_PACKETS and times[first_row]:
+                first = self._same_since if had else int(batch.number[first_row])
+                yield disorder.stopped(int(batch.number[first_row + far - had]), int(times[first_row]), first)
+        if len(begins) > 1 or not before:
             self._same_since = int(batch.number[begins[-1]])
         self._same = int(lengths[-1])
 
@@ -198,9 +229,9 @@ class Judge:
         self._open: list[_OpenJump] = []
 
     @property
-    def is_waiting(self) -> bool:
-        """True if samples may decide an earlier jump."""
-        return bool(self._open)
+    def asks_until(self) -> int:
+        """The last packet whose sample may decide an earlier jump; 0 if all are decided."""
+        return max([jump.jump.packet + SILENCE_PACKETS for jump in self._open], default=0)
 
     def feed(self, jumps: list[Jump], samples: Samples, last: int) -> list[Weird]:
         """Return the verdicts up to the packet `last`, from the next jumps and samples."""
@@ -220,22 +251,6 @@ class Judge:
         return weirds
 
 
-class _Before(NamedTuple):
-    """The first and the last sample of a direction before a jump: packet, time, TSval."""
-
-    first: tuple[int, int, int]
-    last: tuple[int, int, int]
-
-    @property
-    def tick_ns(self) -> int | None:
-        """The nanoseconds of a tick, if they can be learned from the two."""
-        ticks = (self.last[2] - self.first[2]) % _WRAP
-        if not _LEARNED_TICKS <= ticks < _WRAP // 2:
-            return None
-        own = (self.last[1] - self.first[1]) / ticks
-        return next((tick for tick in _TICKS if abs(own - tick) <= tick * _LEARNED_SHARE), None)
-
-
 class _OpenJump:
     """A jump that is not decided yet: each direction with a sample before it may decide by its first one after it."""
 
@@ -243,41 +258,40 @@ class _OpenJump:
         self.jump = jump
         self._is_new = True
         self._is_decided = False
-        self._before: dict[int, _Before] = {}
-        for number, time_ns, path, tsval in zip(*(column.tolist() for column in before), strict=True):
-            own, sample = self._before.get(path), (number, time_ns, tsval)
-            self._before[path] = _Before(own.first if own is not None else sample, sample)
+        self._before = before
+        #: By direction: the rows of its first and last sample before the jump.
+        self._first_row, self._last_row = _first_rows(before.path), _last_rows(before.path)
         #: Sizes of a step, by directions that are sure of it.
         self._sizes: list[int] = []
 
     def is_settled(self, last: int) -> bool:
         """True if packets after `last` cannot change anything."""
-        return self._is_decided or not self._before or last >= self.jump.packet + SILENCE_PACKETS
+        return self._is_decided or not self._last_row or last >= self.jump.packet + SILENCE_PACKETS
 
     def feed(self, samples: Samples, jumps: list[int]) -> Iterator[Weird]:
         """Yield what the samples decide. `jumps`: the packets of all jumps near this one, up to the last sample."""
         jump = self.jump
         if self._is_new:
-            yield from self._first(samples.between(jump.packet, jump.packet + 1), jumps)
+            yield from self._at_jump(samples.between(jump.packet, jump.packet + 1), jumps)
             self._is_new = False
-        if self._is_decided or not self._before:
+        if self._is_decided or not self._last_row:
             return
         own = samples.between(jump.packet + 1, jump.packet + SILENCE_PACKETS)
-        for number, time_ns, path, tsval in zip(*(column.tolist() for column in own), strict=True):
-            agrees = self._agrees(number, time_ns, path, tsval, jumps)
+        for row in sorted(row for path, row in _first_rows(own.path).items() if path in self._last_row):
+            agrees = self._agrees(own, row, jumps)
             if agrees:
-                yield disorder.silence_proved(number, time_ns, jump.packet)
+                yield disorder.silence_proved(int(own.number[row]), int(own.time_ns[row]), jump.packet)
             elif len(self._sizes) == 2:
-                yield disorder.step(number, time_ns, jump.before, sum(self._sizes) // 2, jump.packet)
+                at = int(own.number[row]), int(own.time_ns[row])
+                yield disorder.step(*at, jump.before, sum(self._sizes) // 2, jump.packet)
             if agrees or len(self._sizes) == 2:
                 self._is_decided = True
                 return
 
-    def _first(self, samples: Samples, jumps: list[int]) -> Iterator[Weird]:
+    def _at_jump(self, samples: Samples, jumps: list[int]) -> Iterator[Weird]:
         """Yield what is certain at the packet of the jump."""
         jump = self.jump
-        rows = [*zip(*(column.tolist() for column in samples), strict=True)]
-        agrees = any(self._agrees(*row, jumps) for row in rows)
+        agrees = [row for row in range(len(samples.number)) if self._agrees(samples, row, jumps)]
         if jump.by_ns < 0 or jump.by_ns > _YEAR_NS:
             self._is_decided = True
             by_ns = self._sizes[0] if self._sizes else jump.by_ns
@@ -287,52 +301,71 @@ class _OpenJump:
         else:
             yield disorder.silence_unproved(jump.packet, jump.time_ns, jump.before, jump.by_ns)
 
-    def _agrees(self, number: int, time_ns: int, path: int, tsval: int, jumps: list[int]) -> bool:
+    def _agrees(self, samples: Samples, row: int, jumps: list[int]) -> bool:
         """True if the host's clock advanced as much as the capture's; otherwise note the size of the step, if it is
         certain.
         """
-        before = self._before.pop(path, None)
-        if before is None or number - before.last[0] > SILENCE_PACKETS:
+        number, path, before = int(samples.number[row]), int(samples.path[row]), self._before
+        last = self._last_row.pop(path, None)
+        if last is None or number - int(before.number[last]) > SILENCE_PACKETS:
             return False
-        ticks, elapsed_ns, tick_ns = (tsval - before.last[2]) % _WRAP, time_ns - before.last[1], before.tick_ns
+        ticks = int(samples.tsval[row] - before.tsval[last]) % _WRAP
+        elapsed_ns = int(samples.time_ns[row] - before.time_ns[last])
         if ticks >= _WRAP // 2:
             return False
-        off_ns = elapsed_ns - ticks * (tick_ns or _MILLISECOND)
-        if abs(off_ns) <= _AGREE_NS + 2 * (tick_ns or _MILLISECOND) + abs(elapsed_ns) // _DRIFT:
+        learned_ns = self._tick_ns(self._first_row[path], last)
+        tick_ns = learned_ns or _MILLISECOND
+        off_ns = elapsed_ns - ticks * tick_ns
+        if abs(off_ns) <= _AGREE_NS + 2 * tick_ns + abs(elapsed_ns) // _DRIFT:
             return True
-        is_alone = not any(before.last[0] < other <= number and other != self.jump.packet for other in jumps)
+        is_alone = not any(before.number[last] < other <= number and other != self.jump.packet for other in jumps)
         is_step = abs(off_ns) >= max(_STEP_NS, elapsed_ns // 100)
-        if tick_ns is not None and is_alone and is_step and all(_is_same(off_ns, size) for size in self._sizes):
+        if learned_ns is not None and is_alone and is_step and all(_is_same(off_ns, size) for size in self._sizes):
             self._sizes.append(off_ns)
         return False
+
+    def _tick_ns(self, first: int, last: int) -> int | None:
+        """Return the nanoseconds of a tick, if they can be learned from two samples before the jump."""
+        before = self._before
+        ticks = int(before.tsval[last] - before.tsval[first]) % _WRAP
+        if not _LEARNED_TICKS <= ticks < _WRAP // 2:
+            return None
+        own = int(before.time_ns[last] - before.time_ns[first]) / ticks
+        return next((tick for tick in _TICKS if abs(own - tick) <= tick * _LEARNED_SHARE), None)
+
+
+def _first_rows(path: Int64s) -> dict[int, int]:
+    """Return the first row of each path."""
+    return dict(zip(path[::-1].tolist(), range(len(path) - 1, -1, -1), strict=True))
+
+
+def _last_rows(path: Int64s) -> dict[int, int]:
+    return dict(zip(path.tolist(), range(len(path)), strict=True))
 
 
 def _is_same(one_ns: int, other_ns: int) -> bool:
     return abs(one_ns - other_ns) <= 2 * _AGREE_NS + abs(other_ns) // (_DRIFT // 2)
 
 
-def _samples(batch: PacketBatch, buffer: bytes, columns: Columns, after: int) -> Samples:
-    """Return the timestamps of segments after the packet `after` whose header has no other option."""
-    begin = int(np.searchsorted(batch.number[columns.row], after, "right")) if after > 0 else 0
-    offset = columns.offset[begin:]
-    if not len(offset) or len(buffer) < _HEADER:
+def _samples(batch: PacketBatch, buffer: bytes, columns: Columns, first: int, last: int) -> Samples:
+    """Return the timestamps of segments from the packet `first` to `last` whose header has no other option."""
+    begin, end = np.searchsorted(batch.number[columns.row], (first, last + 1))
+    row, offset = columns.row[begin:end], columns.offset[begin:end]
+    if not len(row) or len(buffer) < _HEADER:
         return NONE
-    row = columns.row[begin:]
-    ends = np.where(offset < len(batch.buffer), batch.offset[row] + batch.length[row], len(buffer))
-    start = np.clip(offset - _HEADER, 0, len(buffer) - _HEADER)
-    options = sliding_window_view(np.frombuffer(buffer, np.uint8), _HEADER)[start]
-    at = _HEADER - _OPTION_BYTES
-    word = np.ascontiguousarray(options[:, at : at + 8]).view(">u4")
-    has = (offset >= _HEADER) & (offset <= ends)
-    has &= (word[:, 0] == int.from_bytes(bytes(_OPTION), "big")) & (
-        options[:, _HEADER - _OFFSET_AT] >> 4 == _HEADER // 4
-    )
-    row, key = row[has], columns.key[:, begin:][:, has]
-    return Samples(batch.number[row], batch.time_ns[row], _paths(key), word[has, 1].astype(np.int64))
+    view = np.frombuffer(buffer, np.uint8)
+    words = sliding_window_view(view, 4)
+    start = np.maximum(np.minimum(offset, len(buffer)) - _HEADER, 0)
+    has = words[start + _OPTION_AT].view(">u4")[:, 0] == _OPTION
+    has &= view[start + _DATA_OFFSET_AT] >> 4 == _HEADER // 4
+    has &= offset <= np.where(offset < len(batch.buffer), batch.offset[row] + batch.length[row], len(buffer))
+    row, key, start = row[has], columns.key[:, begin:end][:, has], start[has]
+    tsval = words[start + _OPTION_AT + 4].view(">u4")[:, 0].astype(np.int64)
+    return Samples(batch.number[row], batch.time_ns[row], _paths(key), tsval)
 
 
 def _paths(key: Words) -> Int64s:
     """Return a number for each directed pair of ends."""
     with np.errstate(over="ignore"):
-        path: Int64s = (key.T * _MIX).sum(axis=1, dtype=np.uint64).view(np.int64)
+        path: Int64s = sum(word * by for word, by in zip(key, _MIX, strict=True)).view(np.int64)
     return path

@@ -157,5 +157,6 @@ def test_a_pipe_that_pauses_gives_what_it_has() -> None:
         items = iter(Capture(file))
         first = next(items)
         os.close(writing)
-        assert isinstance(first, PacketBatch) and len(first.number) == 10
+        assert isinstance(first, PacketBatch)
+        assert len(first.number) == 10
         assert [*items] == []

@@ -189,7 +189,7 @@ def test_a_packet_with_a_nonsense_time_is_two_steps_and_no_time() -> None:
         ("CLOCK_STEP", 22),
         ("CLOCK_STOPPED", 21),
     ]
-    assert found[0][3] == -(packets[19].time_ns) and found[1][3] == packets[21].time_ns
+    assert (found[0][3], found[1][3]) == (-packets[19].time_ns, packets[21].time_ns)
 
 
 def test_a_file_without_times() -> None:
