@@ -22,9 +22,9 @@ class Captures:
     """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
 
     `names` are the files, `numbering` maps packets to files. `locate` does, if numbers do not show it: several files,
-    or one that was not in order of time. `bytes_read` and `bytes_total` are the progress (None: unknown, since one of them
-    is a pipe). `left_out` is called for each of several files that cannot be read, or not to
-    its end, and the others are read; without it the error is raised. `stop` ends pipes.
+    or one that was not in order of time. `bytes_read` and `bytes_total` are the progress (None: unknown, since one of
+    them is a pipe). `left_out` is called for each of several files that cannot be read, or not to its end, and the
+    others are read; without it the error is raised. `stop` ends pipes.
     """
 
     def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
