@@ -58,8 +58,8 @@ class Samples(NamedTuple):
 
     def between(self, first: int, end: int) -> Samples:
         """Return those of the packets from `first` up to `end`, without it."""
-        begin, stop = np.searchsorted(self.number, (first, end))
-        return Samples(*(column[begin:stop] for column in self))
+        begin, stop = self.number.searchsorted((first, end))
+        return Samples(self.number[begin:stop], self.time_ns[begin:stop], self.path[begin:stop], self.tsval[begin:stop])
 
     def near(self, packets: Int64s) -> Samples:
         """Return those that are at most limits.SILENCE_PACKETS from one of these packets."""
@@ -70,7 +70,10 @@ class Samples(NamedTuple):
 
 def joined(parts: Iterable[Samples]) -> Samples:
     """Join samples that follow each other."""
-    return Samples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    filled = [part for part in parts if len(part.number)]
+    if len(filled) < 2:
+        return filled[0] if filled else NONE
+    return Samples(*[np.concatenate(columns) for columns in zip(*filled, strict=True)])
 
 
 NONE: Final = Samples(*(np.empty(0, np.int64) for _ in Samples._fields))
@@ -146,18 +149,18 @@ class Clock:
         elif jumps or self._judge.asks_until:
             asked = [jump.packet for jump in jumps]
             first = 0 if self._judge.asks_until else asked[0] - SILENCE_PACKETS
-            end = max([self._judge.asks_until, *(packet + SILENCE_PACKETS for packet in asked)])
+            end = max(self._judge.asks_until, asked[-1] + SILENCE_PACKETS if asked else 0)
             weirds += self._judge.feed(jumps, self._new_samples(first, min(end, last)), last)
-        while int(self._tail[0][0].number[-1]) < last - SILENCE_PACKETS:
+        while self._tail[0][0].number[-1] < last - SILENCE_PACKETS:
             self._tail.popleft()
         return weirds
 
     def _new_samples(self, first: int, last: int) -> Samples:
         """Return the samples of the packets from `first` to `last` that were not returned before."""
         first = max(first, self._sampled + 1)
-        samples = [_samples(*batch, first, last) for batch in self._tail if int(batch[0].number[-1]) >= first]
+        samples = [_samples(*batch, first, last) for batch in self._tail if batch[0].number[-1] >= first]
         self._sampled = last
-        return joined([NONE, *samples])
+        return joined(samples)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without batches, for a snapshot."""
@@ -225,29 +228,28 @@ class Judge:
     def __init__(self) -> None:
         #: The last samples, and the packets of the last jumps, of limits.SILENCE_PACKETS packets.
         self._recent = NONE
-        self._last_jumps: list[int] = []
+        self._last_jumps: deque[int] = deque()
         self._open: list[_OpenJump] = []
 
     @property
     def asks_until(self) -> int:
         """The last packet whose sample may decide an earlier jump; 0 if all are decided."""
-        return max([jump.jump.packet + SILENCE_PACKETS for jump in self._open], default=0)
+        return self._open[-1].jump.packet + SILENCE_PACKETS if self._open else 0
 
     def feed(self, jumps: list[Jump], samples: Samples, last: int) -> list[Weird]:
         """Return the verdicts up to the packet `last`, from the next jumps and samples."""
         weirds: list[Weird] = []
         recent = joined([self._recent, samples])
         if jumps or self._open:
-            first = min(jump.packet for jump in (*jumps, *(known.jump for known in self._open)))
-            self._last_jumps = [at for at in self._last_jumps if at >= first - SILENCE_PACKETS]
-            self._last_jumps += [jump.packet for jump in jumps]
-            self._open += [
-                _OpenJump(jump, recent.between(jump.packet - SILENCE_PACKETS, jump.packet)) for jump in jumps
-            ]
-            for jump in self._open:
-                weirds += jump.feed(samples, self._last_jumps)
-            self._open = [jump for jump in self._open if not jump.is_settled(last)]
-        self._recent = recent.between(last - SILENCE_PACKETS, last + 1)
+            for jump in jumps:
+                self._last_jumps.append(jump.packet)
+                self._open.append(_OpenJump(jump, recent.between(jump.packet - SILENCE_PACKETS, jump.packet)))
+            while self._last_jumps[0] < self._open[0].jump.packet - SILENCE_PACKETS:
+                self._last_jumps.popleft()
+            for open_jump in self._open:
+                weirds += open_jump.feed(samples, self._last_jumps)
+            self._open = [open_jump for open_jump in self._open if not open_jump.is_settled(last)]
+        self._recent = recent.between(last - SILENCE_PACKETS, last + 1) if len(recent.number) else NONE
         return weirds
 
 
@@ -268,11 +270,12 @@ class _OpenJump:
         """True if packets after `last` cannot change anything."""
         return self._is_decided or not self._last_row or last >= self.jump.packet + SILENCE_PACKETS
 
-    def feed(self, samples: Samples, jumps: list[int]) -> Iterator[Weird]:
+    def feed(self, samples: Samples, jumps: Iterable[int]) -> Iterator[Weird]:
         """Yield what the samples decide. `jumps`: the packets of all jumps near this one, up to the last sample."""
         jump = self.jump
         if self._is_new:
-            yield from self._at_jump(samples.between(jump.packet, jump.packet + 1), jumps)
+            own = samples.between(jump.packet, jump.packet + 1) if self._last_row else NONE
+            yield from self._at_jump(own, jumps)
             self._is_new = False
         if self._is_decided or not self._last_row:
             return
@@ -288,7 +291,7 @@ class _OpenJump:
                 self._is_decided = True
                 return
 
-    def _at_jump(self, samples: Samples, jumps: list[int]) -> Iterator[Weird]:
+    def _at_jump(self, samples: Samples, jumps: Iterable[int]) -> Iterator[Weird]:
         """Yield what is certain at the packet of the jump."""
         jump = self.jump
         agrees = [row for row in range(len(samples.number)) if self._agrees(samples, row, jumps)]
@@ -301,7 +304,7 @@ class _OpenJump:
         else:
             yield disorder.silence_unproved(jump.packet, jump.time_ns, jump.before, jump.by_ns)
 
-    def _agrees(self, samples: Samples, row: int, jumps: list[int]) -> bool:
+    def _agrees(self, samples: Samples, row: int, jumps: Iterable[int]) -> bool:
         """True if the host's clock advanced as much as the capture's; otherwise note the size of the step, if it is
         certain.
         """
