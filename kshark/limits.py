@@ -136,6 +136,8 @@ STATISTICS_ROWS: Final = 10_000
 GROUPS: Final = 10_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
+#: Times between events that are kept to tell a silent member from a step of the clock.
+PAUSES: Final = 100
 #: Contents of a report: findings of each kind in full, members with their time line, cells of its chart, and share
 #: requests; rejected ones are counted apart.
 REPORT_FINDINGS: Final = 20

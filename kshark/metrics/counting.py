@@ -15,11 +15,14 @@ from kshark.api_keys import (
     READ_SHARE_GROUP_STATE,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.clusters import Clusters
 from kshark.endpoints import host_of
+from kshark.groups import APIS as GROUP_APIS
+from kshark.groups import Groups
 from kshark.metrics.arrivals import Arrivals
 from kshark.metrics.counts import (
     EMPTY,
@@ -39,12 +42,9 @@ from kshark.names import TopicNames
 from kshark_dissectors.topics import NAMING_APIS
 
 #: APIs whose bodies must be decoded.
-APIS: Final = ANALYSED | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
+APIS: Final = ANALYSED | GROUP_APIS | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
 
-_LEAVE: Final = -1
 _JOIN: Final = 0
-#: Errors of heartbeats after which the member is no longer in the group: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
-_OUT: Final = frozenset({25, 110})
 
 #: Events after which records can be acquired again; _LOST: without an action of their member.
 _LOST: Final = frozenset({"lock_timeout", "session_released"})
@@ -62,6 +62,7 @@ class ShareCounting:
 
     def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
         self._analyzer = Analyzer(sessions=True, on_change=self._changed)
+        self._groups = Groups()
         self._arrivals = Arrivals(names.by_id)
         self._counts = counts
         self._names = names
@@ -75,6 +76,7 @@ class ShareCounting:
             SHARE_FETCH: self._fetch,
             SHARE_ACKNOWLEDGE: self._acknowledge,
             SHARE_GROUP_HEARTBEAT: self._heartbeat,
+            SHARE_GROUP_DESCRIBE: self._describe,
             READ_SHARE_GROUP_STATE: self._state,
             WRITE_SHARE_GROUP_STATE: self._state,
         }
@@ -82,6 +84,7 @@ class ShareCounting:
     def page(self, events: Iterable[Event]) -> None:
         for event in events:
             self._analyzer.feed(event)
+            self._groups.feed(event)
             if isinstance(event, Message):
                 self._last_ns = max(self._last_ns, event.time_ns)
                 self._names.learn(event)
@@ -105,6 +108,11 @@ class ShareCounting:
                 counts.held[holder.member_id] += holder.records
         for member, until_ns in self._open:
             member.waiting += until_ns >= self._last_ns
+        self._groups.close()
+        presence = self._groups.presence()
+        for (group, member_id), member_counts in self._to.members.items():
+            members = presence.get((group.cluster, group.group_id or ""), {})
+            member_counts.present.put(self._last_ns, members.get(member_id or "", False))
         self._analyzer.close()
         self._sessions(self._analyzer.listed())
         self._to.clusters.update(self._clusters.ids)
@@ -287,10 +295,7 @@ class ShareCounting:
             member.heartbeats.add(response.latency_ns)
         if answer.error_code:
             member.refused[answer.error_code] += 1
-            if answer.error_code in _OUT:
-                member.present.put(response.time_ns, False)
             return
-        member.present.put(response.time_ns, asked.member_epoch != _LEAVE)
         if answer.member_epoch > 0:
             lowest = answer.member_epoch - 1 if asked.member_epoch == _JOIN else answer.member_epoch
             self._to.group(self._group(asked.group_id, request.broker)).epochs.add(lowest, answer.member_epoch)
@@ -302,6 +307,17 @@ class ShareCounting:
             }
             member.rebalances += assigned != (member.assigned.value or set())
             member.assigned.put(response.time_ns, assigned)
+
+    def _describe(self, exchange: Exchange, request: Message, response: Message | None) -> None:
+        """Count the members that a coordinator lists: the capture may have no message of theirs."""
+        if response is None or not is_whole(response) or not self._counts(exchange):
+            return
+        for described in response.body.groups or ():
+            group = self._group(described.group_id, request.broker)
+            for row in described.members or () if not described.error_code else ():
+                self._to.group(group)
+                client = (row.client_id, row.client_host.removeprefix("/"))
+                self._to.member(group, row.member_id).client.put(response.time_ns, client)
 
     def _state(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         """Count a leader's read of a partition's state when its leadership begins, or its write."""
