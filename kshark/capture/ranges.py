@@ -172,9 +172,13 @@ def walked(file: str, file_parts: Iterable[FilePart]) -> list[Extent]:
 
 def _are_ordered(extents: Sequence[Extent]) -> bool:
     """True if times do not run backwards in several parts of a file."""
-    return len(extents) == 1 or (all(extent.is_ordered for extent in extents) and all(
-        earlier.is_followed_by(later) for earlier, later in pairwise([extent for extent in extents if extent.packets])
-    ))
+    return len(extents) == 1 or (
+        all(extent.is_ordered for extent in extents)
+        and all(
+            earlier.is_followed_by(later)
+            for earlier, later in pairwise([extent for extent in extents if extent.packets])
+        )
+    )
 
 
 def _facts_of(head: bytes) -> Header | Section | None:
