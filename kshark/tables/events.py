@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from kshark.exchange.owner import belongs, owner_of
+from kshark.limits import CLOCKS_NS
+from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Side, Weird
 from kshark.tables.bodies import Bodies
 
@@ -330,7 +332,8 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
         row["size_bytes"],
         row["times"] or 1,
     )
-    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"], row["by_ns"])
+    by_ns = row.get("by_ns", CLOCKS_NS if row["code"] in DISORDERS else None)  # tables of kshark 0.1 lack it
+    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"], by_ns)
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:
