@@ -65,6 +65,14 @@ class Bench:
             getattr(tcp, side)(struct.pack(">i", len(data)) + data)
         return self.packets(wire.packets)
 
+    def sent(self, data: bytes) -> list[Path]:
+        """A connection on which the client sends these bytes, and the broker resets it."""
+        wire = Wire()
+        tcp = Tcp(wire).open()
+        tcp.client(data)
+        tcp.reset(1)
+        return self.packets(wire.packets)
+
 
 Maker = Callable[[Bench], list[Path]]
 
@@ -325,6 +333,8 @@ MAKERS: Final[dict[str, Maker]] = {
     "SILENCE_UNPROVED": bundled("tcp-var-base.pcap"),
     "SILENCE_PROVED": bundled("share-restart.pcap"),
     "ACKED_UNSEEN": answers_stamped_late,
+    "PROXY_HEADER_INVALID": lambda bench: bench.sent(b"PROXY TCP4 here there 1 2\r\n"),
+    "PROXY_HEADER_REFUSED": lambda bench: bench.sent(b"PROXY UNKNOWN\r\n"),
     "TLS_UNREAD": hello_without_keys,
     "NOT_KAFKA": bundled("tcp-hostile.pcap"),
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),

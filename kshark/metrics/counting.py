@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kshark import limits
 from kshark.analysis import APIS as ANALYSED
-from kshark.analysis import Analyzer, Change, Listed, ListedSession
+from kshark.analysis import Analyzer, Change, Holder, InFlightState, Listed, ListedSession
 from kshark.analysis.results.statistics import acknowledged_types, is_whole, waited_in_full
 from kshark.api_keys import (
     PRODUCE,
@@ -100,11 +100,11 @@ class ShareCounting:
     def close(self) -> Counted:
         """End the capture and return the counts; what is still open counts as open."""
         for state in self._analyzer.in_flight(self._last_ns):
-            for counts in self._partitions(state.group_id, PartitionId(state.topic_id, state.partition)):
+            for counts in self._partitions(state):
                 counts.start.put(self._last_ns, state.start_offset)
                 counts.end.put(self._last_ns, state.end_offset)
         for holder in self._analyzer.holders(self._last_ns):
-            for counts in self._partitions(holder.group_id, PartitionId(holder.topic_id, holder.partition)):
+            for counts in self._partitions(holder):
                 counts.held[holder.member_id] += holder.records
         for member, until_ns in self._open:
             member.waiting += until_ns >= self._last_ns
@@ -122,10 +122,13 @@ class ShareCounting:
         """Return the key of a group in the cluster of that broker."""
         return GroupKey(group_id, self._clusters.number(broker))
 
-    def _partitions(self, group_id: str | None, partition: PartitionId) -> Iterator[PartitionCounts]:
-        """Return the counts of a partition; a topic id exists in only one cluster."""
+    def _partitions(self, entry: InFlightState | Holder) -> Iterator[PartitionCounts]:
+        """Return the counts of a partition. Several clusters may have the same topic id (mirrored by its creator)."""
+        partition = PartitionId(entry.topic_id, entry.partition)
         of_clusters = (
-            self._to.partitions.get((GroupKey(group_id, number), partition)) for number in self._clusters.ids or (0,)
+            self._to.partitions.get((GroupKey(entry.group_id, number), partition))
+            for number in self._clusters.ids or (0,)
+            if entry.cluster_id in (None, self._clusters.id(number))
         )
         return (counts for counts in of_clusters if counts is not None)
 
@@ -135,10 +138,10 @@ class ShareCounting:
         if change.event not in _GIVEN_BACK:
             return
         group_id, partition = change.partition.group_id, PartitionId(*change.partition.partition)
-        self._arrivals.given_back(group_id, partition, change.time_ns)
+        group = self._group(group_id, change.partition.leader.addresses[0])
+        self._arrivals.given_back(group, partition, change.time_ns)
         if change.event in _LOST and self._counts(change.time_ns):
             records = change.last - change.first + 1
-            group = self._group(group_id, change.partition.leader.addresses[0])
             self._to.partition(group, partition).lost[change.event] += records
             if change.member_id is not None:
                 self._to.member(group, change.member_id).lost[change.event] += records
@@ -157,7 +160,7 @@ class ShareCounting:
 
     def _produce(self, _: Exchange, request: Message, response: Message | None) -> None:
         if response is not None and is_whole(response):
-            self._arrivals.produced(request, response)
+            self._arrivals.produced(request, response, self._clusters.number(request.broker))
 
     def _fetch(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         if not self._counts(exchange):
@@ -233,14 +236,14 @@ class ShareCounting:
 
     def _acquired(self, member: MemberCounts, request: Message, key: PartitionId, held: Any) -> int:
         """Count a delivered range of records; return the time since when the records were available."""
-        group_id = request.body.group_id
+        group = self._group(request.body.group_id, request.broker)
         records = max(0, held.last_offset - held.first_offset + 1)
-        partition = self._to.partition(self._group(group_id, request.broker), key)
+        partition = self._to.partition(group, key)
         partition.acquired[held.delivery_count] += records
         member.acquired[held.delivery_count] += records
         if held.delivery_count == 1:
             partition.ranges.add(records)
-        return self._arrivals.since(group_id, key, held, request.time_ns)
+        return self._arrivals.since(group, key, held, request.time_ns)
 
     def _acknowledge(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         if not self._counts(exchange):
