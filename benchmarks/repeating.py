@@ -79,9 +79,9 @@ def continued(path: Path, wire: Wire, until_bytes: int) -> None:
     correlation ids."""
     play = Play.load(path)
     connections = {flow: Connection(wire, *flow) for flow in play.streams}
-    begin, copy = wire.time_ns, 0
     for connection in connections.values():
         connection.open()
+    begin, copy = wire.time_ns, 0
     while wire.written < until_bytes:
         said = {
             (flow, side): stream.copy(copy) for flow, sides in play.streams.items() for side, stream in enumerate(sides)

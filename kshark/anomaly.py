@@ -50,6 +50,8 @@ _CAPTURE: Final = (
         advice="All packets were judged. Read fewer files at a time if you need the packet numbers of each."),
     _weird("CAPTURES_OVERLAP", "capture", "note", "capture", "Captures of the same time, each with its own clock; packets of different connections that are this close in time have no known order.",
         advice="Capture all interfaces of a host at once (tcpdump -i any). Name the files of several hosts one by one: a file from mergecap does not show that their clocks may differ."),
+    _weird("PACKETS_SORTED", "capture", "note", "capture", "Packets that were not in order of time in their file; they were sorted, and are numbered in the order of their times.",
+        advice="Nothing: the messages are the same as after reordercap (part of Wireshark). In JSON, frame is the number in the file."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6",
         advice="The dropped packets are missing here too: capture with a larger buffer (tcpdump -B 65536), a narrower filter, or onto a faster disk."),
 )
@@ -74,6 +76,14 @@ _LINK: Final = (
         advice="Capture whole packets: tcpdump -s 0. Rules can hardly judge a message that is cut."),
     _weird("TIME_DISORDER", "link", "note", "capture", "Packet times run backwards; packets of different connections that are this close in time have no known order.",
         advice="Read captures of several hosts together only if their clocks agree. For one capture, reordercap (part of Wireshark) puts the packets in order."),
+    _weird("CLOCK_STEP", "link", "note", "capture", "The capture's clock was stepped: durations across that packet are unknown.", "RFC 7323, section 5.4",
+        advice="Let a time service slew the clock of the capturing host (chronyd without makestep), and capture once more if durations matter."),
+    _weird("CLOCK_STOPPED", "link", "note", "capture", "Packets without a time, or many in a row with the same: durations to and from them are unknown.",
+        advice="Capture with a tool that stores a time for each packet, with a resolution of microseconds."),
+    _weird("SILENCE_UNPROVED", "link", "chat", "capture", "A silence of the whole capture that no TCP timestamp proves: a step of the clock would look the same.", "RFC 7323",
+        advice="Let the hosts use TCP timestamps (Linux: sysctl net.ipv4.tcp_timestamps=1), or capture more connections."),
+    _weird("SILENCE_PROVED", "link", "chat", "capture", "A TCP timestamp agrees with an earlier silence: that time passed.", "RFC 7323, section 5.4",
+        advice="Nothing."),
 )
 _STREAM: Final = (
     _weird("STREAM_GAP", "reassembly", "warn", "network", "Bytes of a connection that are missing in the capture.", "RFC 9293"),

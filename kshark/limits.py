@@ -27,6 +27,17 @@ CLOCK_DOUBTS: Final = 256
 #: Pairs of ends (address and port) that stay when the longest unseen ones are forgotten; at most twice as many are
 #: held.
 PAIRS: Final = 200_000
+#: Packets of a file whose times run backwards by at most this are sorted by time (NTP steps a clock from 128 ms on), as
+#: long as no more packets and bytes wait for earlier ones.
+SORTED_NS: Final = 100_000_000
+SORTED_PACKETS: Final = 20_000
+SORTED_BYTES: Final = 16 << 20
+#: A silence of the whole capture: a step of its clock would look the same. TCP timestamps decide, in this many packets
+#: before and after it.
+SILENCE_NS: Final = 500_000_000
+SILENCE_PACKETS: Final = 256
+#: The clock stands still if this many packets in a row have one time.
+STOPPED_PACKETS: Final = 32
 #: Headers of one packet, including nested tunnels and tags.
 HEADERS: Final = 64
 #: Fragmented IP packets: bytes and pieces held, and how many nanoseconds a packet waits for the rest (RFC 791: 15 s,

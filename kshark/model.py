@@ -43,6 +43,8 @@ class PacketBatch:
     wire_length: Int64s
     #: Lines of a TLS key log that stand in the capture itself before these packets.
     secrets: bytes = field(default=b"", repr=False)
+    #: Numbers of the packets in their file, if they were sorted by time; None: the same as `number`.
+    frame: Int64s | None = None
 
 
 class Ends(NamedTuple):
@@ -59,10 +61,24 @@ class EndsOf(Protocol):
 
 
 class Moment(NamedTuple):
-    """A position in the capture: a packet, and the greatest time of all packets up to it."""
+    """A position in the capture: a packet, and the greatest time of all packets up to it.
+
+    `last_ns` is the time of that packet, None if it is the greatest one.
+    """
 
     packet: int
     clock_ns: int
+    last_ns: int | None = None
+
+    @classmethod
+    def at(cls, packet: int, clock_ns: int, last_ns: int) -> Moment:
+        """Return the moment of a packet with its own time."""
+        return cls(packet, clock_ns, None if last_ns == clock_ns else last_ns)
+
+    @property
+    def time_ns(self) -> int:
+        """Time of the packet."""
+        return self.clock_ns if self.last_ns is None else self.last_ns
 
 
 #: Before the first packet.
@@ -458,7 +474,8 @@ class Weird(msgspec.Struct, gc=False):
     `stage` found it.
 
     `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none). One may
-    stand for many; then `times` is their number. `correlation_id` is that of the request concerned.
+    stand for many; then `times` is their number. `correlation_id` is that of the request concerned. `by_ns` is how far
+    the capture's clock is wrong, in nanoseconds (kshark.link.disorder).
     """
 
     code: str
@@ -472,6 +489,7 @@ class Weird(msgspec.Struct, gc=False):
     size: int = 0
     times: int = 1
     correlation_id: int | None = None
+    by_ns: int | None = None
 
 
 class PacketInFile(msgspec.Struct, frozen=True):

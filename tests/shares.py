@@ -93,12 +93,14 @@ def mapped(
 ) -> tuple[list[list[Piece]], list[list[Weird]], Moment]:
     """By share its pieces in order, by range what the link stage said, and where the capture ends."""
     pieces: list[list[Piece]] = [[] for _ in range(shares)]
-    said: list[list[Weird]] = []
+    said: list[list[Any]] = []
     end = BEGIN
     clock = np.maximum.accumulate(whole.time_ns)
+    if (clock != whole.time_ns).any():  # kshark.capture.ranges splits no file that must be sorted by time
+        edges = []
     for first, behind in zip([0, *edges], [*edges, len(whole.number)], strict=True):
         begin = Moment(int(whole.number[first - 1]), int(clock[first - 1])) if first else BEGIN
-        link, weirds, at = Link(begin=begin), list[Weird](), first
+        link, weirds, at = Link(begin=begin, is_part=True), list[Any](), first
         while at < behind:
             some = min(behind, at + random.choice([1, 7, 100, 1000, 5000]))
             segments, more = link.feed(chosen(whole, slice(at, some)))

@@ -26,7 +26,7 @@ from tests.conformance.malformed import CATALOGUE as MALFORMED
 from tests.embedding import batch_of, exchange, request_frame, response_frame
 from tests.link.frames import Tcp as Segment
 from tests.link.frames import ethernet, ipv4, packet, udp
-from tests.packets import Packet, Tcp, Wire, pcap
+from tests.packets import START_NS, Packet, Tcp, Wire, pcap
 from tests.shared import CAPTURES
 
 FRAME: Final = ethernet(Segment())
@@ -120,6 +120,18 @@ def times_that_run_backwards(bench: Bench) -> list[Path]:
     return bench.packets(
         [*packets[:half], *(replace(one, time_ns=one.time_ns - 1_000_000_000) for one in packets[half:])]
     )
+
+
+def late_packets(bench: Bench) -> list[Path]:
+    packets = two_connections()
+    return bench.packets([*packets[:-2], packets[-1], packets[-2]])
+
+
+def later_than_the_limit(bench: Bench) -> list[Path]:
+    """A packet that should stand before others that no longer waited for it."""
+    bench.limit(SORTED_PACKETS=10)
+    packets = [packet(FRAME, time_ns=START_NS + at) for at in range(2_000)]
+    return bench.packets([*packets[1:], packets[0]])
 
 
 def answers_stamped_late(bench: Bench) -> list[Path]:
@@ -309,6 +321,7 @@ MAKERS: Final[dict[str, Maker]] = {
     "BLOCK_INVALID": block_of_two_lengths,
     "INTERFACE_UNKNOWN": another_interface,
     "PACKETS_DROPPED": drops,
+    "PACKETS_SORTED": late_packets,
     "COMPRESSED_CUT": gzip_cut,
     "COMPRESSED_INVALID": gzip_and_more,
     "FRAME_NUMBERS_FORGOTTEN": files_in_turn,
@@ -330,7 +343,11 @@ MAKERS: Final[dict[str, Maker]] = {
     "OVERLAP_DIFFERS": other_bytes_again,
     "FLOWS_FORGOTTEN": many_connections,
     "DUPLICATE_PACKETS": captured_twice,
-    "TIME_DISORDER": times_that_run_backwards,
+    "TIME_DISORDER": later_than_the_limit,
+    "CLOCK_STEP": times_that_run_backwards,
+    "CLOCK_STOPPED": lambda bench: bench.packets(replace(packet(FRAME), time_ns=0) for _ in range(3)),
+    "SILENCE_UNPROVED": bundled("tcp-var-base.pcap"),
+    "SILENCE_PROVED": bundled("share-restart.pcap"),
     "ACKED_UNSEEN": answers_stamped_late,
     "PROXY_HEADER_INVALID": lambda bench: bench.sent(b"PROXY TCP4 here there 1 2\r\n"),
     "PROXY_HEADER_REFUSED": lambda bench: bench.sent(b"PROXY UNKNOWN\r\n"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from kshark.capture.batches import chosen
 from kshark.capture.interfaces import Interface, options, to_ns
 from kshark.limits import BLOCK_BYTES
 from kshark.model import PacketBatch, Weird
@@ -149,16 +150,3 @@ def _faults(
         else:
             detail = f"interface {int(interface[row])} is not described; its packet was skipped"
             yield Weird("INTERFACE_UNKNOWN", "capture", number, time_ns, detail, size=bytes_)
-
-
-def chosen(batch: PacketBatch, rows: NDArray[np.bool_] | slice) -> PacketBatch:
-    """Return some rows of a batch, over the same buffer."""
-    return PacketBatch(
-        batch.buffer,
-        batch.number[rows],
-        batch.time_ns[rows],
-        batch.link_type[rows],
-        batch.offset[rows],
-        batch.length[rows],
-        batch.wire_length[rows],
-    )

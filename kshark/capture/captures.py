@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from kshark.capture import files
+from kshark.capture.batches import frames_of
 from kshark.capture.merge import Lane, LeftOut, merge
-from kshark.capture.numbering import Numbering
+from kshark.capture.numbering import Locate, Numbering
 from kshark.capture.paths import STANDARD_INPUT, named, printable
 from kshark.capture.source import Capture, open_capture
 from kshark.capture.stop import Stop
@@ -20,9 +21,10 @@ from kshark.model import PacketBatch, Weird
 class Captures:
     """Files read as one capture: iterate once for PacketBatches, numbered from 1 in order of time, and Weirds.
 
-    `names` are the files, `numbering` maps packets to files, `bytes_read` and `bytes_total` are the progress (None:
-    unknown, since one of them is a pipe). `left_out` is called for each of several files that cannot be read, or not to
-    its end, and the others are read; without it the error is raised. `stop` ends pipes.
+    `names` are the files, `numbering` maps packets to files. `locate` does, if numbers do not show it: several files,
+    or one that was not in order of time. `bytes_read` and `bytes_total` are the progress (None: unknown, since one of
+    them is a pipe). `left_out` is called for each of several files that cannot be read, or not to its end, and the
+    others are read; without it the error is raised. `stop` ends pipes.
     """
 
     def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
@@ -39,13 +41,20 @@ class Captures:
     def bytes_read(self) -> int:
         return sum(source.bytes_read for source in self._sources)
 
+    @property
+    def locate(self) -> Locate | None:
+        return self.numbering.locate if len(self.names) > 1 or self.numbering.is_sorted else None
+
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         match self._sources:
             case [Capture() as single]:
                 for item in single:
+                    was_forgotten = self.numbering.forgotten
                     if isinstance(item, PacketBatch):
-                        self.numbering.add(item.number, np.zeros(len(item.number), np.int64), item.number)
+                        self.numbering.add(item.number, np.zeros(len(item.number), np.int64), frames_of(item))
                     yield item
+                    if isinstance(item, PacketBatch) and self.numbering.forgotten and not was_forgotten:
+                        yield self.numbering.weird(item)
             case lanes:
                 yield from merge([lane for lane in lanes if isinstance(lane, Lane)], self.numbering)
 

@@ -27,6 +27,9 @@ class Input(Protocol):
     def read(self, size: int) -> bytes:
         """Return 1 to `size` bytes that are here without waiting for more; nothing at the end."""
 
+    def is_idle(self, wait_ms: int) -> bool:
+        """True if it is a pipe that gets no bytes for that time."""
+
     def close(self) -> None: ...
 
 
@@ -109,6 +112,9 @@ class Decompressed:
             pieces.append(piece)
             left -= len(piece)
         return b"".join(pieces) if len(pieces) != 1 else pieces[0]
+
+    def is_idle(self, wait_ms: int) -> bool:
+        return self._compressed.is_idle(wait_ms)
 
     def close(self) -> None:
         self._compressed.close()

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kshark.capture.in_order import TimeOrder
 from kshark.errors import UnreadableInput, UsageError
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
@@ -61,6 +62,8 @@ VLAN_BYTES: Final = 4
 #: pcap's name for packets that begin with an IP header, for which filters of `any` are compiled.
 DLT_RAW: Final = 12
 
+#: Packets wait no longer for earlier ones; queues of one network card are less apart.
+HOLD_MS: Final = 20
 #: Bytes that the kernel buffers while kshark is busy.
 KERNEL_BUFFER_BYTES: Final = 32 << 20
 DRAIN_SECONDS: Final = 0.2
@@ -106,6 +109,7 @@ class LiveCapture:
         self._number = 0
         self._time_ns = 0
         self._limit = WeirdLimit()
+        self._in_order = TimeOrder()
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         waiting = select.poll()
@@ -113,14 +117,16 @@ class LiveCapture:
         waiting.register(self._wake_read, select.POLLIN)
         try:
             while self._stopped_ns is None or self._time_ns < self._stopped_ns:
-                if self._stopped_ns is None:
-                    waiting.poll()
+                if self._stopped_ns is None and not waiting.poll(HOLD_MS if self._in_order.holds else None):
+                    yield from self._in_order.flush()
+                    continue
                 batch = self._take()
                 if batch is not None:
-                    yield batch
+                    yield from self._in_order.feed(batch)
                 elif self._stopped_ns is not None:
                     break
                 yield from self._count_drops()
+            yield from self._in_order.flush()
             yield from self._limit.close()
         except OSError as error:
             raise UnreadableInput(f"{self.name}: {error.strerror or error}") from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from kshark.capture.blocks import chosen
+from kshark.capture.batches import chosen, frames_of, joined
 from kshark.capture.numbering import Numbering
 from kshark.capture.overlap import Overlap
 from kshark.capture.source import open_capture
@@ -175,8 +175,7 @@ def merge(lanes: Sequence[Lane], numbering: Numbering, before: int = 0) -> Itera
                 yield from overlap.reports(batch.number, keys)
             yield batch
             if numbering.forgotten and not was_forgotten:
-                detail = f"more than {numbering.limit} changes from file to file"
-                yield Weird("FRAME_NUMBERS_FORGOTTEN", "capture", number, int(batch.time_ns[-1]), detail)
+                yield numbering.weird(batch)
             arriving = [lane for lane in active if lane.delivered == len(lane.keys)]
         for lane in arriving:
             yield from lane.advance(max(SMALLEST_READ, BATCH_BYTES // len(active)))
@@ -191,7 +190,7 @@ def _take(
     parts = [part for lane in active if (part := lane.part_until(bound)) is not None]
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable") if len(parts) > 1 else slice(None)
-    frame = np.concatenate([part.batch.number for part in parts])[order]
+    frame = np.concatenate([frames_of(part.batch) for part in parts])[order]
     file = np.concatenate([np.full(len(part.keys), part.lane.index) for part in parts])[order]
     numbers = number + np.cumsum(np.concatenate([part.steps for part in parts])[order])
     numbering.add(numbers, file, frame)
@@ -199,31 +198,8 @@ def _take(
     back[order] = numbers
     for part, given in zip(parts, np.split(back, np.cumsum([len(part.keys) for part in parts])[:-1]), strict=True):
         part.lane.give(given)
-    joined = _joined([part.batch for part in parts])
+    every = joined([part.batch for part in parts])
     columns = {
-        name: getattr(joined, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")
+        name: getattr(every, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")
     }
-    return PacketBatch(joined.buffer, numbers, **columns, secrets=b"".join(part.batch.secrets for part in parts)), keys[
-        order
-    ]
-
-
-def _joined(batches: Sequence[PacketBatch]) -> PacketBatch:
-    """Join several batches in one buffer; a single one keeps its own."""
-    if len(batches) == 1:
-        return batches[0]
-    begins = [int(batch.offset[0]) for batch in batches]
-    pieces = [
-        batch.buffer[begin : int(batch.offset[-1] + batch.length[-1])]
-        for batch, begin in zip(batches, begins, strict=True)
-    ]
-    moved = np.cumsum([0] + [len(piece) for piece in pieces[:-1]]) - begins
-    return PacketBatch(
-        buffer=b"".join(pieces),
-        number=np.concatenate([batch.number for batch in batches]),
-        time_ns=np.concatenate([batch.time_ns for batch in batches]),
-        link_type=np.concatenate([batch.link_type for batch in batches]),
-        offset=np.concatenate([batch.offset + by for batch, by in zip(batches, moved.tolist(), strict=True)]),
-        length=np.concatenate([batch.length for batch in batches]),
-        wire_length=np.concatenate([batch.wire_length for batch in batches]),
-    )
+    return PacketBatch(every.buffer, numbers, **columns, secrets=every.secrets), keys[order]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kshark.limits import NUMBERING_RUNS
-from kshark.model import Finding, PacketInFile
+from kshark.model import Finding, PacketBatch, PacketInFile, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -29,6 +29,8 @@ class Numbering:
         self.names = names
         self.forgotten = False
         self.limit = limit
+        #: True if packets of a file were sorted by time, so that numbers differ from those in the file.
+        self.is_sorted = False
         self._number, self._file, self._frame = array("q"), array("q"), array("q")
 
     def add(self, number: Int64s, file: Int64s, frame: Int64s) -> None:
@@ -37,12 +39,18 @@ class Numbering:
         begins[1:] = (file[1:] != file[:-1]) | (number[1:] - frame[1:] != number[:-1] - frame[:-1])
         if self._number and self._file[-1] == file[0] and self._number[-1] - self._frame[-1] == number[0] - frame[0]:
             begins[0] = False
+        self.is_sorted = self.is_sorted or bool((number != frame).any())
         for column, values in ((self._number, number), (self._file, file), (self._frame, frame)):
             column.frombytes(values[begins].astype(np.int64).tobytes())
         if len(self._number) > self.limit:
             self.forgotten = True
             for column in (self._number, self._file, self._frame):
                 del column[: len(column) // 2]
+
+    def weird(self, batch: PacketBatch) -> Weird:
+        """Return the report that packets before this batch were forgotten."""
+        detail = f"more than {self.limit} changes from file to file"
+        return Weird("FRAME_NUMBERS_FORGOTTEN", "capture", int(batch.number[-1]), int(batch.time_ns[-1]), detail)
 
     def locate(self, number: int) -> tuple[str, int] | None:
         """Return (file name, frame number in that file) of a packet; None if it is unknown or forgotten."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace as changed
 
 from kshark.capture.captures import Captures
@@ -26,7 +27,7 @@ from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.resync import READ, first_block, first_record
 from kshark.capture.source import HEAD_READ, open_capture, reader_for
 from kshark.errors import Changed, UnreadableInput
-from kshark.limits import BATCH_BYTES
+from kshark.limits import BATCH_BYTES, STOPPED_PACKETS
 from kshark.model import BEGIN, Moment, PacketBatch, Weird
 
 #: Bytes of a range.
@@ -43,9 +44,11 @@ class FilePart(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Records of a file: the reader's positions before and after them, their number, the first and the greatest time.
+    """Records of a file: the reader's positions before and after them, their number, the first, the greatest and the
+    last time.
 
-    `has_reports` is True if the reader reported anything and continued.
+    `has_reports` is True if the reader reported anything and continued, `is_ordered` if times do not run backwards.
+    `first_run` and `last_run` are the numbers of packets with the first and with the last time.
     """
 
     begin: ResumePoint[Any]
@@ -53,13 +56,34 @@ class Extent(NamedTuple):
     packets: int = 0
     first_ns: int = -NEVER
     most_ns: int = -NEVER
+    last_ns: int = -NEVER
     has_reports: bool = False
+    is_ordered: bool = True
+    first_run: int = 0
+    last_run: int = 0
 
     def add(self, batch: PacketBatch, before: int) -> Extent:
         """Add a batch; `before` of its packets come before this extent."""
-        first_ns = self.first_ns if self.packets else int(batch.time_ns[0])
-        most_ns = max(self.most_ns, int(batch.time_ns.max()))
-        return self._replace(packets=int(batch.number[-1]) - before, first_ns=first_ns, most_ns=most_ns)
+        times = batch.time_ns
+        first_ns, last_ns = self.first_ns if self.packets else int(times[0]), int(times[-1])
+        ends = int(np.argmax(np.append(times[::-1] != last_ns, True)))
+        begins = int(np.argmax(np.append(times != first_ns, True)))
+        return self._replace(
+            packets=int(batch.number[-1]) - before,
+            first_ns=first_ns,
+            most_ns=max(self.most_ns, int(times.max())),
+            last_ns=last_ns,
+            is_ordered=self.is_ordered and int(times[0]) >= self.last_ns and bool((times[1:] >= times[:-1]).all()),
+            first_run=self.first_run + begins if self.last_ns in (first_ns, -NEVER) else self.first_run,
+            last_run=ends + (self.last_run if ends == len(times) and self.last_ns == last_ns else 0),
+        )
+
+    def is_followed_by(self, other: Extent) -> bool:
+        """True if the clock of the capture needs no packets of both: times do not run backwards, nor stand still."""
+        if not self.packets or not other.packets:
+            return True
+        is_same = other.first_ns == self.last_ns
+        return other.first_ns >= self.last_ns and not (is_same and self.last_run + other.first_run >= STOPPED_PACKETS)
 
 
 class Range(NamedTuple):
@@ -125,18 +149,36 @@ def extent_of(file_part: FilePart) -> Extent | None:
 def are_proved(extents: Sequence[Extent | None]) -> bool:
     """True if the extents of a file's parts are right: each ends where the next one begins, with the same facts."""
     sound = [extent for extent in extents if extent is not None]
-    return len(sound) == len(extents) and all(
-        earlier.end.position == later.begin.position
-        and earlier.end.facts == later.begin.facts
-        and not earlier.has_reports
-        and not (later.packets and later.first_ns == -NEVER)  # packets without a time get that of the previous one
-        for earlier, later in pairwise(sound)
+    return (
+        len(sound) == len(extents)
+        and all(
+            earlier.end.position == later.begin.position
+            and earlier.end.facts == later.begin.facts
+            and not earlier.has_reports
+            and not (later.packets and later.first_ns == -NEVER)  # packets without a time get that of the previous one
+            for earlier, later in pairwise(sound)
+        )
+        and _are_ordered(sound)
     )
 
 
 def walked(file: str, file_parts: Iterable[FilePart]) -> list[Extent]:
-    """Return the extents of a file's parts, read from its beginning to its end."""
-    return [*_walk(file, START, [file_part.bytes[1] for file_part in file_parts if file_part.bytes is not None])]
+    """Return the extents of a file's parts, read from its beginning to its end; of the whole file if it must be sorted
+    by time.
+    """
+    extents = [*_walk(file, START, [file_part.bytes[1] for file_part in file_parts if file_part.bytes is not None])]
+    return extents if _are_ordered(extents) else [_whole(file)]
+
+
+def _are_ordered(extents: Sequence[Extent]) -> bool:
+    """True if times do not run backwards in several parts of a file."""
+    return len(extents) == 1 or (
+        all(extent.is_ordered for extent in extents)
+        and all(
+            earlier.is_followed_by(later)
+            for earlier, later in pairwise([extent for extent in extents if extent.packets])
+        )
+    )
 
 
 def _facts_of(head: bytes) -> Header | Section | None:
@@ -199,15 +241,22 @@ def ranges_of(files: Sequence[str], extents: Sequence[Sequence[Extent]]) -> tupl
             ranges.append(Range(named, since if len(parts) > 1 else None, part.end.position, end, len(files) > 1))
             if part.packets:
                 since = since._replace(packets=since.packets + part.packets, time_ns=part.end.time_ns)
-                end = Moment(end.packet + part.packets, max(end.clock_ns, part.most_ns))
+                end = Moment.at(end.packet + part.packets, max(end.clock_ns, part.most_ns), part.last_ns)
     return ranges, end
 
 
 def _all_of(extents: Sequence[Extent]) -> Extent:
-    packets = sum(extent.packets for extent in extents)
-    first_ns = min((extent.first_ns for extent in extents if extent.packets), default=-NEVER)
-    most_ns, has_reports = max(extent.most_ns for extent in extents), any(extent.has_reports for extent in extents)
-    return Extent(extents[0].begin, extents[-1].end, packets, first_ns, most_ns, has_reports)
+    filled = [extent for extent in extents if extent.packets]
+    last = max(enumerate(filled), key=lambda numbered: (numbered[1].most_ns, numbered[0]), default=(0, extents[-1]))[1]
+    return Extent(
+        extents[0].begin,
+        extents[-1].end,
+        sum(extent.packets for extent in filled),
+        min((extent.first_ns for extent in filled), default=-NEVER),
+        last.most_ns,
+        last.last_ns,
+        has_reports=any(extent.has_reports for extent in extents),
+    )
 
 
 def _in_order(files: Sequence[Extent]) -> list[list[int]]:

@@ -13,13 +13,14 @@ from typing import Any, BinaryIO, Final
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
 from kshark.capture.files import open_file, unreadable
+from kshark.capture.in_order import TimeOrder
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import FORMATS, PcapReader
 from kshark.capture.pcapng import MAGIC, PcapngReader
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput
-from kshark.limits import BATCH_BYTES, BATCH_PACKETS
+from kshark.limits import BATCH_BYTES, BATCH_PACKETS, SORTED_NS
 from kshark.model import PacketBatch, Weird
 
 #: Bytes needed to recognise a format.
@@ -69,6 +70,10 @@ class Plain:
         self.bytes_read += len(data or b"")
         return data or b""
 
+    def is_idle(self, wait_ms: int) -> bool:
+        """True if it is a pipe that gets no bytes for that time."""
+        return self._pipe is not None and not self._pipe.poll(wait_ms)
+
     def close(self) -> None:
         self._file.close()
 
@@ -85,7 +90,7 @@ class Plain:
 
 
 class Capture:
-    """One opened capture, read once: iterating yields PacketBatches, numbered from 1, and Weirds.
+    """One opened capture, read once: iterating yields PacketBatches in order of time, numbered from 1, and Weirds.
 
     Raises UnreadableInput if it is not a capture. `read_bytes` is the size of a read, and so of a batch; `most`: the
     number of the file's bytes that belong to the capture; `stop` ends a pipe.
@@ -116,16 +121,20 @@ class Capture:
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         number, time_ns, data, size = 0, 0, self._head, HEAD_READ
+        in_order = TimeOrder()
         try:
             while data:
                 before = number
                 for item in self._reader.feed(data):
                     if isinstance(item, PacketBatch):
                         number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
-                    yield item
+                    yield from in_order.feed(item)
                 size = min(2 * size, self.read_bytes)  # small reads first, so that the first line comes early
                 size = min(size, max(HEAD_READ, len(data) * BATCH_PACKETS // max(1, number - before)))
+                if in_order.holds and self._input.is_idle(SORTED_NS // 1_000_000):
+                    yield from in_order.flush()
                 data = self._input.read(size)
+            yield from in_order.flush()
             if self._input.fault is not None:
                 code, detail = self._input.fault
                 yield Weird(code, "capture", number, time_ns, detail)

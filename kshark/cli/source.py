@@ -86,16 +86,20 @@ class Source:
             tls_keys=args.tls_keys,
             max_request_bytes=args.max_request_bytes,
         )
-        #: Returns file and frame of a packet, if there are several files.
-        self.locate: Locate | None = None
+        self._captures: Captures | None = None
         self._registry = registry(args)
         self._args = args
         self._left_out: LeftOut | None = partial(leave_out, args) if leaves_out else None
         self._period = Period(args.since, args.until)
         self._progress = Progress(progress)
 
+    @property
+    def locate(self) -> Locate | None:
+        """Return file and frame of a packet, if there are several files, or if the file was sorted by time."""
+        return None if self._captures is None else self._captures.locate
+
     def place(self, findings: Iterable[Finding]) -> None:
-        """Set the file of each finding's witnesses, if there are several files."""
+        """Set the file and frame of each finding's witnesses, if the packet numbers do not show them."""
         if self.locate is not None:
             add_places(findings, self.locate)
 
@@ -151,8 +155,7 @@ class Source:
                 self._left_out(error)
 
     def _parts(self, stop: Stop | None) -> Iterator[PacketBatch | Weird]:
-        captures = Captures(self.files, self._left_out, stop)
-        self.locate = captures.numbering.locate if len(captures.names) > 1 else None
+        captures = self._captures = Captures(self.files, self._left_out, stop)
         for item in captures:
             part = self._period.clip(item) if isinstance(item, PacketBatch) else item
             if part is not None:

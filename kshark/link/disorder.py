@@ -1,7 +1,7 @@
-"""Measure how far a capture's times run backwards: interfaces, queues or processors wrote it, each at its own pace.
+"""Events about the capture's clock and the order of its packets. Their size is `Weird.by_ns`, never only in a sentence.
 
-Packets of one connection are ordered by their sequence numbers; packets of different connections that lie within this
-time of each other have no order.
+Packets of one connection are ordered by their sequence numbers. Packets of different connections are ordered by the
+file, which kshark.capture.in_order sorts by time; where clocks differ, those that are close in time have no order.
 """
 
 from __future__ import annotations
@@ -11,40 +11,77 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.model import PacketBatch, Side, Weird
+from kshark.model import Side, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
 
-#: The codes that report it.
+#: Codes of events within whose `by_ns` packets of different connections have no order.
 DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN", "CAPTURES_OVERLAP"})
+#: Codes of events that make durations doubtful, or certain again.
+CLOCK_DOUBTS: Final = frozenset({"CLOCK_STEP", "CLOCK_STOPPED", "SILENCE_UNPROVED", "SILENCE_PROVED"})
 
 
 def disorder(packet: int, time_ns: int, most_ns: int) -> Weird:
     """Packet times run backwards, from this packet on by up to `most_ns`, which only grows."""
-    return Weird("TIME_DISORDER", "link", packet, time_ns, _by(most_ns))
+    return Weird("TIME_DISORDER", "link", packet, time_ns, _by(most_ns), by_ns=most_ns)
+
+
+def packets_sorted(packet: int, time_ns: int, most_ns: int) -> Weird:
+    """Packets were late in the file, from this one on by up to `most_ns`, and were sorted by time."""
+    return Weird("PACKETS_SORTED", "capture", packet, time_ns, _by(most_ns), by_ns=most_ns)
 
 
 def acked_unseen(flow: int, side: Side, packet: int, time_ns: int, since: int, most_ns: int) -> Weird:
     """Bytes of this packet were acknowledged by an earlier one, `since`, up to `most_ns` before."""
-    return Weird("ACKED_UNSEEN", "reassembly", packet, time_ns, _by(most_ns), flow, side, since)
+    return Weird("ACKED_UNSEEN", "reassembly", packet, time_ns, _by(most_ns), flow, side, since, by_ns=most_ns)
 
 
 def overlap(packet: int, time_ns: int, most_ns: int) -> Weird:
     """Captures overlap in time up to this packet: their clocks may differ by up to `most_ns`."""
-    return Weird("CAPTURES_OVERLAP", "capture", packet, time_ns, _by(most_ns))
+    return Weird("CAPTURES_OVERLAP", "capture", packet, time_ns, _by(most_ns), by_ns=most_ns)
+
+
+def step(packet: int, time_ns: int, before: int, by_ns: int, at: int) -> Weird:
+    """The clock was stepped by `by_ns` between the packets `before` and `at`, as `packet` shows."""
+    text = f"stepped by {_seconds(by_ns)} at packet {at}"
+    return Weird("CLOCK_STEP", "link", packet, time_ns, text, first_packet=before, by_ns=by_ns)
+
+
+def stopped(packet: int, time_ns: int, first: int) -> Weird:
+    """All packets since `first` have this time: it is none."""
+    text = "packets without a time" if not time_ns else f"{packet - first + 1} packets with one time"
+    return Weird("CLOCK_STOPPED", "link", packet, time_ns, text, first_packet=first)
+
+
+def silence_unproved(packet: int, time_ns: int, before: int, by_ns: int) -> Weird:
+    """No packets for `by_ns` between `before` and `packet`, unless the clock was stepped."""
+    return Weird(
+        "SILENCE_UNPROVED", "link", packet, time_ns, f"for {by_ns / 1e9:.3f} s", first_packet=before, by_ns=by_ns
+    )
+
+
+def silence_proved(packet: int, time_ns: int, silence: int) -> Weird:
+    """TCP timestamps of this packet agree with the silence before the packet `silence`."""
+    return Weird("SILENCE_PROVED", "link", packet, time_ns, f"before packet {silence}", first_packet=silence)
 
 
 def _by(most_ns: int) -> str:
     return f"by up to {most_ns / 1e9:.9f} s"
 
 
+def _seconds(by_ns: int) -> str:
+    """Return a signed time in seconds, with at least milliseconds: `-20.000 s`."""
+    seconds, milliseconds = divmod((abs(by_ns) + 500_000) // 1_000_000, 1_000)
+    return f"{'-' if by_ns < 0 else '+'}{seconds}.{milliseconds:03} s"
+
+
 def disorder_ns(weird: Weird) -> int | None:
     """Return the time of such a weird, None for others: packets of different connections within that time have no
     order.
     """
-    return int(weird.detail.split()[-2].replace(".", "")) if weird.code in DISORDERS else None
+    return weird.by_ns if weird.code in DISORDERS else None
 
 
 class Growth:
@@ -59,15 +96,3 @@ class Growth:
             row = int(rows[0])
             self._reported_ns = 1 << int(far_ns[row]).bit_length()
             yield row, self._reported_ns
-
-
-class Disorder:
-    """The greatest step back of packet times; reported each time that it grows."""
-
-    def __init__(self) -> None:
-        self._growth = Growth()
-
-    def reports(self, batch: PacketBatch, clock: Int64s) -> Iterator[Weird]:
-        """Yield the weirds of a batch. `clock` is the greatest time up to each packet."""
-        for row, most_ns in self._growth.reports(clock - batch.time_ns):
-            yield disorder(int(batch.number[row]), int(batch.time_ns[row]), most_ns)

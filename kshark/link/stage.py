@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kshark.link.clock import Clock, ClockPart
 from kshark.link.columns import KEY_WORDS, Columns, Ordinary, Others, ordinary
-from kshark.link.disorder import Disorder
 from kshark.link.ends import EndsTable
 from kshark.link.fragments import Fragments, Lost
 from kshark.link.ip import UDP, other_protocol
@@ -36,10 +36,10 @@ class Link:
     `packets` counts all; `tcp` those that became segments; `fragments` those that wait for the rest of their IP packet
     or became part of one; `other` those without TCP by kind; `unread` those with a fault by its code. The last four add
     up to the first. `exact`: each packet is read by itself. `begin`: the position before the packets, for one range of
-    a capture; `end` is the position of the last packet so far.
+    a capture (`is_part`); `end` is the position of the last packet so far.
     """
 
-    def __init__(self, *, exact: bool = False, begin: Moment = BEGIN) -> None:
+    def __init__(self, *, exact: bool = False, begin: Moment = BEGIN, is_part: bool = False) -> None:
         self.end = begin
         self._exact = exact
         self.packets = 0
@@ -49,7 +49,7 @@ class Link:
         self._kinds = Unread()
         self._fragments = Fragments()
         self._table = EndsTable()
-        self._disorder = Disorder()
+        self._clock = Clock(begin, is_part=is_part)
         #: Weirds of the capture, which may concern packets of the next batch.
         self._of_capture: list[Weird] = []
         self._given_up: list[Weird] = []
@@ -78,11 +78,10 @@ class Link:
         if len(batch.number) == 0:
             return None, weirds
         clock = np.maximum(np.maximum.accumulate(batch.time_ns), self.end.clock_ns)
-        self.end = Moment(int(batch.number[-1]), int(clock[-1]))
+        self.end = Moment.at(int(batch.number[-1]), int(clock[-1]), int(batch.time_ns[-1]))
         parts, others, left = ordinary(batch) if not self._exact else Ordinary([], [], np.arange(len(batch.number)))
         for other in others:
             self._others(batch, other)
-        weirds += self._disorder.reports(batch, clock)
         buffer = batch.buffer
         if len(left):
             one_by_one = _OneByOne(batch, clock)
@@ -94,6 +93,7 @@ class Link:
             parts.append(_columns(one_by_one.segments))
             buffer = one_by_one.buffer
         columns = _in_order(parts)
+        weirds += self._clock.feed(batch, buffer, columns)
         self.tcp += len(columns.row)
         if len(columns.row) == 0:
             return None, weirds
@@ -125,8 +125,9 @@ class Link:
         yield from self._limit.close()
         yield from self._kinds.close()
 
-    def held(self) -> Iterator[Weird]:
-        """Yield the same for one range of a capture, for a WeirdLimit of the whole."""
+    def held(self) -> Iterator[Weird | ClockPart]:
+        """Yield the same for one range of a capture, for a WeirdLimit of the whole, and the facts of its clock."""
+        yield self._clock.part
         yield from self._unfinished()
         yield from self._limit.held()
         yield from self._kinds.close()

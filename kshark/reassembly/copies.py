@@ -73,9 +73,8 @@ class Copies(NamedTuple):
         if not self.packets:
             return []
         text = f"{self.connections} connection{'s' if self.connections > 1 else ''}; {self.most[1]}"
-        return [
-            Weird("DUPLICATE_PACKETS", "reassembly", *end, text, None, None, self.first_packet, self.size, self.packets)
-        ]
+        at, own = (end.packet, end.time_ns), (self.first_packet, self.size, self.packets)
+        return [Weird("DUPLICATE_PACKETS", "reassembly", *at, text, None, None, *own)]
 
 
 class SequenceRange(Struct):

@@ -262,7 +262,7 @@ class Direction:
         assert self.order is not None
         if len(self.order) > 2 * len(self.late):
             self.order = deque([entry for entry in self.order if entry[2] > self.position])
-        self.order.append((*moment, late.position))
+        self.order.append((moment.packet, moment.clock_ns, late.position))
         return None
 
     @property

@@ -15,6 +15,8 @@ import msgspec
 from msgspec import UNSET
 
 from kshark.exchange.owner import belongs, owner_of
+from kshark.limits import CLOCKS_NS
+from kshark.link.disorder import DISORDERS
 from kshark.model import (
     Closed,
     Ends,
@@ -349,7 +351,8 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
         row["size_bytes"],
         row["times"] or 1,
     )
-    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"])
+    by_ns = row.get("by_ns", CLOCKS_NS if row["code"] in DISORDERS else None)  # tables of kshark 0.1 lack it
+    return Weird(row["code"], row["stage"], *common_values, row["correlation_id"], by_ns)
 
 
 def _sender(row: RowMap, flow: Flow | None) -> Any:

@@ -57,6 +57,10 @@ def _times(event: Gap | Weird | Message) -> int:
     return event.times if isinstance(event, Weird) else 1
 
 
+def _by_ns(event: Gap | Weird | Message) -> int | None:
+    return event.by_ns if isinstance(event, Weird) else None
+
+
 WEIRDS: Final = table(
     "weirds",
     "weird: an anomaly in the bytes (inside record batches: with --records)",
@@ -87,6 +91,13 @@ WEIRDS: Final = table(
     Column("correlation_id", "int", "correlation id of the message", field("event", "correlation_id")),
     Column("position", "bigint", "position among the events of its flow", its("position")),
     Column("times", "bigint", "number of occurrences: one row may stand for many", made(_times, "event")),
+    Column(
+        "by_ns",
+        "bigint",
+        "how far the capture's clock is wrong, stepped or silent, in nanoseconds",
+        made(_by_ns, "event"),
+        since=2,
+    ),
 )
 
 

@@ -25,6 +25,7 @@ from kshark.capture.ranges import read_range
 from kshark.errors import Changed, Error, UnreadableInput
 from kshark.facts import Fact, Facts
 from kshark.link import Link
+from kshark.link.clock import ClockPart
 from kshark.link.ranges import together
 from kshark.model import Flow, Opened, Weird
 from kshark.output.notes import Notes
@@ -69,11 +70,11 @@ _ROUNDS: Final = 20
 
 
 class RangeReport(NamedTuple):
-    """The weirds from reading and linking a range."""
+    """The weirds from reading and linking a range, and the facts of its clock."""
 
     range: int
     read: list[Weird]
-    linked: list[Weird]
+    linked: list[Weird | ClockPart]
 
 
 class ShareResult(NamedTuple):
@@ -213,7 +214,11 @@ def _pieces(spark: SparkSession, plans: Sequence[Plan], cores: int) -> DataFrame
 def _linked(plan: Plan, number: int) -> Iterator[Row]:
     """Yield the segments of a range. Its report goes with the capture's first share."""
     range_ = plan.ranges[number]
-    link, weirds_of, position = Link(begin=range_.begin), RangeReport(number, [], []), number * _ROWS_OF_RANGE
+    link, weirds_of, position = (
+        Link(begin=range_.begin, is_part=True),
+        RangeReport(number, [], []),
+        number * _ROWS_OF_RANGE,
+    )
     try:
         for item in read_range(range_):
             if isinstance(item, Weird):

@@ -38,8 +38,8 @@ def files(folder: Path, times: Sequence[Sequence[int]]) -> list[Path]:
 
 
 def merged_by_hand(times: Sequence[Sequence[int]]) -> list[str]:
-    """The earliest next packet first, of equal ones that of the first file: mergecap's way."""
-    left = [[(ns, file, frame) for frame, ns in enumerate(own, 1)] for file, own in enumerate(times)]
+    """The earliest next packet first, of equal ones that of the first file: mergecap's way, after reordercap."""
+    left = [sorted((ns, file, frame) for frame, ns in enumerate(own, 1)) for file, own in enumerate(times)]
     out = []
     while any(left):
         _, file, frame = min(own[0] for own in left if own)

@@ -242,7 +242,14 @@ def test_damage_gives_weirds_and_never_anything_else(data: st.DataObject) -> Non
     except UnreadableInput:
         return
 
-    allowed = {"CAPTURE_CUT", "BLOCK_INVALID", "INTERFACE_UNKNOWN", "PACKETS_DROPPED", "CAPTURE_UNREAD"}
+    allowed = {
+        "CAPTURE_CUT",
+        "BLOCK_INVALID",
+        "INTERFACE_UNKNOWN",
+        "PACKETS_DROPPED",
+        "CAPTURE_UNREAD",
+        "PACKETS_SORTED",
+    }
     assert set(codes(weirds)) <= allowed
     assert all(p.number >= 1 and p.wire_length >= 0 for p in found)
     assert read_in_pieces(bytes(mutated), [13, 64, 5])[0] == found

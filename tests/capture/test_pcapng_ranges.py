@@ -27,10 +27,11 @@ def count(value: int, order: str = "<") -> bytes:
     return struct.pack(order + "Q", value)
 
 
-def packets(file: Pcapng, many: int, since: int = 0, interface: int = 0) -> Pcapng:
-    """Of sizes that are no multiples of four mostly."""
+def packets(file: Pcapng, many: int, since: int = 0, interface: int = 0, *, nano: bool = False) -> Pcapng:
+    """Of sizes that are no multiples of four mostly, one each microsecond; `nano`: the interface counts nanoseconds."""
     for at in range(since, since + many):
-        file.enhanced(bytes([at & 0xFF]) * (40 + at % 61), TICKS + at, interface=interface)
+        ticks = (TICKS + at) * (1_000 if nano else 1)
+        file.enhanced(bytes([at & 0xFF]) * (40 + at % 61), ticks, interface=interface)
     return file
 
 
@@ -43,7 +44,7 @@ def written(folder: Path, file: Pcapng | bytes, name: str = "a.pcapng") -> str:
 @pytest.mark.parametrize("order", "<>")
 def test_an_ordinary_file_is_cut_between_its_blocks(tmp_path: Path, order: str) -> None:
     file = Pcapng(order).section().interface().interface(113, 0, NANOSECONDS)
-    packets(packets(file, 300), 300, 300, interface=1).block(4, bytes(50))
+    packets(packets(file, 300), 300, 300, interface=1, nano=True).block(4, bytes(50))
 
     path = written(tmp_path, packets(file, 300, 600).statistics((IFDROP, count(3, order))))
     ranges, proved = assert_same([path], 5_000)
@@ -71,8 +72,10 @@ def test_what_is_said_late_is_found_out_and_known_in_all_ranges_behind_it(
     known = len(file.blocks)
     for _ in range(interface):
         file.interface(101)
+    nano = (interface == 1) != (late is LATE["a section of its own"])
 
-    ranges, proved = assert_same([written(tmp_path, packets(file, 300, 1_500, interface=interface))], 5_000)
+    last = packets(file, 300, 1_500, interface=interface, nano=nano)
+    ranges, proved = assert_same([written(tmp_path, last)], 5_000)
 
     assert len(file.blocks) == known + interface + 300
     assert not proved
@@ -80,15 +83,18 @@ def test_what_is_said_late_is_found_out_and_known_in_all_ranges_behind_it(
 
 
 def test_two_files_of_the_same_kind_in_one_are_read_on_without_a_walk(tmp_path: Path) -> None:
-    one = bytes(packets(Pcapng().section().interface(), 200))
+    one, other = (bytes(packets(Pcapng().section().interface(), 200, since)) for since in (0, 200))
 
-    ranges, proved = assert_same([written(tmp_path, one + one)], 3_000)
+    ranges, proved = assert_same([written(tmp_path, one + other)], 3_000)
 
     assert proved
     assert len(ranges) == 2 * len(one) // 3_000
 
 
-def test_packets_without_a_time_have_the_one_of_the_range_before(tmp_path: Path) -> None:
+def test_packets_without_a_time_have_the_one_of_the_range_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kshark.capture.ranges.STOPPED_PACKETS", 1_000)
     file = packets(Pcapng().section().interface(113), 40)
     for at in range(400):
         file.simple(bytes(30 + at % 7))

@@ -62,7 +62,8 @@ def assert_same(files: list[str], range_bytes: int) -> tuple[list[Range], bool]:
     expected = read(open_captures(files))
     assert found == expected
     packets = expected[0]
-    assert end == Moment(packets[-1].number if packets else 0, max((0, *(packet.time_ns for packet in packets))))
+    last = (packets[-1].number, packets[-1].time_ns) if packets else (0, 0)
+    assert end == Moment.at(last[0], max((0, *(packet.time_ns for packet in packets))), last[1])
     return ranges, proved
 
 

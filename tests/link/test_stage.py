@@ -213,7 +213,7 @@ def test_the_first_packet_of_a_kind_is_told_however_it_was_read() -> None:
 
 def test_a_flood_of_bad_packets_is_told_one_by_one_up_to_a_limit() -> None:
     link = Link()
-    short = [packet(bytes(10))] * (WEIRDS_PER_FLOW + 50)
+    short = [packet(bytes(10), time_ns=START_NS + at) for at in range(WEIRDS_PER_FLOW + 50)]
 
     _, weirds = see(link, batch(short))
 

@@ -21,6 +21,7 @@ import pytest
 
 from kshark.errors import UnreadableInput
 from kshark.output.manifest import read_manifest
+from tests.capture.test_in_order import MS, shuffled
 from tests.packets import Packet, pcap
 from tests.property.mangled import anything, dropped, packets_of
 from tests.shared import is_capture, shared
@@ -71,6 +72,21 @@ def split(capture: Path, folder: Path, random: Random) -> list[Path]:
     return [filed(part, folder / f"{capture.stem}-{number:03}.pcap") for number, part in enumerate(parts)]
 
 
+def out_of_order(capture: Path, folder: Path, random: Random) -> list[Path]:
+    """Written by queues of a network card."""
+    return [filed(shuffled(packets_of(capture), random.choice([2, 20]) * MS), folder / f"shuffled-{capture.stem}.pcap")]
+
+
+def clock_set(capture: Path, folder: Path, random: Random) -> list[Path]:
+    """The capture's clock is set twice, and some packets have no time."""
+    packets, by_ns = packets_of(capture), 0
+    at_steps = {random.randrange(len(packets)) for _ in range(2)}
+    for at, packet in enumerate(packets):
+        by_ns += random.choice([-20_000, 40_000]) * MS if at in at_steps else 0
+        packets[at] = packet.at(0 if random.random() < 0.001 else packet.time_ns + by_ns)
+    return [filed(packets, folder / f"stepped-{capture.stem}.pcap")]
+
+
 def filed(packets: list[Packet], path: Path) -> Path:
     path.write_bytes(pcap(packets, link_type=packets[0].link_type))
     return path
@@ -90,7 +106,7 @@ def as_one(captures: list[list[str]]) -> list[list[str]]:
     return [[file for files in captures for file in files]]
 
 
-layouts = pytest.mark.parametrize("layout", [as_it_is, thinned, damaged, split])
+layouts = pytest.mark.parametrize("layout", [as_it_is, thinned, damaged, split, out_of_order, clock_set])
 togethers = pytest.mark.parametrize("together", [list, as_one], ids=["each", "as-one"])
 
 
@@ -114,7 +130,7 @@ def shared_out(session: Any, folder: Path, layout: Layout, together: Any, of: li
     captures = together(laid_out(layout, folder, of))
     some, others = Random(f"{SWEEP} {layout.__name__} {together.__name__}").sample(range(2, 17), 2)
     found, expected = in_parts(session, captures, 64 << 10, some), by_one_process(captures)
-    if together is as_one:  # of files whose times overlap, and were shared out, nobody knows the frames
+    if together is as_one or layout is out_of_order:  # of what was sorted by time, and shared out, nobody knows frames
         unplaced([*found, *expected])
     assert [files for files, one, other in zip(captures, found, expected, strict=True) if one != other] == []
 

@@ -220,6 +220,10 @@ CHAPTER = Chapter(
                 direction="client", size_bytes=22, correlation_id=5,
             ),
             row(
+                15, **NOWHERE, stage="link", code="SILENCE_UNPROVED", detail="for 2.001 s", kind="event", times=1,
+                first_packet=14, size_bytes=0, by_ns=2_001_000_600,
+            ),
+            row(
                 17, exchange=15, stage="exchange", code="REQUEST_UNANSWERED", detail="Heartbeat with correlation id 6 "
                     "in packet 15",
                 kind="event", times=1,

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from tests.tables.story import Chapter, Story, ns
+from tests.tables.story import Cells, Chapter, Story, ns
 from tests.tables.story import row as row_at
 
 PAUSES_NS = 2_000_000_000
@@ -23,6 +23,15 @@ def told() -> Story:
     return story
 
 
+def silence(packet: int, paused_ns: int) -> Cells:
+    """The row of the pause before a packet."""
+    return row_at(
+        packet, paused_ns, flow_id=None, broker=None, client=None, exchange=None, stage="link",
+        code="SILENCE_UNPROVED", detail="for 1.001 s", kind="event", times=1, first_packet=packet - 1, size_bytes=0,
+        by_ns=1_001_000_600,
+    )  # fmt: skip
+
+
 CHAPTER = Chapter(
     told,
     {
@@ -32,11 +41,13 @@ CHAPTER = Chapter(
                 direction="client",
                 first_packet=4, last_packet=7, size_bytes=26, position=4,
             ),
+            silence(8, PAUSES_NS // 2),
             row_at(
                 7, stage="framing", code="RESYNC", detail="", kind="message", times=1, direction="client",
                 size_bytes=22,
                 correlation_id=3,
             ),
+            silence(9, PAUSES_NS),
         ],
         "flows": [
             row_at(

@@ -75,12 +75,9 @@ class Durations:
                 doubt for doubt in self._doubts if not (doubt.is_silence and since <= doubt.packet <= weird.packet)
             ]
         elif code in (_STEP, _SILENCE):
-            self._add(weird, max(by_ns(weird) or 0, 0), is_silence=code == _SILENCE)
+            self._add(weird, max(weird.by_ns or 0, 0), is_silence=code == _SILENCE)
         elif (back_ns := disorder_ns(weird)) is not None:
-            if code == "TIME_DISORDER" and back_ns > limits.CLOCKS_NS:
-                self._add(weird, 0)
-            else:
-                self._disorder_ns = max(self._disorder_ns, back_ns)
+            self._disorder_ns = max(self._disorder_ns, back_ns)
 
     def _add(self, weird: Weird, unproved_ns: int, *, is_silence: bool = False) -> None:
         first = weird.packet - 1 if weird.first_packet is None else weird.first_packet
@@ -101,9 +98,3 @@ class Durations:
             if doubt.first_packet < until.packet and doubt.packet > since.packet:
                 least_ns, is_doubtful = least_ns - doubt.unproved_ns, True
         return Elapsed(max(least_ns, 0), None if is_doubtful else measured_ns + self._disorder_ns)
-
-
-def by_ns(weird: Weird) -> int | None:
-    """Return the time that a weird of the clock is about: the size of a step or the length of a silence."""
-    value: int | None = getattr(weird, "by_ns", None)
-    return value
