@@ -61,7 +61,7 @@ WAYS: Final = {
 ALLOWED: Final = {
     ("share RPCs", "json"): Counts(10.9, 28.6, 187.5),
     ("share RPCs", "no records"): Counts(5.2, 20.9, 148.6),
-    ("share RPCs", "fields"): Counts(3.3, 12.8, 83.2),
+    ("share RPCs", "fields"): Counts(3.5, 12.8, 83.2),
     ("share RPCs", "check"): Counts(31.2, 44.6, 330.6),
     ("share RPCs", "tables"): Counts(45.7, 73.3, 439.9),
     ("record batches", "json"): Counts(25.6, 44.4, 292.1),

@@ -83,7 +83,7 @@ class Waiting(Struct, eq=False):
 
 
 #: Without late segments: most of many open connections have no hole, and an empty dict and list take memory.
-_NONE: Final[Any] = ()
+NONE: Final[Any] = ()
 
 
 @dataclass(slots=True, eq=False)  # a struct takes longer to change
@@ -95,8 +95,8 @@ class Direction:
     #: Bytes delivered and lost so far: the position of `next`.
     position: int = 0
     #: The late segments by position, and these positions as a heap.
-    late: dict[int, Waiting] = _NONE
-    positions: list[int] = _NONE
+    late: dict[int, Waiting] = NONE
+    positions: list[int] = NONE
     late_bytes: int = 0
     #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
     base: int | None = None
@@ -118,7 +118,7 @@ class Direction:
     #: The peer's packets are in the capture.
     peer_seen: bool = False
     #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
-    unacked: list[int] = _NONE
+    unacked: list[int] = NONE
     #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN: it may be any.
     acked_packet: int = 0
     fin: int | None = None
@@ -172,7 +172,7 @@ class Direction:
 
     def forget_unacked(self) -> int:
         """Forget the packets that are not acknowledged; return their number."""
-        count, self.unacked, self.acked_packet = len(self.unacked), _NONE, UNKNOWN
+        count, self.unacked, self.acked_packet = len(self.unacked), NONE, UNKNOWN
         return count
 
     def sent_all(self, entries: list[int]) -> None:
@@ -186,6 +186,8 @@ class Direction:
 
     def received_by_each(self, acks: Int64s) -> list[int]:
         """Return `received_by` for many acknowledgements, none of which is before the one before it."""
+        if not self.unacked and self.acked is not None and (int(acks[0]) - self.acked & MASK) < HALF:
+            return [self.acked_packet] * len(acks)
         if acks[0] == acks[-1]:
             return [self.received_by(int(acks[0]), is_here=True)] * len(acks)
         return [self.received_by(ack, is_here=True) for ack in acks.tolist()]
@@ -208,7 +210,7 @@ class Direction:
             if count < len(self.unacked):
                 del self.unacked[:count]
             else:
-                self.unacked = _NONE
+                self.unacked = NONE
         if not is_here and self.next is not None and 0 < (ack - self.next & MASK) < HALF:  # `lacks`, without a call
             return UNKNOWN
         return self.acked_packet
@@ -281,7 +283,7 @@ class Direction:
             return None
         late = self.late.pop(heappop(self.positions))
         if not self.late:
-            self.late = self.positions = _NONE
+            self.late = self.positions = NONE
         self.late_bytes -= len(late.payload) + limits.LATE_SEGMENT_BYTES
         return late
 

@@ -16,7 +16,7 @@ from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Ends, EndsOf, Flow, Moment, Opened, Segments, Side, Weird
 from kshark.reassembly.connections import TcpConnection
 from kshark.reassembly.copies import Copies
-from kshark.reassembly.directions import Segment
+from kshark.reassembly.directions import NONE, Direction, Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.past import Past
 from kshark.reassembly.runs import Chunks, Hole, Item, Run, Runs
@@ -138,21 +138,10 @@ class Reassembly:
 
     def _fast(self, buffer: bytes, fast: Stretches, out: list[Item]) -> set[int]:
         """Advance each direction, all as one item of `out`; return the pairs that do not continue earlier batches."""
-        connections, paths = self._connections, fast.path
-        failed = set()
-        moving = set(paths)
-        for path, seq, ack in zip(paths, fast.seq, fast.ack, strict=True):
-            connection = connections.get(path >> 1)
-            silent = path ^ 1 not in moving
-            if (
-                connection is None
-                or not connection.is_in_order(path & 1, seq)
-                or (silent and connection.sides[~path & 1].lacks(ack))
-            ):
-                failed.add(path >> 1)
+        connections, failed = self._connections, self._failing(fast)
         runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns, fast.knows)
         columns = zip(
-            paths,
+            fast.path,
             fast.due,
             fast.ack,
             fast.size,
@@ -165,6 +154,7 @@ class Reassembly:
             fast.unacked,
             strict=True,
         )
+        sent: list[tuple[Direction, int, int]] = []
         for path, due, ack, size, packet, time_ns, first, end, older, heard, unacked in columns:
             if failed and path >> 1 in failed:
                 continue
@@ -173,18 +163,35 @@ class Reassembly:
             here, there = connection.sides[side], connection.sides[1 - side]
             if older:
                 fast.knows[first : first + older] = there.received_by_each(fast.acks[first : first + older])
-            there.received_by(ack, is_here=True)
             if heard >= 0:
-                there.acked_packet = fast.packet[heard]
-            if size:
-                here.sent_all(fast.entries[unacked:end].tolist())
+                there.unacked, there.acked_packet = NONE, fast.packet[heard]
+            elif there.unacked:
+                there.received_by(ack, is_here=True)
+            if unacked < end:
+                sent.append((here, unacked, end))
             connection.advance(side, due, ack, size, packet, time_ns)
             if size:
                 runs.add(connection.flow, side, size, first, end)
                 here.last_packet = here.last_ready = fast.packet[end - 1]
                 here.last_ready_ns = fast.time_ns[end - 1]
+        for here, first, end in sent:  # after both directions, which look at the packets of earlier batches
+            here.sent_all(fast.entries[first:end].tolist())
         if runs.flow:
             out.append(runs)
+        return failed
+
+    def _failing(self, fast: Stretches) -> set[int]:
+        """Return the pairs that do not continue earlier batches."""
+        connections, failed, moving = self._connections, set(), set(fast.path)
+        for path, seq, ack in zip(fast.path, fast.seq, fast.ack, strict=True):
+            connection = connections.get(path >> 1)
+            silent = path ^ 1 not in moving
+            if (
+                connection is None
+                or not connection.is_in_order(path & 1, seq)
+                or (silent and connection.sides[~path & 1].lacks(ack))
+            ):
+                failed.add(path >> 1)
         return failed
 
     def _exact(self, segments: Segments, rows: Int64s, out: list[Item]) -> None:
