@@ -82,6 +82,8 @@ FRAME_BYTES: Final = 256 << 20
 #: Bytes of unfinished frames held for all flows together; beyond it the longest are given up. Consumers fetch 50 MB
 #: (`fetch.max.bytes`).
 UNFINISHED_BYTES: Final = 64 << 20
+#: Bytes that are kept of a message whose end the snap length cut off.
+CUT_MESSAGE_BYTES: Final = 64 << 10
 #: Pieces of one unfinished frame; more are joined.
 FRAME_PIECES: Final = 4_096
 #: Bytes of an unrecognised direction that are checked again with each packet; with more bytes, only now and then.

@@ -18,6 +18,8 @@ from kshark.framing.recognition import (
     answer_to,
     answers_alone,
     answers_from,
+    begins_answer,
+    begins_request,
     body_score,
     foreign,
     lengths_from,
@@ -40,7 +42,7 @@ FOR_OPENERS: Final = 6
 class Conversation:
     """A connection while it is cut into frames: its two streams, and the state of its recognition."""
 
-    __slots__ = ("_seen", "flow", "holed", "streams", "try_at")
+    __slots__ = ("_seen", "asked", "flow", "holed", "streams", "try_at")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -49,6 +51,8 @@ class Conversation:
         #: not used for other connections.
         self.holed = False
         self.try_at = 0
+        #: Until it is recognised: side and correlation id of the last request that the snap length cut.
+        self.asked: tuple[Side, int] | None = None
         #: Until the connection is recognised: the first piece that consists of whole requests, and these requests.
         self._seen: tuple[bytes, Chain] | None = None
 
@@ -73,6 +77,10 @@ class Conversation:
         for stream in self.streams:
             stream.by_client = stream.side == client
             stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
+
+    @property
+    def is_kafka(self) -> bool:
+        return self.flow.service == "kafka"
 
     @property
     def size(self) -> int:
@@ -141,11 +149,34 @@ def judge(
     if side is None:
         side = _by_broker(conversation, heads, brokers, packet, checker, final)
     if side is not None:
-        _settle(conversation, side, checker)
+        settle(conversation, side, checker)
         return
     for stream, boundary in waits:  # only now: if this is Kafka, the other side's bytes may begin an answer
         stream.wait_for(boundary, report)
     _leave_open(conversation, heads, checker, report)
+
+
+def judge_cut(conversation: Conversation, side: Side, missing: int, checker: BodyChecker) -> None:
+    """Recognise a connection by a packet of that side, of which the snap length cut off `missing` bytes.
+
+    In a connection seen from its beginning the client's requests show it if the last one ends with the packet. In an
+    older one a request that fills a packet shows it, and an answer to it that fills another.
+    """
+    flow, stream = conversation.flow, conversation.streams[side]
+    if stream.begun:
+        head = stream.joined()
+        chain = requests_from(head, 0, checker.knows)
+        at = chain.headers[chain.whole - 1].end if chain.whole else 0
+        is_first = flow.opened_by == side and head[at + 4 : at + 6] != bytes(2)  # Produce is weak evidence
+        if is_first and begins_request(head[at:], len(head) - at + missing, checker.knows):
+            settle(conversation, side, checker)
+            return
+    data, asked = stream.data[-1], conversation.asked
+    size = len(data) + missing
+    if begins_request(data, size, checker.knows):
+        conversation.asked = side, int.from_bytes(data[8:12], "big", signed=True)
+    elif asked is not None and asked[0] != side and begins_answer(data, size, asked[1:]):
+        settle(conversation, asked[0], checker)
 
 
 def _leave_open(
@@ -173,7 +204,7 @@ def _look_again(conversation: Conversation, report: ReportWeird) -> None:
     conversation.try_at = conversation.size + min(conversation.size >> 1, *missing, limits.SEARCH_BYTES)
 
 
-def _settle(conversation: Conversation, client: Side, checker: BodyChecker) -> None:
+def settle(conversation: Conversation, client: Side, checker: BodyChecker) -> None:
     conversation.settle(client)
     for stream in conversation.streams:
         if not stream.begun:

@@ -39,11 +39,15 @@ class BodyChecker(Protocol):
 _LENGTH: Final = Struct(">i").unpack_from
 _HEADER: Final = Struct(">ihhih").unpack_from
 _ANSWER: Final = Struct(">ii").unpack_from
+_API: Final = Struct(">hh").unpack_from
 #: Length, api key, version, correlation id and the client id's length.
 HEADER_BYTES: Final = 14
 #: The shortest request: ControlledShutdown v0 has no client id.
 LEAST_REQUEST: Final = 8
 LEAST_ANSWER: Final = 4
+#: The length prefix, and what identifies a message: correlation id; of a request also api key and version.
+REQUEST_HEAD: Final = 12
+ANSWER_HEAD: Final = 8
 _HTTP: Final = (
     b"GET ",
     b"POST ",
@@ -127,6 +131,28 @@ def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
         return None
     client_id = None if size < 0 else data[at + HEADER_BYTES : at + HEADER_BYTES + size]
     return Header(at + 4 + length, key, version, correlation_id, client_id)
+
+
+def begins_request(data: bytes, size: int, knows: Knows, client_id: bytes | None = None) -> bool:
+    """True if these bytes begin a request of `size` bytes, with its length prefix; the rest was cut off.
+
+    `client_id`: the connection's, if it is known.
+    """
+    if len(data) < REQUEST_HEAD or _LENGTH(data)[0] + 4 != size or not knows(*_API(data, 4)):
+        return False
+    name = data[HEADER_BYTES:]
+    if len(data) < HEADER_BYTES:
+        return True
+    length = int.from_bytes(data[HEADER_BYTES - 2 : HEADER_BYTES], "big", signed=True)
+    if not -1 <= length <= size - HEADER_BYTES:
+        return False
+    name = name[: max(0, length)]
+    return name.isascii() and (client_id is None or client_id.startswith(name))
+
+
+def begins_answer(data: bytes, size: int, open_ids: Collection[int]) -> bool:
+    """True if these bytes begin an answer of `size` bytes, with its length prefix, to one of these requests."""
+    return len(data) >= ANSWER_HEAD and _LENGTH(data)[0] + 4 == size and _ANSWER(data)[1] in open_ids
 
 
 def requests_from(data: bytes, at: int, knows: Knows, most: int = 64) -> Chain:
