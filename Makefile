@@ -55,6 +55,7 @@ test-broker: setup
 
 test-clients: setup
 	$(BIN)/python -m tests.trouble --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.trouble --seed $(or $(SEED),1) --tunnel --network-only
 
 test-mutants: setup $(VENV)/.mutants
 	@$(BIN)/python -m tests.mutants $(MUTANTS)

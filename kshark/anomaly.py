@@ -11,7 +11,7 @@ from msgspec import Struct
 
 Severity = Literal["chat", "note", "warn", "error"]
 Blame = Literal["client", "broker", "network", "capture", "unknown"]
-Group = Literal["capture", "link", "reassembly", "tls", "framing", "exchange", "codec", "records"]
+Group = Literal["capture", "link", "reassembly", "proxy", "tls", "framing", "exchange", "codec", "records"]
 
 
 class Entry(Struct, frozen=True):
@@ -89,6 +89,9 @@ _STREAM: Final = (
         advice="Nothing: each message counts once. Files get smaller if you capture one interface instead of any, or one side of a mirrored link."),
     _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten.",
         advice="Capture only the brokers' ports, or a shorter time: a forgotten connection is read as if the capture began in its middle."),
+    _weird("PROXY_HEADER_INVALID", "proxy", "warn", "network", "A PROXY header that breaks its format or does not fit its checksum; the client's address in it was not used.", "HAProxy: proxy-protocol.txt",
+        advice="Check the load balancer that sends it. The client shown for such a connection is the load balancer."),
+    _weird("PROXY_HEADER_REFUSED", "proxy", "warn", "network", "A connection began with a PROXY header, and the broker closed it without an answer.", "HAProxy: proxy-protocol.txt"),
     _weird("TLS_UNREAD", "tls", "note", "capture", "TLS that was not decrypted: this needs a key log file (--tls-keys), or secrets in the capture itself (pcapng).", "RFC 9850",
         advice="Let the client of that connection write a key log (SSLKEYLOGFILE; a JVM needs an agent for it) and pass it with --tls-keys, or capture a listener without TLS. A broker's private key does not decrypt modern TLS."),
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped.",

@@ -15,6 +15,8 @@ Values = Callable[[Message], list[Any]]
 
 ATTRIBUTES: Final = {
     "frame.number": "packet",
+    "kafka.client": "client",
+    "kafka.proxy": "proxy",
     "kafka.flow": "flow",
     "kafka.len": "size",
     "kafka.api_key": "api_key",

@@ -6,6 +6,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
+from msgspec import UnsetType
+
 Address = IPv4Address | IPv6Address
 #: Number of ends whose parts are cached: the same ends repeat.
 KEPT: Final = 4096
@@ -15,6 +17,11 @@ def endpoint(host: str, port: int) -> str:
     """Return a listener as Metadata and FindCoordinator name it; localhost becomes 127.0.0.1."""
     host = "127.0.0.1" if host == "localhost" else host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def via(client: str, proxy: str | UnsetType | None) -> str:
+    """Return a client, and the proxy in front of it: `203.0.113.7:41000 via proxy 10.0.0.5:50000`."""
+    return f"{client} via proxy {proxy}" if proxy and proxy != client else client
 
 
 def host_of(end: str) -> str:

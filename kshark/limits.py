@@ -59,6 +59,9 @@ HELD_NS: Final = 200_000_000
 #: A hole is also given up this long after that acknowledgement; an unacknowledged one holds other connections no longer
 #: than this.
 REORDER_NS: Final = HELD_NS // 2
+#: PROXY headers of one connection, one for each proxy; bytes of unfinished ones, of all connections together.
+PROXY_HEADERS: Final = 8
+PROXY_HELD_BYTES: Final = 16 << 20
 #: Connections whose TLS secrets are remembered, 500 bytes each; beyond it the first ones are forgotten.
 TLS_KEYS: Final = 100_000
 #: Bytes of secrets that one pcapng file may contain before a packet.
@@ -127,6 +130,8 @@ STATISTICS_ROWS: Final = 10_000
 GROUPS: Final = 10_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
+#: Times between events that are kept to tell a silent member from a step of the clock.
+PAUSES: Final = 100
 #: Contents of a report: findings of each kind in full, members with their time line, cells of its chart, and share
 #: requests; rejected ones are counted apart.
 REPORT_FINDINGS: Final = 20

@@ -113,13 +113,82 @@ class Tls(msgspec.Struct):
     why: str = ""
 
 
+class ProxyTlv(msgspec.Struct):
+    """An addition to a PROXY header: its type, the name of that, and its value; bytes of unknown layout as base64."""
+
+    type: int
+    name: str
+    value: str | int | dict[str, str | int]
+
+
+class ProxyHeader(msgspec.Struct, omit_defaults=True):
+    """A PROXY header. Source: HAProxy, doc/proxy-protocol.txt.
+
+    `command`: proxy, or local for a connection of the proxy itself (a health check). `family`: tcp4, tcp6, udp4, udp6,
+    unix_stream, unix_datagram; unspec and unknown have no addresses. `size`: its captured bytes. `source` and
+    `destination`: the ends of the client's connection to the proxy, as `address:port` or as a path. `fault`: what is
+    wrong with the header; empty if nothing is.
+    """
+
+    version: int
+    command: str
+    family: str
+    size: int
+    source: str | None = None
+    destination: str | None = None
+    tlvs: list[ProxyTlv] = msgspec.field(default_factory=list)
+    fault: str = ""
+
+    @property
+    def client(self) -> str | None:
+        """`address:port` of the client; None if the header does not have it, or has a fault that makes it doubtful."""
+        is_address = self.family in ("tcp4", "tcp6", "udp4", "udp6")
+        return self.source if is_address and self.command == "proxy" and self.fault in ("", PROXY_HEADER_CUT) else None
+
+
+#: The fault of a header that a gap or the end of the connection cuts: the part before it is certain.
+PROXY_HEADER_CUT: Final = "it is cut"
+
+
+#: Fewer bytes of a broker are no answer: a TLS listener may send an alert of 7 bytes to bytes that are not TLS.
+LEAST_ANSWER: Final = 8
+
+
+class Proxied(msgspec.Struct):
+    """The PROXY headers at the beginning of a connection, each from one proxy: the last one names the client.
+
+    `side`: the side of the proxy, which is the end of the TCP connection.
+    """
+
+    side: Side
+    headers: list[ProxyHeader]
+
+    @property
+    def size(self) -> int:
+        return sum([header.size for header in self.headers])
+
+    @property
+    def is_health_check(self) -> bool:
+        """True if the connection is the proxy's own."""
+        return self.headers[-1].command == "local"
+
+    @property
+    def client(self) -> str | None:
+        """`address:port` of the client; None if it is unknown, or is the proxy itself.
+
+        The last header is that of the proxy nearest to the client. If that proxy sends LOCAL or has no address, the
+        header before names the proxy.
+        """
+        return next((client for header in reversed(self.headers) if (client := header.client)), None)
+
+
 class Flow(msgspec.Struct, eq=False):
     """A TCP connection: numbered from 0 in order of first packet; a reused port is a new flow.
 
-    All stages share it, and each adds its facts: reassembly makes it and counts bytes and gaps; tls sets `tls`, and
-    `service` if nothing is decrypted; framing sets `service` and `client_side`; exchange sets `software_name` and
-    `software_version`. An earlier stage reads one fact of a later one: tls ignores a connection whose `service` is
-    known.
+    All stages share it, and each adds its facts: reassembly makes it and counts bytes and gaps; proxy sets `proxied`;
+    tls sets `tls`, and `service` if nothing is decrypted; framing sets `service` and `client_side`; exchange sets
+    `software_name` and `software_version`. Earlier stages read one fact of a later one: proxy and tls ignore a
+    connection whose `service` is known.
     """
 
     id: int
@@ -143,6 +212,8 @@ class Flow(msgspec.Struct, eq=False):
     stream_bytes: list[int] = msgspec.field(default_factory=lambda: [0, 0])
     #: Bytes of each side that the capture does not have, as far as their number is known.
     missing_bytes: tuple[int, int] = (0, 0)
+    #: Set for a connection that begins with PROXY headers.
+    proxied: Proxied | None = None
     #: Set for a connection that begins with TLS.
     tls: Tls | None = None
     #: Network measurements of its packets, on request.
@@ -151,15 +222,34 @@ class Flow(msgspec.Struct, eq=False):
     continues: int | None = None
 
     @property
+    def calling_side(self) -> Side:
+        """The side of the client; side 0 or the sender of the SYN until content shows the client."""
+        return self.client_side if self.client_side is not None else (self.opened_by or 0)
+
+    @property
     def client(self) -> str:
-        """`address:port` of the client; of side 0 or of the sender of the SYN until content shows the client."""
-        side = self.client_side if self.client_side is not None else (self.opened_by or 0)
-        return self.ends[side]
+        """`address:port` of the client: from the PROXY header, or the end of the TCP connection."""
+        side, proxied = self.calling_side, self.proxied
+        return (proxied.client if proxied is not None and proxied.side == side else None) or self.ends[side]
 
     @property
     def broker(self) -> str:
-        side = self.client_side if self.client_side is not None else (self.opened_by or 0)
-        return self.ends[1 - side]
+        return self.ends[1 - self.calling_side]
+
+    @property
+    def proxy(self) -> str | None:
+        """`address:port` of the TCP connection's end that sent a PROXY header; None without a header."""
+        proxied = self.proxied
+        return self.ends[proxied.side] if proxied is not None and proxied.side == self.calling_side else None
+
+    @property
+    def content_bytes(self) -> int:
+        """Payload bytes of both sides without PROXY headers."""
+        return sum(self.stream_bytes) - (0 if self.proxied is None else self.proxied.size)
+
+    def sender(self, side: Side | int) -> Literal["client", "broker"]:
+        """Return which end sends the bytes of a side."""
+        return "client" if side == self.calling_side else "broker"
 
 
 @final
@@ -304,6 +394,8 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     #: On a response: the group and member of its request, if its own body names none.
     group_id: str | UnsetType = UNSET
     member_id: str | UnsetType = UNSET
+    #: The TCP connection's end, if it is a proxy that named the client in a PROXY header.
+    proxy: str | UnsetType = UNSET
 
 
 #: Fields that a response takes from its request; bodies use the same names.
@@ -349,7 +441,7 @@ class Weird(msgspec.Struct, gc=False):
     """
 
     code: str
-    stage: Literal["capture", "link", "reassembly", "tls", "framing", "exchange", "codec", "records"]
+    stage: Literal["capture", "link", "reassembly", "proxy", "tls", "framing", "exchange", "codec", "records"]
     packet: int
     time_ns: int
     detail: str = ""
@@ -413,6 +505,8 @@ class Finding(msgspec.Struct, gc=False):
     #: The records concerned.
     first_offset: int | None = None
     last_offset: int | None = None
+    #: As in Message.
+    proxy: str | None = None
 
 
 Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed

@@ -1,11 +1,12 @@
 """Join the stages: packets in, one time line of messages and other events out.
 
-    link -> reassembly -> tls -> framing -> exchange
+    link -> reassembly -> proxy -> tls -> framing -> exchange
 
 Each stage is a small object without input or output of its own: `feed` takes the result of the stage before it and
-returns its own, `close` takes the last one and returns the rest (tls and exchange hold nothing of a closed connection,
-and have no `close`). No stage calls another. Facts about a connection stand in its kshark.model.Flow, which all stages
-share. The holes that reassembly still waits for are passed on with its chunks, as far as framing.
+returns its own, `close` takes the last one and returns the rest (proxy, tls and exchange hold nothing of a
+closed connection, and have no `close`). No stage calls another. Facts about a connection stand in its
+kshark.model.Flow, which all stages share. The holes that reassembly still waits for are passed on with its chunks, as
+far as framing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
 from kshark.model import Event, Moment, PacketBatch, Segments, Weird
+from kshark.proxy import ProxyStage
 from kshark.reassembly import Copies, Reassembly
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
@@ -66,6 +68,7 @@ class Front:
     def __init__(self, options: Options, registry: Registry) -> None:
         self.link = Link(exact=options.exact)
         self.reassembly = Reassembly(exact=options.exact, measuring=options.transport)
+        self.proxy = ProxyStage()
         self.tls = TlsStage(options.tls_keys)
         self.framing = Framing(BodyWitness(registry), options.kafka_ports)
 
@@ -80,13 +83,13 @@ class Front:
             self.tls.keys.add(item.secrets)
         segments, weirds = self.link.feed(item)
         chunks = self.reassembly.feed(segments, weirds)
-        chunks = self.tls.feed(chunks)
+        chunks = self.tls.feed(self.proxy.feed(chunks))
         return [*self.framing.feed(chunks)]
 
     def close(self) -> list[Event]:
         weirds = self.link.close()
         chunks = self.reassembly.close(self.link.end, weirds)
-        chunks = self.tls.feed(chunks)
+        chunks = self.tls.feed(self.proxy.feed(chunks))
         return [*self.framing.close(chunks)]
 
 
@@ -167,6 +170,7 @@ class Share:
         asked = options or Options()
         registry = registry or Registry(asked.dissectors)
         self._reassembly = Reassembly(exact=asked.exact)
+        self._proxy = ProxyStage()
         self._tls = TlsStage(asked.tls_keys)
         self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asking=True)
         self._back = Back(asked, registry, asking=True)
@@ -177,12 +181,12 @@ class Share:
 
     def feed(self, segments: Segments) -> Iterator[list[Event]]:
         """Yield the pages of these segments."""
-        chunks = self._tls.feed(self._reassembly.feed(segments))
+        chunks = self._tls.feed(self._proxy.feed(self._reassembly.feed(segments)))
         return self._back.feed(self._framing.feed(chunks))
 
     def close(self, end: Moment) -> Iterator[list[Event]]:
         """Yield the last pages: the capture ends there."""
-        chunks = self._tls.feed(self._reassembly.close(end, whole=False))
+        chunks = self._tls.feed(self._proxy.feed(self._reassembly.close(end, whole=False)))
         return self._back.feed(self._framing.close(chunks))
 
     @property

@@ -275,12 +275,16 @@ class Conversation:
         self._ports = 50_000
 
     def connection(
-        self, broker: str = BROKER, host: str = "10.0.0.1", *, from_syn: bool = True, introduced: bool = True
-    ) -> Connection:
-        """A new connection; `from_syn` False: it began before the capture; `introduced`: ApiVersions comes first."""
+        self, broker: str = BROKER, host: str = "10.0.0.1", *, from_syn: bool = True, introduced: bool = True,
+        header: bytes = b"",
+    ) -> Connection:  # fmt: skip
+        """A new connection; `from_syn` False: it began before the capture; `header`: a PROXY header; `introduced`:
+        ApiVersions comes first."""
         self._ports += 1
         tcp = Tcp(self.wire, f"{host}:{self._ports}", broker, [self._ports * 1000, self._ports * 3000])
         connection = Connection(self, tcp.open() if from_syn else tcp)
+        if header:
+            tcp.client(header)
         if introduced:
             connection.api_versions(self.release)
         return connection

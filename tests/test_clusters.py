@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kshark import limits
+from kshark.analysis import Analyzer, DeliveryLog
 from kshark.clusters import Clusters
 from kshark.model import Message
 from tests.analysis.talks import handed, metadata
@@ -169,3 +170,38 @@ def test_figures_are_those_of_one_cluster() -> None:
         for one in told_of(talk).groups
     ]
     assert found == [("c", 1, 10, [{a.member_id: 5}]), ("d", 1, 2, [{b.member_id: 2}])]
+
+
+def held(talk: Conversation) -> list[tuple[str | None, str | None]]:
+    analyzer = Analyzer()
+    analyzer.page(events(talk))
+    return [(holder.cluster_id, holder.member_id) for holder in analyzer.holders(talk.wire.time_ns)]
+
+
+def test_two_clusters_may_have_the_same_topic_id() -> None:
+    """Where a topic is mirrored with its id: each cluster has its own records in flight."""
+    talk = Conversation()
+    a, b = told(talk, "a", ONE, "c"), told(talk, "b", OTHER, "d")
+    fetches(a, 0, (0, 4))
+    fetches(b, 0, (0, 9))
+    assert held(talk) == [("c", a.member_id), ("d", b.member_id)]
+    log = DeliveryLog()
+    Analyzer(on_change=log.change).page(events(talk))
+    assert [(change.cluster_id, change.end_offset) for change in log.since()] == [("c", 5), ("d", 10)]
+    metrics = told_of(talk)
+    assert [[row.metrics["records-held"] for row in group.partitions] for group in metrics.groups] == [[5], [10]]
+
+
+def test_a_cluster_may_turn_out_late() -> None:
+    """Records of the other cluster's broker are forgotten: they may be mixed with those of the first cluster."""
+    talk = Conversation()
+    a = told(talk, "a", ONE, "c")
+    there = talk.connection(OTHER)
+    b = talk.member("b", connection=there)
+    fetches(b, 0, (0, 9))
+    assert held(talk) == [("c", b.member_id)]
+    metadata(there, {1: OTHER}, "d")
+    fetches(a, 0, (0, 4))
+    assert held(talk) == [("c", a.member_id)]
+    fetches(b, 1, (10, 19))
+    assert held(talk) == [("c", a.member_id), ("d", b.member_id)]

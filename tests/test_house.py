@@ -40,6 +40,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark_dissectors",),
     ("kshark.link", "kshark.codec", "kshark.records"),
     ("kshark.reassembly",),
+    ("kshark.proxy",),
     ("kshark.tls",),
     ("kshark.framing",),
     ("kshark.registry",),
@@ -65,6 +66,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 STAGES = {
     "link": "Link",
     "reassembly": "Reassembly",
+    "proxy": "ProxyStage",
     "tls": "TlsStage",
     "framing": "Framing",
     "exchange": "ExchangeStage",

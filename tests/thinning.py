@@ -270,6 +270,19 @@ def every_removal(whole: Whole) -> Iterator[Loss]:
         yield f"without connection {pair}", (whole.path >> 1) != pair
 
 
+def hosts_and_connections(whole: Whole) -> Iterator[Loss]:
+    """Each connection, and each host or listener with several: a sniffer sees only some hosts."""
+    pairs: dict[str, set[int]] = {}
+    for pair in whole.pairs:
+        yield f"without connection {pair}", (whole.path >> 1) != pair
+        for end in whole.ends[pair]:
+            for name in (end, end.rpartition(":")[0]):
+                pairs.setdefault(name, set()).add(pair)
+    for name, gone in pairs.items():
+        if len(gone) > 1:
+            yield f"without {name}", ~np.isin(whole.path >> 1, [*gone])
+
+
 def pages_of(batches: Iterable[PacketBatch | Weird], options: Options) -> Iterator[list[Event]]:
     return Engine(options, registry()).pages(batches)
 

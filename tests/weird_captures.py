@@ -66,6 +66,14 @@ class Bench:
             getattr(tcp, side)(struct.pack(">i", len(data)) + data)
         return self.packets(wire.packets)
 
+    def sent(self, data: bytes) -> list[Path]:
+        """A connection on which the client sends these bytes, and the broker resets it."""
+        wire = Wire()
+        tcp = Tcp(wire).open()
+        tcp.client(data)
+        tcp.reset(1)
+        return self.packets(wire.packets)
+
 
 Maker = Callable[[Bench], list[Path]]
 
@@ -323,6 +331,8 @@ MAKERS: Final[dict[str, Maker]] = {
     "DUPLICATE_PACKETS": captured_twice,
     "TIME_DISORDER": times_that_run_backwards,
     "ACKED_UNSEEN": answers_stamped_late,
+    "PROXY_HEADER_INVALID": lambda bench: bench.sent(b"PROXY TCP4 here there 1 2\r\n"),
+    "PROXY_HEADER_REFUSED": lambda bench: bench.sent(b"PROXY UNKNOWN\r\n"),
     "TLS_UNREAD": hello_without_keys,
     "NOT_KAFKA": bundled("tcp-hostile.pcap"),
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),

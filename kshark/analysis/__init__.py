@@ -30,7 +30,7 @@ from kshark.analysis.results.sessions import (
 )
 from kshark.analysis.rules import RULES, Rule
 from kshark.analysis.runners.coverage import Coverage, RuleCoverage
-from kshark.analysis.states.partition.share_partition import Change
+from kshark.analysis.states.partition.share_partition import Change, ShownStart
 
 __all__ = [
     "APIS",
@@ -59,5 +59,6 @@ __all__ = [
     "RuleCoverage",
     "SessionStep",
     "ShareSession",
+    "ShownStart",
     "in_packet_order",
 ]

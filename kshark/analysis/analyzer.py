@@ -318,6 +318,7 @@ class Analyzer:
     ) -> Sequence[Verdict]:
         """Take the APIs that a broker offers."""
         if response is not None and connection is not None and connection.broker is not None:
+            connection.broker.proxies.answers(connection.flow, response.packet)
             connection.broker.offers(response)
         return ()
 
@@ -326,7 +327,10 @@ class Analyzer:
         if response is None:
             return ()
         verdicts: list[Verdict] = []
-        for kept, absorbed in self._brokers.metadata(response):
+        joined = self._brokers.metadata(response)
+        for broker, before in self._brokers.moved():
+            self._partitions[before].forget(broker)
+        for kept, absorbed in joined:
             self._connections.joined(kept, absorbed)
             verdicts += self._join(kept, absorbed, response.packet)
         return verdicts

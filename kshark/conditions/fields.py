@@ -61,18 +61,23 @@ def _attribute(about: str, field: str, type: ValueType) -> Common:
 
 
 def _of_ends(about: str, part: Callable[[str], Any], type: ValueType, *ends: str) -> Common:
-    """Return a field of one or both ends of the connection. `ends`: sender, receiver or both, in that order."""
+    """Return a field of one or both ends of the connection. `ends`: sender, receiver or both, in that order.
+
+    A client behind a proxy has two: its own, and that of the TCP connection.
+    """
     make: Callable[[Term], Term] = (lambda end: Made("port", port_of, end)) if type is NUMBER else (lambda end: end)
-    client, broker = make(F("client")), make(F("broker"))
+    client, proxy, broker = make(F("client")), make(F("proxy")), make(F("broker"))
     of_end = {
-        "sender": ((_ANSWERS, broker), (~_ANSWERS, client)),
-        "receiver": ((_ANSWERS, client), (~_ANSWERS, broker)),
+        "sender": ((_ANSWERS, broker), (~_ANSWERS, client), (~_ANSWERS, proxy)),
+        "receiver": ((_ANSWERS, client), (_ANSWERS, proxy), (~_ANSWERS, broker)),
     }
-    terms = of_end[ends[0]] if len(ends) == 1 else ((ALWAYS, client), (ALWAYS, broker))
+    terms = of_end[ends[0]] if len(ends) == 1 else ((ALWAYS, client), (ALWAYS, proxy), (ALWAYS, broker))
 
     def read(message: Message) -> list[Any]:
-        addresses = (message.broker, message.client) if message.kind == "response" else (message.client, message.broker)
-        return [part(end) for name, end in zip(("sender", "receiver"), addresses, strict=True) if name in ends]
+        clients = [message.client] if message.proxy in (UNSET, message.client) else [message.client, message.proxy]
+        both = ([message.broker], clients) if message.kind == "response" else (clients, [message.broker])
+        named = zip(("sender", "receiver"), both, strict=True)
+        return [part(end) for name, addresses in named if name in ends for end in addresses]
 
     return Common(about, read, type, terms)
 
@@ -99,6 +104,8 @@ COMMON: Final[dict[str, Common]] = {
     "tcp.port": _of_ends("port of the sender, then of the receiver", port_of, NUMBER, "sender", "receiver"),
     "tcp.srcport": _of_ends("port of the sender", port_of, NUMBER, "sender"),
     "tcp.dstport": _of_ends("port of the receiver", port_of, NUMBER, "receiver"),
+    "kafka.client": _attribute("address:port of the client", "kafka.client", TEXT),
+    "kafka.proxy": _attribute("address:port of the proxy that named the client", "kafka.proxy", TEXT),
     "kafka.flow": _attribute("number of the TCP connection, from 0", "kafka.flow", NUMBER),
     "kafka.len": _attribute("bytes of the frame without its length prefix", "kafka.len", NUMBER),
     "kafka.request": Common("true for a request", lambda m: [m.kind == "request"], TRUTH, ((ALWAYS, Whether(_ASKS)),)),

@@ -22,6 +22,8 @@ class KafkaConnection:
     flow: Flow
     client: str
     broker: str
+    #: The TCP connection's end, if that is a proxy which named the client.
+    proxy: str | None = None
     open: list[OpenRequest] = field(default_factory=list)
     #: No open request has a higher correlation id.
     highest: int = -1 << 31

@@ -112,6 +112,8 @@ class ExchangeStage:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
             if missing:
                 self._cut_off(connection, message, missing)
+            if connection.proxy is not None:
+                message.proxy = connection.proxy
             if again:
                 _mark(message, "RESYNC")
             if records.pending_bytes > most:
@@ -133,7 +135,7 @@ class ExchangeStage:
     def _connection(self, flow: Flow) -> KafkaConnection:
         connection = self._connections.get(flow.id)
         if connection is None:
-            connection = self._connections[flow.id] = KafkaConnection(flow, flow.client, flow.broker)
+            connection = self._connections[flow.id] = KafkaConnection(flow, flow.client, flow.broker, flow.proxy)
         return connection
 
     # -- requests

@@ -29,7 +29,8 @@ class Account(NamedTuple):
 
     `framed`: in `messages`. `gap`: missing in the capture. `skipped`: where no message begins. `unfinished`: of a
     message that did not end. `foreign`: not Kafka, but another protocol or TLS that was not decrypted. `sealing`: added
-    by TLS to the content that it protects. A hole of unknown size is in no sum: Flow.gaps counts it."""
+    by TLS to the content that it protects. `proxy`: PROXY headers. A hole of unknown size is in no sum: Flow.gaps
+    counts it."""
 
     messages: int
     framed: int
@@ -38,11 +39,12 @@ class Account(NamedTuple):
     unfinished: int
     foreign: int
     sealing: int
+    proxy: int
 
     @property
     def length(self) -> int:
         """The bytes from the first known one to the last known one."""
-        return self.framed + self.gap + self.skipped + self.unfinished + self.foreign + self.sealing
+        return self.framed + self.gap + self.skipped + self.unfinished + self.foreign + self.sealing + self.proxy
 
 
 class _Books:
@@ -55,14 +57,24 @@ class _Books:
 
     def close(self, flow: Flow, side: Side) -> Account:
         carried, gap = flow.stream_bytes[side], flow.missing_bytes[side]
+        proxied = flow.proxied
+        proxy = proxied.size if proxied is not None and proxied.side == side else 0
+        carried -= proxy
         if flow.service != "kafka":  # the bytes skipped before the service was known are part of it
-            return Account(0, 0, gap, 0, 0, carried, 0)
+            return Account(0, 0, gap, 0, 0, carried, 0, proxy)
         foreign = sealing = 0
         if flow.tls is not None:
             foreign = flow.tls.unread[side]
             sealing = carried - foreign - flow.tls.content[side]
         return Account(
-            self.messages[side], self.framed[side], gap, self.skipped[side], self.unfinished[side], foreign, sealing
+            self.messages[side],
+            self.framed[side],
+            gap,
+            self.skipped[side],
+            self.unfinished[side],
+            foreign,
+            sealing,
+            proxy,
         )
 
 

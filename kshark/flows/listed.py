@@ -7,7 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kshark.flows.ledger import Account
-from kshark.model import Closed, Service
+from kshark.model import Closed, ProxyHeader, Service
 from kshark.transport import RoundTrips, Sent, Transport
 
 #: The fewest repeated packets for which their share of all packets is meaningful.
@@ -37,6 +37,7 @@ class ListedSide(Struct):
     unfinished_bytes: int
     foreign_bytes: int
     tls_bytes: int
+    proxy_bytes: int
     retransmissions: int
     retransmitted_bytes: int
     #: The longest time after the first transmission.
@@ -59,6 +60,9 @@ class ListedFlow(Struct):
 
     flow: int
     client: str
+    #: The load balancer whose PROXY headers, from the broker to the client, name the client.
+    proxy: str | None
+    proxy_headers: list[ProxyHeader] | None
     broker: str
     service: Service
     #: The server name in the client's TLS handshake.
@@ -87,6 +91,11 @@ class ListedFlow(Struct):
         return self.from_client, self.from_broker
 
     @property
+    def caller(self) -> str:
+        """The end of the TCP connection on the client's side."""
+        return self.proxy or self.client
+
+    @property
     def again(self) -> int:
         """Retransmitted packets; 0 if they cannot be separated from copies."""
         return 0 if self.captured_twice else sum(side.retransmissions + side.syn_retransmissions for side in self.sides)
@@ -99,12 +108,14 @@ class ListedFlow(Struct):
 
 def listed_flow(closed: Closed, accounts: tuple[Account, Account], transport: Transport) -> ListedFlow:
     flow = closed.flow
-    client = flow.ends.index(flow.client)
+    client = flow.calling_side
     own, other = transport.sent[client], transport.sent[1 - client]
     sender: Literal["client", "broker"] = "client" if closed.side == client else "broker"
     return ListedFlow(
         flow=flow.id,
         client=flow.client,
+        proxy=flow.proxy,
+        proxy_headers=None if flow.proxied is None or flow.proxy is None else flow.proxied.headers,
         broker=flow.broker,
         service=flow.service,
         server_name=None if flow.tls is None else flow.tls.server_name,
@@ -145,6 +156,7 @@ def _side(sent: Sent, account: Account) -> ListedSide:
         unfinished_bytes=account.unfinished,
         foreign_bytes=account.foreign,
         tls_bytes=account.sealing,
+        proxy_bytes=account.proxy,
         retransmissions=sent.again,
         retransmitted_bytes=sent.again_bytes,
         retransmitted_after_ns=sent.again_ns,

@@ -113,7 +113,7 @@ def network(flows: Sequence[ListedFlow], answers: Percentiles, not_listed: int) 
 def _pairs(flows: Sequence[ListedFlow]) -> list[Between]:
     pairs: dict[tuple[str, str], Between] = {}
     for flow in flows:
-        hosts = host_of(flow.client), host_of(flow.broker)
+        hosts = host_of(flow.caller), host_of(flow.broker)
         pair = pairs.setdefault(hosts, Between(*hosts))
         pair.data_packets += sum(side.data_packets for side in flow.sides)
         pair.retransmissions += flow.again

@@ -12,6 +12,7 @@ from collections import deque
 from heapq import heapify, heappop, heapreplace
 
 from kshark import limits
+from kshark.endpoints import port_of
 from kshark.framing.brokers import Brokers
 from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
@@ -370,7 +371,9 @@ class Framing:
             self._search(conversation, packet, closed)
             self._ended.append((conversation, closed))
             return
-        self._events.append(Ending([self._no_kafka(flow, closed)] if sum(flow.stream_bytes) else [], closed))
+        if conversation is None and flow.proxied is not None and port_of(flow.broker) in self._ports:
+            flow.service = "kafka"  # a header alone: the broker may have refused it
+        self._events.append(Ending([self._no_kafka(flow, closed)] if flow.content_bytes else [], closed))
         self._forget(flow, packet)
 
     def _end(self, conversation: Conversation, closed: Closed) -> None:
@@ -396,7 +399,7 @@ class Framing:
         if broker is not None:
             code, text = "FOREIGN_PROTOCOL", f"{text}; {broker} is a Kafka broker"
         elif flow.service == "tls":
-            return unread(flow, closed.packet, closed.time_ns, sum(flow.stream_bytes))
+            return unread(flow, closed.packet, closed.time_ns, flow.content_bytes)
         return Weird(
             code,
             "framing",
@@ -406,7 +409,7 @@ class Framing:
             flow.id,
             None,
             flow.first_packet,
-            sum(flow.stream_bytes),
+            flow.content_bytes,
         )
 
     def _forget(self, flow: Flow, packet: int) -> None:

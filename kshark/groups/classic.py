@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kshark.analysis import Moment
+from kshark.api_keys import JOIN_GROUP
 from kshark.codec import DECODED
 from kshark.endpoints import host_of
 from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, ListedMember
-from kshark.groups.table import Group, GroupExchange, GroupTable, assign
+from kshark.groups.table import PASSING, Group, GroupExchange, GroupTable, assign
 from kshark_dissectors.enums import ErrorCode
 
 #: Errors that show a member that it is no longer in the group, and how its time there ended.
@@ -29,6 +30,7 @@ def joined(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     for protocol in request.protocols or ():
         set_subscription(member, decoded(protocol, "metadata"))
     member.instance_id = getattr(request, "group_instance_id", None) or member.instance_id
+    group.life(member_id).timeout_ms, group.next_due_ns = request.session_timeout_ms, 0
     if exchange.error == 0:
         _entered(table, group, member, exchange)
     else:
@@ -45,12 +47,12 @@ def _entered(table: GroupTable, group: Group, member: ListedMember, exchange: Gr
     group.assignor = answer.protocol_name or group.assignor
     if answer.members:
         for other in answer.members:
-            described = table.mentioned(group, other.member_id)
+            described = table.mentioned(group, other.member_id, exchange.at)
             described.instance_id = getattr(other, "group_instance_id", None) or described.instance_id
             set_subscription(described, decoded(other, "metadata"))
             if other.member_id not in group.present:
                 group.enter(described, generation)
-        group.keep_only({one.member_id for one in answer.members}, exchange.at)
+        table.keep_only(group, {one.member_id for one in answer.members}, exchange.at)
     set_answering_broker(table, group, exchange)
     if group.latest.generation != generation or group.latest.type != "classic":
         group.become(exchange.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
@@ -106,10 +108,13 @@ def _refused(group: Group, member: ListedMember, exchange: GroupExchange) -> Non
     """Take a refusal. An error reports a rebalance to the members."""
     if exchange.error in _OUT:
         group.leave(member.member_id, exchange.at, _OUT[exchange.error])
+        group.refused.add(member.member_id)
     elif exchange.error == ErrorCode.REBALANCE_IN_PROGRESS:
         if member.member_id not in group.present:
             group.enter(member, exchange.request.generation_id)
         group.become(exchange.at, "inferred", type=_type(group), state="PreparingRebalance")
+    elif exchange.api_key == JOIN_GROUP and exchange.error not in PASSING and member.member_id not in group.present:
+        group.refused.add(member.member_id)
 
 
 def left(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:

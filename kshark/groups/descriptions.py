@@ -8,6 +8,7 @@ from typing import Any, Final
 from kshark.api_keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE
 from kshark.groups.classic import decoded, set_assignment, set_subscription
 from kshark.groups.coordinators import set_answering_broker
+from kshark.groups.expiry import expect
 from kshark.groups.listed import Assigned, GroupType
 from kshark.groups.streams import tasks_of
 from kshark.groups.table import Group, GroupExchange, GroupTable, assign
@@ -30,7 +31,7 @@ def described(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
         group = table.of(row.group_id)
         for member in row.members or ():
             _member(table, group, member, exchange)
-        group.keep_only({member.member_id for member in row.members or ()}, exchange.at)
+        table.keep_only(group, {member.member_id for member in row.members or ()}, exchange.at)
         group.assignor = getattr(row, "assignor_name", None) or getattr(row, "protocol_data", None) or group.assignor
         group.protocol_type = getattr(row, "protocol_type", None) or group.protocol_type
         set_answering_broker(table, group, exchange)
@@ -42,12 +43,13 @@ def described(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
             group_epoch=getattr(row, "group_epoch", None),
             assignment_epoch=getattr(row, "assignment_epoch", None),
         )
+        expect(group, getattr(row, "group_epoch", None), exchange.at)
         groups.append(group.group_id)
     return groups
 
 
 def _member(table: GroupTable, group: Group, row: Any, exchange: GroupExchange) -> None:
-    member = table.mentioned(group, row.member_id)
+    member = table.mentioned(group, row.member_id, exchange.at)
     member.client_id, member.address = row.client_id, row.client_host.removeprefix("/")
     member.instance_id = (
         getattr(row, "instance_id", None) or getattr(row, "group_instance_id", None) or member.instance_id
@@ -76,7 +78,7 @@ def listed(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
             group.protocol_type = row.protocol_type or group.protocol_type
         state = getattr(row, "group_state", None) or None
         if state == "Empty":
-            group.keep_only(set(), exchange.at)
+            table.keep_only(group, set(), exchange.at)
         group.become(exchange.at, "listed", type=type, state=state)
         set_answering_broker(table, group, exchange)
         groups.append(group.group_id)
@@ -89,8 +91,8 @@ def deleted(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     for result in getattr(exchange.answer, "results", None) or ():
         if result.error_code == 0 and result.group_id:
             group = table.of(result.group_id)
-            for member_id in [*group.present]:
-                group.leave(member_id, exchange.at, "deleted")
+            # A coordinator deletes no group with members: those that are left here were gone before.
+            table.keep_only(group, set(), exchange.at, "deleted")
             group.become(exchange.at, "deleted", state="Dead")
             groups.append(group.group_id)
     return groups

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark.analysis import Moment
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
-from kshark.analysis.states.operations.listing import Operation
+from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.api_keys import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
     DELETE_GROUPS,
+    DELETE_TOPICS,
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
     HEARTBEAT,
@@ -34,9 +37,10 @@ from kshark.api_keys import (
 )
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
-from kshark.groups.listed import Assigned, ListedGroup, ListedMember
+from kshark.groups.expiry import expire, silence_of
+from kshark.groups.listed import Assigned, ListedGroup, ListedMember, Silence
 from kshark.groups.missing import missing_of
-from kshark.groups.sight import Sight
+from kshark.groups.silence import CONFIG_APIS, Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
 
@@ -61,7 +65,9 @@ _HANDLERS: Final[dict[int, Callable[[GroupTable, GroupExchange], Sequence[str]]]
     STREAMS_GROUP_DESCRIBE: descriptions.described,
 }
 #: APIs whose bodies are read, besides those that name topics and clients' software.
-APIS: Final = ADMINISTRATION_APIS | _HANDLERS.keys() | {METADATA}
+APIS: Final = ADMINISTRATION_APIS | CONFIG_APIS | _HANDLERS.keys() | {METADATA}
+#: APIs that change topics, and with them the epochs of groups that read them.
+TOPIC_CHANGES: Final = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS})
 
 
 class Groups:
@@ -70,7 +76,8 @@ class Groups:
 
     def __init__(self) -> None:
         self._clusters = Clusters()
-        self._of = {0: _Cluster()}
+        self._traffic = Traffic()
+        self._of = {0: _Cluster(self._traffic)}
 
     @property
     def left_out(self) -> int:
@@ -78,6 +85,7 @@ class Groups:
         return sum(cluster.table.groups_left_out for cluster in self._of.values())
 
     def feed(self, event: Event) -> list[GroupKey]:
+        self._traffic.feed(event)
         if not isinstance(event, Exchange):
             for cluster in self._of.values():
                 cluster.feed(event)
@@ -85,7 +93,7 @@ class Groups:
         if event.response is not None:
             self._clusters.learn(event.response)
         number = self._clusters.number(event.flow.broker)
-        cluster = self._of.get(number) or self._of.setdefault(number, _Cluster())
+        cluster = self._of.get(number) or self._of.setdefault(number, _Cluster(self._traffic))
         return [(number, group_id) for group_id in cluster.feed(event)]
 
     def close(self) -> None:
@@ -96,50 +104,83 @@ class Groups:
     def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
         """Return the groups of which more than the coordinator is known, by id. `names`: topic names by topic id.
         `only`: restrict to these groups."""
+        self._expire()
         every = [
             (group_id, number, group)
             for number, one in self._of.items()
             for group_id, group in one.table.groups.items()
         ]
         return [
-            _listed(group, names, self._clusters.id(number), self._of[number].table.sight)
+            _listed(group, names, self._clusters.id(number), self._of[number].table)
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
+
+    def presence(self) -> dict[GroupKey, dict[str, bool | None]]:
+        """Return whether each member of each share group is in it now; None: the capture does not show it.
+
+        A group of which nobody knows the type is taken for a share group.
+        """
+        self._expire()
+        return {
+            (number, group_id): {
+                member.member_id: _presence(cluster.table, group, member)[0] for member in group.members.values()
+            }
+            for number, cluster in self._of.items()
+            for group_id, group in cluster.table.groups.items()
+            if group.latest.type in ("share", None)
+        }
+
+    def _expire(self) -> None:
+        for cluster in self._of.values():
+            for group in cluster.table.groups.values():
+                expire(cluster.table, group)
 
 
 class _Cluster:
     """The groups of one cluster."""
 
-    def __init__(self) -> None:
-        self.table = GroupTable()
+    def __init__(self, traffic: Traffic) -> None:
+        self.table = GroupTable(traffic)
         self._administration = Administration()
 
     def feed(self, event: Event) -> Sequence[str]:
         """Return the ids of the groups that an event is about."""
-        self._take(self._administration.feed(event))
+        for operation in self._take(self._administration.feed(event)):
+            group = self.table.of(operation.group_id)
+            if operation.in_sight and operation.operation not in READS and group.latest.type is None:
+                # Only share groups have a state that share coordinators keep.
+                group.become(Moment(operation.packet, operation.time_ns), "inferred", type="share")
         if isinstance(event, Exchange):
             self.table.sight.feed(event)
         if not isinstance(event, Exchange) or (request := event.request) is None:
             return ()
         handled = request.api_key if isinstance(request.api_key, int) else -1
         handler = _HANDLERS.get(handled)
+        if handled in TOPIC_CHANGES:
+            self.table.topics_changed_ns = request.time_ns
         if not _whole(request):
             return ()
+        answer = event.response.body if event.response is not None and _whole(event.response) else None
+        since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
+        if handled in CONFIG_APIS:
+            self.table.configured(handled, request.body, answer, at)
         if handler is None:
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
-        answer = event.response.body if event.response is not None and _whole(event.response) else None
+        named = self.table.groups.get(getattr(request.body, "group_id", None) or "")
+        if named is not None:
+            expire(self.table, named, getattr(request.body, "member_id", None))
         client_id = request.client_id if isinstance(request.client_id, str) else None
-        since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
         return handler(self.table, GroupExchange(event.flow, handled, client_id, request.body, answer, since, at))
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
         self._take(self._administration.close())
 
-    def _take(self, operations: Iterable[Operation]) -> None:
+    def _take(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         for operation in operations:
             self.table.of(operation.group_id).administered(operation)
+        return operations
 
 
 def _whole(message: Message) -> bool:
@@ -153,7 +194,7 @@ def _administered(request: Message) -> Sequence[str]:
     return [one.group_id for one in named]
 
 
-def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, sight: Sight) -> ListedGroup:
+def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, table: GroupTable) -> ListedGroup:
     latest = group.latest
     return ListedGroup(
         group_id=group.group_id,
@@ -166,24 +207,34 @@ def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, sigh
         assignor=group.assignor,
         coordinators=[*group.coordinators],
         history=[*group.history],
-        members=[_member(group, member, names) for member in group.members.values()],
+        members=[_member(table, group, member, names) for member in group.members.values()],
         operations=[_operation(one, names) for one in group.operations],
         history_left_out=group.changes - len(group.history),
         members_left_out=group.members_left_out,
         operations_left_out=group.operations_left_out,
         cluster_id=cluster_id,
-        not_captured=[*missing_of(group, sight)],
+        not_captured=[*missing_of(group, table.sight)],
     )
 
 
-def _member(group: Group, member: ListedMember, names: Mapping[str, str]) -> ListedMember:
-    style = group.styles.get(member.member_id)
-    assignment = member.assignment
+def _member(table: GroupTable, group: Group, member: ListedMember, names: Mapping[str, str]) -> ListedMember:
+    style, assignment = group.styles.get(member.member_id), member.assignment
+    present, silent = _presence(table, group, member)
     return replace(
         member,
+        present=present,
+        silent=silent,
         assignment=None if assignment is None else [_named(one, names) for one in assignment],
         acknowledges=None if style is None else style.inferred(),
     )
+
+
+def _presence(table: GroupTable, group: Group, member: ListedMember) -> tuple[bool | None, Silence | UnsetType]:
+    """Return whether a member is in its group, and its silence if that is unknown."""
+    if member.present:
+        silent = silence_of(table, group, member)
+        return (True if silent is UNSET else None), silent
+    return (False if member.ended is not None or member.member_id in group.refused else None), UNSET
 
 
 def _operation(one: Operation, names: Mapping[str, str]) -> Operation:

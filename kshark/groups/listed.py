@@ -18,6 +18,12 @@ Role = Literal["active", "standby", "warmup"]
 Source = Literal["described", "listed", "deleted", "inferred"]
 
 
+#: The source of a session timeout.
+TimeoutSource = Literal["join", "config", "default"]
+#: The sign that a member's session expired.
+ExpiryProof = Literal["session_timeout", "assigned_to_others", "epoch", "instance", "not_listed"]
+
+
 class GroupState(msgspec.Struct):
     """The state of a group from a packet on, in Kafka's words; null: unknown.
 
@@ -65,12 +71,30 @@ class Tasks(msgspec.Struct):
 
 class MemberEnd(msgspec.Struct):
     """The end of a member's time in the group: left; removed (by another client); replaced (a static member came back);
-    away (a static member that will come back); fenced; unknown (the coordinator did not know it, or no longer listed
-    it); deleted (with its group)."""
+    away (a static member that will come back: until its session expires it is in the group); fenced; expired (its
+    session timed out); unknown (the coordinator did not know it, or no longer listed it); deleted (with its group).
+
+    No message contains that a session expired, and `time_ns` is only about right. `because` says what shows it, from
+    `packet` on; no other end has this key:
+    session_timeout (the capture has the timeout, and nothing of the member), assigned_to_others (its partitions were),
+    epoch (the group's epoch rose without another reason), instance (its instance id was free), not_listed (the
+    coordinator did not list it after its timeout)."""
 
     packet: int
     time_ns: int
     how: str
+    because: ExpiryProof | msgspec.UnsetType = msgspec.UNSET
+
+
+class Silence(msgspec.Struct):
+    """A silent member's last message to its coordinator, or the answer that listed it, and its session timeout. The
+    timeout is from its JoinGroup, from the configuration in the capture, or Kafka's default. The capture does not show
+    whether its session expired."""
+
+    packet: int
+    time_ns: int
+    session_timeout_ms: int
+    source: TimeoutSource
 
 
 class AcknowledgementStyle(msgspec.Struct):
@@ -84,11 +108,12 @@ class AcknowledgementStyle(msgspec.Struct):
 class ListedMember(msgspec.Struct):
     """A member, and its client with the host's `address`.
 
-    `present`: the capture shows it in the group at the end. `joined`: its last join; null if the capture has none.
-    `last`: the answer to its last message, or that message if it has no answer. `ended`: how it left; null also if the
-    capture never shows it in the group. `epoch`: the last member epoch, or generation of a classic group, that it
-    received. `topics`: its subscription. `assignment`: its last assignment, received at `assigned`; only members of
-    Streams groups have the key `tasks` instead. `rejected`: its refused requests by error.
+    `present`: it is in the group at the end; null: the capture does not show it. `joined`: its last join; null if the
+    capture has none. `last`: the answer to its last message, or that message if it has no answer. `ended`: how it left;
+    null also if the capture never shows it in the group. `epoch`: the last member epoch, or generation of a classic
+    group, that it received. `topics`: its subscription. `assignment`: its last assignment, received at `assigned`; only
+    members of Streams groups have the key `tasks` instead. `rejected`: its refused requests by error. `silent`: only
+    of a member that was in the group and for which `present` is null.
     """
 
     member_id: str
@@ -98,7 +123,7 @@ class ListedMember(msgspec.Struct):
     software_version: str | None = None
     address: str | None = None
     rack_id: str | None = None
-    present: bool = False
+    present: bool | None = None
     joined: Moment | None = None
     joins: int = 0
     last: Moment | None = None
@@ -110,6 +135,7 @@ class ListedMember(msgspec.Struct):
     rejected: dict[str, int] = {}
     acknowledges: AcknowledgementStyle | None = None
     tasks: list[Tasks] | msgspec.UnsetType = msgspec.UNSET
+    silent: Silence | msgspec.UnsetType = msgspec.UNSET
 
 
 class ListedGroup(msgspec.Struct):

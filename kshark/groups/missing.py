@@ -18,10 +18,13 @@ def missing_of(group: Group, sight: Sight) -> Iterator[str]:
     shows everything."""
     if group.latest.type != "share":
         return
-    coordinator = group.coordinators[-1] if group.coordinators else None
-    if group.members and not any(coordinator_seen.broker for coordinator_seen in group.coordinators):
+    if group.members and not _is_heard(group):
+        coordinator = group.coordinators[-1] if group.coordinators else None
         where = f", {coordinator.host}," if coordinator is not None and coordinator.host is not None else ""
-        yield f"heartbeats: its coordinator{where} was not captured, so the members of the group are unknown"
+        if coordinator is not None and sight.is_seen(coordinator.host):
+            yield f"heartbeats: none to its coordinator{where} was answered, so the members of the group are unknown"
+        else:
+            yield f"heartbeats: its coordinator{where} was not captured, so the members of the group are unknown"
     if missing := sight.missing():
         others = sight.unnamed()
         unless = (
@@ -33,6 +36,13 @@ def missing_of(group: Group, sight: Sight) -> Iterator[str]:
     if group.begun:
         many = f"{len(group.begun)} of {len(group.members) + group.members_left_out} members"
         yield f"the beginning of {many}: their earlier acquisitions and assignments are unknown"
+
+
+def _is_heard(group: Group) -> bool:
+    """True if the group's coordinator answered a member, even with an error that any broker may give."""
+    return any(life.is_answered for life in group.lives.values()) or any(
+        coordinator.broker is not None for coordinator in group.coordinators
+    )
 
 
 def _few(addresses: Sequence[str]) -> str:

@@ -36,6 +36,10 @@ class Sight:
         belong to host names."""
         return [address for address in self._seen if address not in self._named]
 
+    def is_seen(self, host: str | None) -> bool:
+        """True if the broker that is named `host` has captured traffic under this address."""
+        return host in self._seen
+
     def may_be(self, host: str | None, broker: str | None) -> bool:
         """True if the broker that is named `host` may have the address `broker`: the name is a host name, or the
         address is rewritten (NAT, a load balancer). An address can be rewritten only if it has no captured traffic

@@ -30,19 +30,25 @@ class Style:
     """The style of one member. Call `request` and `acquired` in the order of the time line."""
 
     def __init__(self) -> None:
+        #: Records by type that the member acknowledged, and those whose acknowledgements were refused.
         self._types: Counter[int] = Counter()
+        self._refused: Counter[int] = Counter()
         self._whole = 0
         self._parts = 0
         self._skipped = 0
         #: The records that it holds, as far as the capture shows their acquisition.
         self._held: dict[Partition, OffsetRanges[bool]] = {}
 
-    def request(self, epoch: int, topics: Any) -> None:
-        """Take a ShareFetch or ShareAcknowledge. A final epoch releases the records that the member did not process."""
+    def request(self, epoch: int, topics: Any, answer: Any = None) -> None:
+        """Take a ShareFetch or ShareAcknowledge with its answer. A final epoch releases the records that the member did
+        not process."""
+        errors = _errors(answer)
         for topic in topics or ():
             for partition in topic.partitions or ():
                 if batches := partition.acknowledgement_batches:
-                    self._acknowledged((topic.topic_id, partition.partition_index), batches, final=epoch == _FINAL)
+                    key = (topic.topic_id, partition.partition_index)
+                    error = getattr(answer, "error_code", 0) or errors.get(key, 0)
+                    self._acknowledged(key, batches, final=epoch == _FINAL, is_refused=error != 0)
         if epoch == _FINAL:
             self._held.clear()
 
@@ -61,22 +67,25 @@ class Style:
         chosen = [f"{_WORDS[kind]} {self._types[kind]}" for kind in _CHOSEN if self._types[kind]]
         if self._skipped:
             chosen.append(f"left earlier records for later ×{self._skipped}")
-        if chosen:
-            return AcknowledgementStyle("explicit", ", ".join(chosen))
+        refused = [f"{self._refused.total()} refused"] if self._refused.total() else []
+        if chosen or any(self._refused[kind] for kind in _CHOSEN):
+            return AcknowledgementStyle("explicit", ", ".join(chosen + refused))
         accepted = self._types[AcknowledgeType.ACCEPT]
         if self._whole and not self._parts:
-            return AcknowledgementStyle("implicit", f"accepted {accepted}, all it held at once each time")
-        return AcknowledgementStyle(None, f"accepted {accepted}, in order" if accepted else "acknowledged nothing")
+            did = [f"accepted {accepted}, all it held at once each time"] if accepted or not refused else []
+            return AcknowledgementStyle("implicit", ", ".join(did + refused))
+        did = [f"accepted {accepted}, in order"] if accepted else []
+        return AcknowledgementStyle(None, ", ".join(did + refused) or "acknowledged nothing")
 
-    def _acknowledged(self, partition: Partition, batches: Any, *, final: bool) -> None:
-        held = self._held.get(partition)
+    def _acknowledged(self, partition: Partition, batches: Any, *, final: bool, is_refused: bool) -> None:
+        held, counts = self._held.get(partition), self._refused if is_refused else self._types
         last = -1
         for batch in batches:
             size = max(0, batch.last_offset - batch.first_offset + 1)
             types = batch.acknowledge_types or ()
             for kind in types:
                 if not (final and kind == AcknowledgeType.RELEASE):
-                    self._types[kind] += size if len(types) == 1 else 1
+                    counts[kind] += size if len(types) == 1 else 1
             if held is not None and AcknowledgeType.RENEW not in types:
                 held.drop(batch.first_offset, batch.last_offset)
                 last = max(last, batch.last_offset)
@@ -88,3 +97,12 @@ class Style:
         self._parts += bool(held)
         if not held:
             del self._held[partition]
+
+
+def _errors(answer: Any) -> dict[Partition, int]:
+    """Return the errors of acknowledgements by partition."""
+    return {
+        (topic.topic_id, partition.partition_index): getattr(partition, "acknowledge_error_code", partition.error_code)
+        for topic in getattr(answer, "responses", None) or ()
+        for partition in topic.partitions or ()
+    }

@@ -13,10 +13,39 @@ from kshark import limits
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.endpoints import host_of
-from kshark.groups.listed import Assigned, Coordinator, GroupState, GroupType, ListedMember, MemberEnd, Source, Tasks
+from kshark.groups.listed import (
+    Assigned,
+    Coordinator,
+    ExpiryProof,
+    GroupState,
+    GroupType,
+    ListedMember,
+    MemberEnd,
+    Source,
+    Tasks,
+)
 from kshark.groups.sight import Sight
+from kshark.groups.silence import Life, Timeouts, Traffic
 from kshark.groups.styles import Style
 from kshark.model import Flow
+from kshark_dissectors.enums import ErrorCode
+
+#: The epoch of a static member that is away.
+AWAY: Final = -2
+#: Results of a join that do not show whether the member is in the group: no answer, a coordinator that is not there,
+#: a rebalance, or a member id to join with.
+PASSING: Final = frozenset(
+    {
+        None,
+        0,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.MEMBER_ID_REQUIRED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +94,16 @@ class Group:
         #: Members that are in the group, with the last epoch of each, and the number of members with each epoch.
         self.present: dict[str, int | None] = {}
         self._epochs: Counter[int | None] = Counter()
+        #: The signs of life of members, and those that the coordinator refused.
+        self.lives: dict[str, Life] = {}
+        self.refused: set[str] = set()
+        #: The member to which each partition or task was assigned last.
+        self.owners: dict[tuple[str, int], str] = {}
+        #: The highest group epoch that the capture shows, and the time of the last event that may raise it.
+        self.reached_epoch: int | None = None
+        self.changed_ns = 0
+        #: The earliest time at which a session may be over.
+        self.next_due_ns = 0
 
     @property
     def operations(self) -> list[Operation]:
@@ -127,13 +166,21 @@ class Group:
 
         `epoch`: the epoch that a member has just received: the assignment epoch or an older one. It only increases
         while the group exists: a member that `joined` with a lower one joined a new group."""
-        latest, is_settled = self.latest, type == "share" or len(self._epochs.keys() - {None}) <= 1
+        epochs = self._epochs.keys() - {None}
+        latest, is_settled = self.latest, type == "share" or (len(epochs) <= 1 and AWAY not in epochs)
         state = "Empty" if not self.present else "Stable" if is_settled else "Reconciling"
         before = None if joined or latest.type != type or latest.state == "Dead" else latest.assignment_epoch
         reached = max((value for value in (before, epoch) if value is not None), default=None)
         self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)
 
     # -- members
+
+    def life(self, member_id: str) -> Life:
+        """Return the signs of life of a member."""
+        life = self.lives.get(member_id)
+        if life is None:
+            life = self.lives[member_id] = Life()
+        return life
 
     def sender(self, exchange: GroupExchange, member_id: str) -> ListedMember:
         """Return the member that sent an exchange, and record its client."""
@@ -156,32 +203,40 @@ class Group:
 
     def enter(self, member: ListedMember, epoch: int | None, *, joined: Moment | None = None) -> None:
         """Record that a member is in the group, with an epoch. `joined`: the moment of its join, if it joined now."""
+        if member.member_id not in self.present:
+            self.next_due_ns = 0
         self._withdraw(member.member_id)
         self.present[member.member_id] = epoch
         self._epochs[epoch] += 1
-        member.present, member.ended = True, None
+        self.refused.discard(member.member_id)
+        member.present = True
+        if epoch != AWAY or (member.ended is not None and member.ended.how != "away"):
+            member.ended = None
         member.epoch = member.epoch if epoch is None else epoch
         if joined is not None:
             member.joined = joined
             member.joins += 1
 
-    def leave(self, member_id: str, at: Moment, how: str) -> None:
-        """Record that a member left the group; ignore a member that was not in it."""
+    def leave(self, member_id: str, at: Moment, how: str, because: ExpiryProof | UnsetType = UNSET) -> None:
+        """Record that a member left the group, which raises its epoch; ignore a member that was not in it."""
         if member_id in self.present:
             self._withdraw(member_id)
             member = self.members[member_id]
-            member.present, member.ended = False, MemberEnd(at.packet, at.time_ns, how)
+            member.present, member.ended = False, MemberEnd(at.packet, at.time_ns, how, because)
+            self.changed_ns = max(self.changed_ns, at.time_ns)
 
-    def keep_only(self, member_ids: set[str], at: Moment) -> None:
-        """Record the full list of members: all others left."""
-        for gone in [member_id for member_id in self.present if member_id not in member_ids]:
-            self.leave(gone, at, "unknown")
+    def away(self, member: ListedMember, at: Moment) -> None:
+        """Record that a static member is away: until its session expires it is in the group. Source: KIP-848."""
+        self.enter(member, AWAY)
+        member.ended = MemberEnd(at.packet, at.time_ns, "away")
 
     def forget(self, member_id: str) -> None:
         """Drop a member beyond the limit."""
         self._withdraw(member_id)
         self.members.pop(member_id, None)
         self.styles.pop(member_id, None)
+        self.lives.pop(member_id, None)
+        self.refused.discard(member_id)
         self.begun.discard(member_id)
         self.members_left_out += 1
 
@@ -204,8 +259,12 @@ class GroupTable:
     """Every group that the capture shows. Beyond the limits the groups and members without messages for longest are
     dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, traffic: Traffic) -> None:
         self.sight = Sight()
+        self.traffic = traffic
+        self.timeouts = Timeouts()
+        #: The time of the last change of any topic.
+        self.topics_changed_ns = 0
         self.groups: OrderedDict[str, Group] = OrderedDict()
         self.groups_left_out = 0
         self._members: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -223,15 +282,57 @@ class GroupTable:
             self.groups.move_to_end(group_id)
         return group
 
+    def configured(self, api_key: int, request: Any, answer: Any, at: Moment) -> None:
+        """Take an exchange about settings: with other timeouts, sessions may be over earlier."""
+        changes = self.timeouts.changes
+        self.timeouts.learn(api_key, request, answer, at)
+        if self.timeouts.changes > changes:
+            for group in self.groups.values():
+                group.next_due_ns = 0
+
     def sender(self, group: Group, exchange: GroupExchange, member_id: str) -> ListedMember:
-        """Return the member of a group that sent an exchange."""
+        """Return the member of a group that sent an exchange to its coordinator."""
+        member = self.fetcher(group, exchange, member_id)
+        life = group.life(member_id)
+        if (
+            member.ended is not None
+            and member.ended.how == "expired"
+            and exchange.since.time_ns <= member.ended.time_ns
+        ):
+            # It was not silent: an earlier request became known only now.
+            group.enter(member, member.epoch)
+        host, is_answered = host_of(exchange.flow.client), exchange.answer is not None
+        life.beats(exchange.since, exchange.flow.id, host, is_answered=is_answered)
+        return member
+
+    def fetcher(self, group: Group, exchange: GroupExchange, member_id: str) -> ListedMember:
+        """Return the member of a share group that sent an exchange to any broker."""
         self._touch(group, member_id)
         return group.sender(exchange, member_id)
 
-    def mentioned(self, group: Group, member_id: str) -> ListedMember:
-        """Return the member of a group that an exchange of others mentions."""
+    def mentioned(self, group: Group, member_id: str, at: Moment) -> ListedMember:
+        """Return the member of a group that an answer to others lists."""
         self._touch(group, member_id)
+        group.life(member_id).described = at
         return group.member(member_id)
+
+    def keep_only(self, group: Group, member_ids: set[str], at: Moment, how: str = "unknown") -> None:
+        """Record the full list of members: the sessions of all others expired, or they ended in another way."""
+        for gone in [member_id for member_id in group.present if member_id not in member_ids]:
+            life = group.life(gone)
+            timeout = self.timeouts.of(group.latest.type, group.group_id, life)
+            is_expired = timeout.is_shown_at(life.last_ns) and life.heard_ns + timeout.ns <= at.time_ns
+            if life.heard is not None and is_expired:
+                self.expired(group, gone, at, "not_listed")
+            else:
+                group.leave(gone, at, how)
+
+    def expired(self, group: Group, member_id: str, at: Moment, because: ExpiryProof) -> None:
+        """Record that a session expired: after its timeout if that is shown, otherwise by the packet that shows it."""
+        life = group.life(member_id)
+        timeout = self.timeouts.of(group.latest.type, group.group_id, life)
+        ends_ns = life.heard_ns + timeout.ns if timeout.is_shown_at(life.heard_ns) else at.time_ns
+        group.leave(member_id, Moment(at.packet, min(at.time_ns, ends_ns)), "expired", because)
 
     def _touch(self, group: Group, member_id: str) -> None:
         key = group.group_id, member_id

@@ -14,13 +14,14 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.metrics.counts import PartitionId
+from kshark.metrics.counts import GroupKey, PartitionId
 from kshark.model import Message
 
 #: Appends to one partition that are remembered: a fetch waits only for the first of them.
 _APPENDS: Final = 64
 
-_Topic = tuple[str, int]
+#: Number of the cluster, topic and partition.
+_Topic = tuple[int, str, int]
 
 
 class Arrivals:
@@ -34,30 +35,31 @@ class Arrivals:
         self._names = names
         #: By partition: times of appends, with the first offset of each.
         self._appends: OrderedDict[_Topic, deque[tuple[int, int]]] = OrderedDict()
-        self._back: OrderedDict[tuple[str | None, PartitionId], int] = OrderedDict()
+        self._back: OrderedDict[tuple[GroupKey, PartitionId], int] = OrderedDict()
 
-    def produced(self, request: Message, response: Message) -> None:
+    def produced(self, request: Message, response: Message, cluster: int) -> None:
         """Record the appended records of a Produce: available from the time of the request, at the earliest."""
         for topic in getattr(response.body, "responses", ()) or ():
             topic_id: Any = getattr(topic, "topic_id", UNSET)
             name: Any = getattr(topic, "name", UNSET) if topic_id is UNSET else self._names.get(topic_id, topic_id)
             for partition in topic.partition_responses or ():
                 if partition.error_code == 0 and partition.base_offset >= 0:
-                    self._append((name, partition.index), request.time_ns, partition.base_offset)
+                    self._append((cluster, name, partition.index), request.time_ns, partition.base_offset)
 
-    def given_back(self, group_id: str | None, partition: PartitionId, time_ns: int) -> None:
+    def given_back(self, group: GroupKey, partition: PartitionId, time_ns: int) -> None:
         """Record that records of a partition can be acquired again."""
-        key = group_id, partition
+        key = group, partition
         self._back[key] = time_ns
         self._back.move_to_end(key)
         if len(self._back) > limits.SHARE_PARTITIONS:
             self._back.popitem(last=False)
 
-    def since(self, group_id: str | None, partition: PartitionId, acquired: Any, asked_ns: int) -> int:
+    def since(self, group: GroupKey, partition: PartitionId, acquired: Any, asked_ns: int) -> int:
         """Return the time from which these records were available, not before the time of the fetch."""
         if acquired.delivery_count > 1:
-            return max(asked_ns, self._back.get((group_id, partition), asked_ns))
-        topic = self._names.get(partition.topic_id, partition.topic_id), partition.partition
+            return max(asked_ns, self._back.get((group, partition), asked_ns))
+        name = self._names.get(partition.topic_id, partition.topic_id)
+        topic = group.cluster, name, partition.partition
         for time_ns, base_offset in reversed(self._appends.get(topic, ())):
             if base_offset <= acquired.first_offset:
                 return max(asked_ns, time_ns)

@@ -8,18 +8,21 @@ from typing import Any, Final
 
 from kshark import limits
 from kshark.analysis import APIS as ANALYSED
-from kshark.analysis import Analyzer, Change, Listed, ListedSession
+from kshark.analysis import Analyzer, Change, Holder, InFlightState, Listed, ListedSession
 from kshark.analysis.results.statistics import acknowledged_types, is_whole, waited_in_full
 from kshark.api_keys import (
     PRODUCE,
     READ_SHARE_GROUP_STATE,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.clusters import Clusters
 from kshark.endpoints import host_of
+from kshark.groups import APIS as GROUP_APIS
+from kshark.groups import Groups
 from kshark.metrics.arrivals import Arrivals
 from kshark.metrics.counts import (
     EMPTY,
@@ -39,12 +42,9 @@ from kshark.names import TopicNames
 from kshark_dissectors.topics import NAMING_APIS
 
 #: APIs whose bodies must be decoded.
-APIS: Final = ANALYSED | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
+APIS: Final = ANALYSED | GROUP_APIS | NAMING_APIS | {PRODUCE, READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE}
 
-_LEAVE: Final = -1
 _JOIN: Final = 0
-#: Errors of heartbeats after which the member is no longer in the group: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
-_OUT: Final = frozenset({25, 110})
 
 #: Events after which records can be acquired again; _LOST: without an action of their member.
 _LOST: Final = frozenset({"lock_timeout", "session_released"})
@@ -62,6 +62,7 @@ class ShareCounting:
 
     def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
         self._analyzer = Analyzer(sessions=True, on_change=self._changed)
+        self._groups = Groups()
         self._arrivals = Arrivals(names.by_id)
         self._counts = counts
         self._names = names
@@ -75,6 +76,7 @@ class ShareCounting:
             SHARE_FETCH: self._fetch,
             SHARE_ACKNOWLEDGE: self._acknowledge,
             SHARE_GROUP_HEARTBEAT: self._heartbeat,
+            SHARE_GROUP_DESCRIBE: self._describe,
             READ_SHARE_GROUP_STATE: self._state,
             WRITE_SHARE_GROUP_STATE: self._state,
         }
@@ -82,6 +84,7 @@ class ShareCounting:
     def page(self, events: Iterable[Event]) -> None:
         for event in events:
             self._analyzer.feed(event)
+            self._groups.feed(event)
             if isinstance(event, Message):
                 self._last_ns = max(self._last_ns, event.time_ns)
                 self._names.learn(event)
@@ -97,14 +100,19 @@ class ShareCounting:
     def close(self) -> Counted:
         """End the capture and return the counts; what is still open counts as open."""
         for state in self._analyzer.in_flight(self._last_ns):
-            for counts in self._partitions(state.group_id, PartitionId(state.topic_id, state.partition)):
+            for counts in self._partitions(state):
                 counts.start.put(self._last_ns, state.start_offset)
                 counts.end.put(self._last_ns, state.end_offset)
         for holder in self._analyzer.holders(self._last_ns):
-            for counts in self._partitions(holder.group_id, PartitionId(holder.topic_id, holder.partition)):
+            for counts in self._partitions(holder):
                 counts.held[holder.member_id] += holder.records
         for member, until_ns in self._open:
             member.waiting += until_ns >= self._last_ns
+        self._groups.close()
+        presence = self._groups.presence()
+        for (group, member_id), member_counts in self._to.members.items():
+            members = presence.get((group.cluster, group.group_id or ""), {})
+            member_counts.present.put(self._last_ns, members.get(member_id or "", False))
         self._analyzer.close()
         self._sessions(self._analyzer.listed())
         self._to.clusters.update(self._clusters.ids)
@@ -114,10 +122,13 @@ class ShareCounting:
         """Return the key of a group in the cluster of that broker."""
         return GroupKey(group_id, self._clusters.number(broker))
 
-    def _partitions(self, group_id: str | None, partition: PartitionId) -> Iterator[PartitionCounts]:
-        """Return the counts of a partition; a topic id exists in only one cluster."""
+    def _partitions(self, entry: InFlightState | Holder) -> Iterator[PartitionCounts]:
+        """Return the counts of a partition. Several clusters may have the same topic id (mirrored by its creator)."""
+        partition = PartitionId(entry.topic_id, entry.partition)
         of_clusters = (
-            self._to.partitions.get((GroupKey(group_id, number), partition)) for number in self._clusters.ids or (0,)
+            self._to.partitions.get((GroupKey(entry.group_id, number), partition))
+            for number in self._clusters.ids or (0,)
+            if entry.cluster_id in (None, self._clusters.id(number))
         )
         return (counts for counts in of_clusters if counts is not None)
 
@@ -127,10 +138,10 @@ class ShareCounting:
         if change.event not in _GIVEN_BACK:
             return
         group_id, partition = change.partition.group_id, PartitionId(*change.partition.partition)
-        self._arrivals.given_back(group_id, partition, change.time_ns)
+        group = self._group(group_id, change.partition.leader.addresses[0])
+        self._arrivals.given_back(group, partition, change.time_ns)
         if change.event in _LOST and self._counts(change.time_ns):
             records = change.last - change.first + 1
-            group = self._group(group_id, change.partition.leader.addresses[0])
             self._to.partition(group, partition).lost[change.event] += records
             if change.member_id is not None:
                 self._to.member(group, change.member_id).lost[change.event] += records
@@ -149,7 +160,7 @@ class ShareCounting:
 
     def _produce(self, _: Exchange, request: Message, response: Message | None) -> None:
         if response is not None and is_whole(response):
-            self._arrivals.produced(request, response)
+            self._arrivals.produced(request, response, self._clusters.number(request.broker))
 
     def _fetch(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         if not self._counts(exchange):
@@ -225,14 +236,14 @@ class ShareCounting:
 
     def _acquired(self, member: MemberCounts, request: Message, key: PartitionId, held: Any) -> int:
         """Count a delivered range of records; return the time since when the records were available."""
-        group_id = request.body.group_id
+        group = self._group(request.body.group_id, request.broker)
         records = max(0, held.last_offset - held.first_offset + 1)
-        partition = self._to.partition(self._group(group_id, request.broker), key)
+        partition = self._to.partition(group, key)
         partition.acquired[held.delivery_count] += records
         member.acquired[held.delivery_count] += records
         if held.delivery_count == 1:
             partition.ranges.add(records)
-        return self._arrivals.since(group_id, key, held, request.time_ns)
+        return self._arrivals.since(group, key, held, request.time_ns)
 
     def _acknowledge(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         if not self._counts(exchange):
@@ -287,10 +298,7 @@ class ShareCounting:
             member.heartbeats.add(response.latency_ns)
         if answer.error_code:
             member.refused[answer.error_code] += 1
-            if answer.error_code in _OUT:
-                member.present.put(response.time_ns, False)
             return
-        member.present.put(response.time_ns, asked.member_epoch != _LEAVE)
         if answer.member_epoch > 0:
             lowest = answer.member_epoch - 1 if asked.member_epoch == _JOIN else answer.member_epoch
             self._to.group(self._group(asked.group_id, request.broker)).epochs.add(lowest, answer.member_epoch)
@@ -302,6 +310,17 @@ class ShareCounting:
             }
             member.rebalances += assigned != (member.assigned.value or set())
             member.assigned.put(response.time_ns, assigned)
+
+    def _describe(self, exchange: Exchange, request: Message, response: Message | None) -> None:
+        """Count the members that a coordinator lists: the capture may have no message of theirs."""
+        if response is None or not is_whole(response) or not self._counts(exchange):
+            return
+        for described in response.body.groups or ():
+            group = self._group(described.group_id, request.broker)
+            for row in described.members or () if not described.error_code else ():
+                self._to.group(group)
+                client = (row.client_id, row.client_host.removeprefix("/"))
+                self._to.member(group, row.member_id).client.put(response.time_ns, client)
 
     def _state(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         """Count a leader's read of a partition's state when its leadership begins, or its write."""

@@ -141,7 +141,7 @@ class MemberCounts(Summed):
     #: Heartbeats with an error, by error code.
     refused: Counter[int] = field(default_factory=Counter)
     rebalances: int = 0
-    #: The set of assigned partitions; True if the member is in the group.
+    #: The set of assigned partitions; True if the member is in the group, None if that is unknown.
     assigned: Latest = field(default_factory=Latest)
     present: Latest = field(default_factory=Latest)
     last_heartbeat: Latest = field(default_factory=Latest)

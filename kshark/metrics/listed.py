@@ -20,16 +20,17 @@ Metrics = dict[str, Number | None]
 class ListedMember(msgspec.Struct):
     """A member.
 
-    `trouble`: why it gets no records; null if it gets them, or needs none. `fetches`: its fetches by outcome (records,
-    failed, idle, empty, unanswered, unread). `work_ms`, `idle_ms`: their time with records or an error, and their time
-    waiting for records; each with p50, p95, p99 and max. `errors`: failed fetches by error. `heartbeat_errors`: failed
-    heartbeats by error. `sessions`: its share sessions by their end.
+    `present`: it is in the group at the end; null: unknown. `trouble`: why it gets no records; null if it gets them,
+    or needs none. `fetches`: its fetches by outcome (records, failed, idle, empty, unanswered, unread). `work_ms`,
+    `idle_ms`: their time with records or an error, and their time waiting for records; each with p50, p95, p99 and max.
+    `errors`: failed fetches by error. `heartbeat_errors`: failed heartbeats by error. `sessions`: its share sessions by
+    their end.
     """
 
     member_id: str | None
     client_id: str | None
     address: str | None
-    present: bool
+    present: bool | None
     last_records_ns: int | None
     trouble: str | None
     fetches: dict[str, int]
@@ -97,7 +98,7 @@ def listed(counted: Counted, names: Mapping[str, str]) -> ListedMetrics:
         _group(group, counted, members[group], partitions[group], names)
         for group in sorted(counted.groups, key=lambda group_key: (group_key.group_id or "", group_key.cluster))
     ]
-    stable = sum(any(member.present for member in group.members) for group in groups)
+    stable = sum(any(member.present is not False for member in group.members) for group in groups)
     return ListedMetrics(
         counted.span.first_ns,
         counted.span.last_ns,
@@ -147,7 +148,7 @@ def _member(
         member_id,
         client_id,
         address,
-        bool(counts.present.value),
+        counts.present.value,
         counts.drought.since_ns,
         trouble_of(member_id, counts, partitions, others, names),
         {outcome: counts.fetches[outcome] for outcome in OUTCOMES},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState
@@ -13,8 +13,8 @@ from kshark.output.units import clock, counted, duration, number, safe
 if TYPE_CHECKING:
     from kshark.produced import DeadLetter, Produced
 
-#: Group, topic id and partition.
-_PartitionKey = tuple[str | None, str, int]
+#: Cluster id, group, topic id and partition.
+_PartitionKey = tuple[str | None, str | None, str, int]
 #: Styles of events and states.
 _STYLES: Final = {
     "accepted": GOOD, "acknowledged": GOOD, "acquired": VALUE, "released": WARN, "rejected": ERROR, "gap": WARN,
@@ -34,6 +34,7 @@ _CHANGES: Final = (
     Column("by", elastic=8),
     Column("offsets", elastic=8),
     Column("start", right=True),
+    Column("from", drop=2),
     Column("end", right=True),
     _BELOW[1],
 )
@@ -96,7 +97,7 @@ def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], widt
     """Return a table for each share partition."""
     names, labels = _names(holders), _labels(states)
     for state in states:
-        start, end = _number(state.start_offset), _number(state.end_offset)
+        start, end, source = _start(state), _number(state.end_offset), _source(state)
         yield []
         yield [
             (labels[_key(state)], VALUE),
@@ -104,6 +105,7 @@ def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], widt
             (start, VALUE),
             ("  end offset ", LABEL),
             (end, VALUE),
+            (f"  start offset from {source}" if source else "", DIM),
         ]
         if state.ranges:
             yield from table(_RANGES, [_state(range_, names) for range_ in state.ranges], width, indent=2)
@@ -192,7 +194,8 @@ def _change(
         [_styled(delivery.event)],
         by,
         _offsets(delivery.offsets) if offset is None else str(offset),
-        _number(delivery.start_offset),
+        _start(delivery),
+        _source(delivery),
         _number(delivery.end_offset),
         [
             *(
@@ -243,16 +246,24 @@ def _holder(holder: Holder, names: dict[str | None, str], labels: dict[_Partitio
 
 
 def _key(entry: Delivery | InFlightState | Holder) -> _PartitionKey:
-    return entry.group_id, entry.topic_id, entry.partition
+    return entry.cluster_id, entry.group_id, entry.topic_id, entry.partition
 
 
 def _labels(listed: Iterable[Delivery | InFlightState | Holder]) -> dict[_PartitionKey, str]:
-    """Return a label for each share partition; topics with one name (recreated, or in two clusters) get their id."""
+    """Return a label for each share partition; those of two clusters, or of a recreated topic, get its id."""
     ids: dict[str, set[_PartitionKey]] = {}
     of_key = {_key(entry): of(entry) for entry in listed}
     for key, label in of_key.items():
         ids.setdefault(label, set()).add(key)
-    return {key: label if len(ids[label]) == 1 else f"{label} {safe(key[1])[:8]}…" for key, label in of_key.items()}
+    return {key: f"{label}{_apart(key, ids[label])}" for key, label in of_key.items()}
+
+
+def _apart(key: _PartitionKey, alike: Collection[_PartitionKey]) -> str:
+    """Return what tells a share partition from those with the same names."""
+    cluster_id, _, topic_id, _ = key
+    cluster = f" · cluster {safe(cluster_id or 'unknown')}" if len({other[0] for other in alike}) > 1 else ""
+    topic = f" {safe(topic_id)[:8]}…" if sum(other[0] == cluster_id for other in alike) > 1 else ""
+    return cluster + topic
 
 
 def of(entry: Delivery | InFlightState | Holder) -> str:
@@ -266,6 +277,19 @@ def _offsets(ranges: Iterable[tuple[int, int]]) -> str:
 
 def _number(offset: int | None) -> str:
     return "?" if offset is None else str(offset)
+
+
+def _start(entry: Delivery | InFlightState) -> str:
+    """Return the start offset, or the lowest possible one."""
+    is_lowest = entry.start_offset is None and entry.start_least is not None
+    return f"≥{entry.start_least}" if is_lowest else _number(entry.start_offset)
+
+
+def _source(entry: Delivery | InFlightState) -> str:
+    """Return what shows the start offset."""
+    if entry.start_source == "stored":
+        return f"packet {entry.start_packet}"
+    return {"seen": "records", "passed_over": "offsets passed over"}.get(entry.start_source or "", "")
 
 
 def _styled(word: str) -> Span:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kshark.analysis import REASONS, Observed
+from kshark.endpoints import via
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY, group_of, parties
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
@@ -120,11 +121,8 @@ def _headline(finding: Finding, style: str) -> Line:
 def _where(finding: Finding, topics: Mapping[str, str]) -> str:
     """Return client, group, member, partition and broker, as far as known."""
     more = f", {finding.software}" if finding.software else ""
-    parts = [
-        f"client {finding.client_id} ({finding.client}{more})"
-        if finding.client_id
-        else f"client {finding.client}{more}"
-    ]
+    end = via(finding.client, finding.proxy)
+    parts = [f"client {finding.client_id} ({end}{more})" if finding.client_id else f"client {end}{more}"]
     if finding.group_id is not None:
         parts.append(f"group {finding.group_id or '(empty)'}")
     if finding.member_id is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kshark.endpoints import via
 from kshark.flows import ListedFlow, ListedSide, Network
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
@@ -56,6 +57,7 @@ _SIDES: Final = (
     Column("unfinished", right=True),
     Column("foreign", right=True),
     Column("TLS", right=True),
+    Column("PROXY", right=True),
     Column("again", right=True),
     Column("SYN again", right=True),
     Column("probes", right=True),
@@ -194,7 +196,7 @@ def _row(flow: ListedFlow) -> list[Cell]:
     again = [("?", WARN)] if flow.captured_twice else _unless_zero(flow.again, ERROR)
     return [
         str(flow.flow),
-        flow.client,
+        via(flow.client, flow.proxy),
         flow.broker,
         safe(flow.server_name)
         if flow.server_name and flow.service == "tls"
@@ -230,7 +232,7 @@ def _ended(flow: ListedFlow) -> Line:
 
 
 def _directions(flow: ListedFlow) -> Iterator[list[Cell]]:
-    ends = flow.client, flow.broker
+    ends = via(flow.client, flow.proxy), flow.broker
     for side, start, end in zip(flow.sides, ends, reversed(ends), strict=True):
         yield [str(flow.flow), start, end, *_counts(side)]
 
@@ -248,6 +250,7 @@ def _counts(side: ListedSide) -> list[Cell]:
         _unless_zero(side.unfinished_bytes, WARN),
         _unless_zero(side.foreign_bytes, VALUE),
         _unless_zero(side.tls_bytes, VALUE),
+        _unless_zero(side.proxy_bytes, VALUE),
         _unless_zero(side.retransmissions, ERROR),
         _unless_zero(side.syn_retransmissions, ERROR),
         _unless_zero(side.tail_probes, VALUE),

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from msgspec import UNSET
+
 from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
 from kshark.output.operations import operation_lines
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
@@ -79,12 +81,14 @@ def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
     """Return `3 groups: 2 share, 1 classic; 4 members, 1 fenced`."""
     types = Counter(group.type or "of unknown type" for group in groups)
     members = [member for group in groups for member in group.members]
-    ends = Counter(member.ended.how for member in members if member.ended is not None)
+    ends = Counter(member.ended.how for member in members if member.ended is not None and member.silent is UNSET)
     type_counts = ", ".join(f"{number(count)} {type}" for type, count in types.most_common())
     line: Line = [(counted(len(groups), "group"), API), (f": {type_counts}" if type_counts else "", PLAIN)]
     if members:
         line.append((f"; {counted(len(members), 'member')}", PLAIN))
         line += [(f", {number(count)} {how}", _ENDS.get(how, WARN)) for how, count in ends.most_common()]
+        if silent := sum(member.silent is not UNSET for member in members):
+            line.append((f", {number(silent)} silent", WARN))
     if left_out:
         line.append((f"; {counted(left_out, 'group')} with the oldest activity were discarded", WARN))
     return line
@@ -179,9 +183,16 @@ def _member(member: ListedMember) -> list[Cell]:
 
 
 def _ended(member: ListedMember) -> Line:
-    if member.ended is not None:
-        return [(f"{member.ended.how} ", _ENDS.get(member.ended.how, WARN)), (clock(member.ended.time_ns, 3), DIM)]
-    return [] if member.present else [("never in it", WARN)]
+    ended, silent = member.ended, member.silent
+    if silent is not UNSET:
+        after = f"{silent.session_timeout_ms / 1000:g} s"
+        expiry = f"out by default after {after}" if silent.source == "default" else f"session timeout {after}"
+        return [(f"silent since {clock(silent.time_ns)[:8]}, {expiry}", WARN)]
+    if ended is not None and ended.how == "expired":
+        return [("session expired", WARN), (f" about {clock(ended.time_ns)[:8]}", DIM)]
+    if ended is not None:
+        return [(f"{ended.how} ", _ENDS.get(ended.how, WARN)), (clock(ended.time_ns, 3), DIM)]
+    return [] if member.present else [("unknown" if member.present is None else "never in it", WARN)]
 
 
 def _assignment(member: ListedMember) -> Cell:

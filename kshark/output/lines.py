@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from msgspec import UnsetType
+
+from kshark.endpoints import via
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.output.clock import Clock
@@ -45,7 +48,7 @@ class MessageLines:
         self._clock = Clock()
         self._number, self._client, self._broker, self._api = 5, 1, 1, 1
         #: Cached texts of earlier lines, valid until a column grows.
-        self._padded_ends: dict[tuple[str, str, str], str] = {}
+        self._padded_ends: dict[tuple[str, str | UnsetType, str, str], str] = {}
         self._begun: dict[tuple[Any, Any, str, type], Begun] = {}
 
     def _measure(self, message: Message) -> None:
@@ -53,7 +56,7 @@ class MessageLines:
         api = min(len(_api(message)), _API_WIDTH) if isinstance(message.version, int) else 0
         widths = (
             max(self._number, len(str(message.packet))),
-            max(self._client, len(message.client)),
+            max(self._client, len(via(message.client, message.proxy))),
             max(self._broker, len(message.broker)),
             max(self._api, api),
         )
@@ -68,7 +71,7 @@ class MessageLines:
     def _text(self, message: Message) -> str:
         """Return the same text as `of`, but reuse cached parts."""
         number, body, latency, weird = str(message.packet), message.body, message.latency_ns, message.weird
-        ends = self._padded_ends.get((message.client, message.broker, message.kind))
+        ends = self._padded_ends.get((message.client, message.proxy, message.broker, message.kind))
         begun = self._begun.get((message.api_key, message.version, message.kind, type(body)))
         if ends is None or begun is None or len(number) > self._number:
             if not isinstance(message.version, int):
@@ -97,7 +100,7 @@ class MessageLines:
             self._forget()
         ends = plain(self._ends(message))
         begun = _api(message).ljust(self._api) + " #", [item.text for item in self._summaries.items(message)]
-        self._padded_ends[message.client, message.broker, message.kind] = ends
+        self._padded_ends[message.client, message.proxy, message.broker, message.kind] = ends
         self._begun[message.api_key, message.version, message.kind, type(message.body)] = begun
         return ends, begun
 
@@ -142,7 +145,7 @@ class MessageLines:
         if not self._wide:
             return [(f"{message.flow:>3} ", DIM), (arrow + " ", style)]
         return [
-            (message.client.rjust(self._client), DIM),
+            (via(message.client, message.proxy).rjust(self._client), DIM),
             (f" {arrow} ", style),
             (message.broker.ljust(self._broker) + " ", DIM),
         ]

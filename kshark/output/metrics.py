@@ -75,11 +75,12 @@ def _rank(member: ListedMember) -> tuple[bool, bool]:
 
 
 def _head(group: ListedGroup) -> str:
-    present, sessions = sum(member.present for member in group.members), Counter[str]()
+    present, sessions = Counter(member.present for member in group.members), Counter[str]()
     for member in group.members:
         sessions.update(member.sessions)
+    unknown = f", {number(present[None])} unknown" if present[None] else ""
     parts = [
-        f"{counted(len(group.members), 'member')}, {number(present)} at the end",
+        f"{counted(len(group.members), 'member')}, {number(present[True])} at the end{unknown}",
         counted(int(group.metrics["num-partitions"] or 0), "share partition"),
     ]
     if sessions:

@@ -81,14 +81,16 @@ def _operation(operation: Operation) -> list[Cell]:
 
 
 def _partitions(operation: Operation) -> str:
-    """Return `sh:0,1,2`, like Kafka's tools; with start offsets `sh:0→20,1→15`."""
+    """Return `sh:0,1,2`, like Kafka's tools; with start offsets `sh:0→20,1→15`. Topics of one name stay apart."""
     separator = _OFFSET.get(operation.operation, "")
-    partitions_of: dict[str, list[str]] = {}
+    partitions_of: dict[tuple[str, str | None], list[str]] = {}
     for row in operation.partitions:
         offset = f"{separator}{row.start_offset}" if row.start_offset is not None else ""
-        partitions_of.setdefault(_topic(row), []).extend([] if row.partition is None else [f"{row.partition}{offset}"])
+        partitions_of.setdefault((_topic(row), row.topic_id), []).extend(
+            [] if row.partition is None else [f"{row.partition}{offset}"]
+        )
     return " ".join(
-        topic + (f":{','.join(partitions)}" if partitions else "") for topic, partitions in partitions_of.items()
+        topic + (f":{','.join(partitions)}" if partitions else "") for (topic, _), partitions in partitions_of.items()
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from kshark.codec import DECODED
+from kshark.endpoints import via
 from kshark.model import OWNER, Message
 from kshark.names import TopicNames
 from kshark.output.enumerations import named
@@ -58,7 +59,7 @@ def _head(message: Message) -> Iterator[Line]:
     arrow = "←" if message.kind == "response" else "→"
     yield [
         (f"{where}  {clock(message.time_ns, 9)}  flow {message.flow}  ", DIM),
-        (f"{message.client} {arrow} {message.broker}  {counted(message.size, 'byte')}", DIM),
+        (f"{via(message.client, message.proxy)} {arrow} {message.broker}  {counted(message.size, 'byte')}", DIM),
     ]
     style = RESPONSE if message.kind == "response" else REQUEST
     name = (

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from kshark import limits
-from kshark.endpoints import host_of
+from kshark.endpoints import host_of, via
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, folded
@@ -50,7 +50,7 @@ class Trouble(Struct):
         here = finding.packet, finding.time_ns
         self.first = here if self.first is None else min(self.first, here)
         self.last = max(self.last, here)
-        _name(self.clients, finding.client_id or _host(finding.client))
+        _name(self.clients, finding.client_id or _hosts(finding))
         _name(self.brokers, finding.broker)
 
     def join(self, other: Trouble) -> None:
@@ -81,7 +81,7 @@ class Troubles:
             return
         who = Who(finding.group_id, finding.member_id)
         if who == (None, None, None):
-            who = Who(None, None, finding.client_id or _host(finding.client))
+            who = Who(None, None, finding.client_id or _hosts(finding))
         if who not in self._of and len(self._of) >= limits.STATISTICS_ROWS:
             who = Who(None, None, None)  # all others together
         self._of.setdefault(who, Trouble()).add(finding)
@@ -192,5 +192,6 @@ def _few(names: Iterable[str]) -> str:
     return ", ".join(shortened(name, 40) for name in all_names[:_NAMES]) + rest
 
 
-def _host(address: str) -> str:
-    return safe(host_of(address))
+def _hosts(finding: Finding) -> str:
+    """Return the client's host, and that of the proxy in front of it."""
+    return safe(via(host_of(finding.client), finding.proxy and host_of(finding.proxy)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from kshark.model import ByMessage, Closed, Flow, Gap, HalfClosed, Message, Weird
 from kshark.tables.blocks import Row, Where
 from kshark.tables.columns import Column, table
@@ -70,7 +72,7 @@ class OpenConnection:
     def direction(self, side: int | None) -> str | None:
         if side is None:
             return None
-        return "client" if self.flow.ends[side] == self.flow.client else "broker"
+        return self.flow.sender(side)
 
 
 def _told(connection: OpenConnection) -> bool:
@@ -91,11 +93,17 @@ def _closed_by(connection: OpenConnection, closed: Closed) -> str | None:
 
 
 def _client_bytes(flow: Flow) -> int:
-    return flow.stream_bytes[0 if flow.ends[0] == flow.client else 1]
+    return flow.stream_bytes[flow.calling_side]
 
 
 def _broker_bytes(flow: Flow) -> int:
-    return flow.stream_bytes[1 if flow.ends[0] == flow.client else 0]
+    return flow.stream_bytes[1 - flow.calling_side]
+
+
+def _proxy_headers(flow: Flow) -> str | None:
+    """Return the headers of the proxy that `client` and `proxy` name."""
+    proxied = flow.proxied
+    return None if proxied is None or flow.proxy is None else msgspec.json.encode(proxied.headers).decode()
 
 
 def _late_positions(connection: OpenConnection) -> list[int] | None:
@@ -185,6 +193,20 @@ FLOWS: Final = table(
         "earliest packets with which these events became known: their place in time",
         made(_late_packets, "connection"),
         since=2,
+    ),
+    Column(
+        "proxy",
+        "string",
+        "address:port of the load balancer whose PROXY header named the client",
+        its("flow.proxy"),
+        since=3,
+    ),
+    Column(
+        "proxy_headers",
+        "string",
+        "its PROXY headers as JSON, with addresses and TLVs; the last one is that of the proxy nearest to the client",
+        made(_proxy_headers, "flow"),
+        since=3,
     ),
 )
 _row: Final = FLOWS.row_maker()

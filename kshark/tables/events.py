@@ -11,12 +11,28 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from kshark.exchange.owner import belongs, owner_of
-from kshark.model import Closed, Ends, Event, Exchange, Flow, Gap, HalfClosed, Message, Opened, Side, Weird
+from kshark.model import (
+    Closed,
+    Ends,
+    Event,
+    Exchange,
+    Flow,
+    Gap,
+    HalfClosed,
+    Message,
+    Opened,
+    Proxied,
+    ProxyHeader,
+    Side,
+    Weird,
+)
 from kshark.tables.bodies import Bodies
 
+_headers: Final = msgspec.json.Decoder(list[ProxyHeader]).decode
 RowMap = Mapping[str, Any]
 #: The position of an event in time: packet, LATE to AFTER, first packet of its flow, position in the flow.
 TimePosition = tuple[int, int, int, int]
@@ -221,7 +237,7 @@ def flow_of(number: int, row: RowMap) -> Flow:
     """Return the connection of a `flows` row, as it was at its end; the client is side 0."""
     return Flow(
         id=number,
-        ends=Ends(row["client"], row["broker"]),
+        ends=Ends(row["proxy"] or row["client"], row["broker"]),
         first_packet=row["packet"],
         first_time_ns=row["ts_ns"],
         opened_by=_side(row["opened_by"]),
@@ -233,6 +249,7 @@ def flow_of(number: int, row: RowMap) -> Flow:
         last_time_ns=row["last_ts_ns"],
         gaps=row["gaps"],
         stream_bytes=[row["client_bytes"], row["broker_bytes"]],
+        proxied=None if row["proxy"] is None else Proxied(0, _headers(row["proxy_headers"])),
     )
 
 
@@ -268,6 +285,7 @@ def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
         body=bodies.read(row, kind),
         weird=UNSET if weird is None else list(weird),
         detail=or_unset(row[f"{kind}_detail"]),
+        proxy=or_unset(row["proxy"]),
     )
 
 
@@ -339,7 +357,7 @@ def _sender(row: RowMap, flow: Flow | None) -> Any:
     The row names the ends as they were known then; the client may have become known later.
     """
     side = _side(row["direction"])
-    return side if side is None or flow is None or row["client"] == flow.ends[0] else 1 - side
+    return side if side is None or flow is None or row["broker"] == flow.ends[1] else 1 - side
 
 
 def _side(end: str | None) -> Any:

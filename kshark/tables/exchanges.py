@@ -147,6 +147,13 @@ EXCHANGES: Final = table(
         "for an orphan: packet of the flow's last request before it",
         its("after_request_packet"),
     ),
+    Column(
+        "proxy",
+        "string",
+        "address:port of the load balancer whose PROXY header named the client",
+        its("message.proxy"),
+        since=3,
+    ),
 )
 _columns: Final = EXCHANGES.columns_maker()
 

@@ -126,6 +126,13 @@ FINDINGS: Final = table(
     Column("client_id", "string", "client id in the header of the request", its("finding.client_id")),
     Column("software", "string", "name and version of the client's software", its("finding.software")),
     CORRELATION.read(optional("exchange.correlation_id")),
+    Column(
+        "proxy",
+        "string",
+        "address:port of the load balancer whose PROXY header named the client",
+        its("finding.proxy"),
+        since=2,
+    ),
 )
 
 FAULTS: Final = table(
@@ -164,7 +171,7 @@ def touched(where: Where, message: Message, exchange: int | None) -> Iterator[Ro
 
 def odd_row(flow: Flow, where: Where, position: int, event: Gap | Weird) -> Row:
     """Return the row of a gap or a weird of a connection whose ends have these names."""
-    sent_by = None if event.side is None else "client" if flow.ends[event.side] == where.client else "broker"
+    sent_by = None if event.side is None else "broker" if flow.ends[event.side] == where.broker else "client"
     if isinstance(event, Gap):
         return _weird_row(where, event.packet, event.time_ns, None, event, "STREAM_GAP", sent_by, position)
     return weird_row(where, event, sent_by, position)

@@ -174,7 +174,7 @@ def _is_all(happened: list[StreamItem]) -> bool:
     """True if these are all items of their connection."""
     flow = happened[0].flow
     size = sum(sum(map(len, item.data)) for item in happened if isinstance(item, Run))
-    return size == sum(flow.stream_bytes) and sum(isinstance(item, Gap) for item in happened) == flow.gaps
+    return size == flow.content_bytes and sum(isinstance(item, Gap) for item in happened) == flow.gaps
 
 
 def _client(happened: list[StreamItem]) -> tuple[Side | None, int | None]:

@@ -144,6 +144,13 @@ def metadata(connection: Connection, nodes: dict[int, str], cluster: str = "c") 
     asked.answer_packets = connection.tcp.broker(struct.pack(">i", len(data)) + data)
 
 
+def alone(*, release: str = "4.2") -> Conversation:
+    """A conversation with the only broker of its cluster: no other one can lead a partition."""
+    talk = Conversation(release=release)
+    metadata(talk.connection(), {1: BROKER})
+    return talk
+
+
 def framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 

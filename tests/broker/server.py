@@ -23,6 +23,7 @@ from tests.broker.releases import Release
 HERE: Final = Path(__file__).parent
 #: Small and quick to start: a walk keeps nothing for long.
 JVM: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+LOOPBACK: Final = "127.0.0.1"
 DOWNLOAD_SECONDS: Final = 60
 START_SECONDS: Final = 90
 STOP_SECONDS: Final = 30
@@ -36,7 +37,7 @@ def jars(release: Release) -> Path:
     """The folder with the release's jars, fetched by Maven the first time. Raises NoBroker where that cannot be."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kshark" / "broker"
     folder = root / release.version
-    if (folder / f"kafka-tools-{release.version}.jar").exists():
+    if _complete(folder, release):
         return folder
     shutil.rmtree(folder, ignore_errors=True)  # fetched before the tools were needed, too
     maven = shutil.which("mvn")
@@ -55,7 +56,11 @@ def jars(release: Release) -> Path:
             text=True,
             timeout=DOWNLOAD_SECONDS,
         )
-        partial.rename(folder)
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not _complete(folder, release):  # otherwise another process fetched them meanwhile
+                raise
     except subprocess.TimeoutExpired:
         raise NoBroker(
             f"Maven did not fetch Kafka {release.version} within {DOWNLOAD_SECONDS} s; try again: make test-broker"
@@ -68,6 +73,10 @@ def jars(release: Release) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
+
+
+def _complete(folder: Path, release: Release) -> bool:
+    return (folder / f"kafka-tools-{release.version}.jar").exists()
 
 
 def free_ports(count: int) -> list[int]:
@@ -84,6 +93,7 @@ class Broker:
     connect.
 
     `of` is another one: then it is a broker of that one's cluster, which has the controller, and `node_id` its number.
+    `advertised`, `advertised_port`: where clients find it, if not on its own port of loopback.
     """
 
     def __init__(
@@ -94,6 +104,8 @@ class Broker:
         *,
         of: Broker | None = None,
         node_id: int = 1,
+        advertised: str = LOOPBACK,
+        advertised_port: int | None = None,
     ) -> None:
         java = find_java()
         if java is None:
@@ -103,6 +115,8 @@ class Broker:
             )
         self.release, self.folder, self.node_id = release, folder, node_id
         self.port, self.controller_port = free_ports(2)
+        self._advertised = f"{advertised}:{advertised_port or self.port}"
+        self._host = LOOPBACK if advertised == LOOPBACK else "0.0.0.0"
         self.cluster_id: str = (
             of.cluster_id if of is not None else base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         )
@@ -118,8 +132,8 @@ class Broker:
             "node.id": self.node_id,
             "process.roles": "broker,controller" if controls else "broker",
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}" + (f",CONTROLLER://{controller}" if controls else ""),
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"PLAINTEXT://{self._host}:{self.port}" + (f",CONTROLLER://{controller}" if controls else ""),
+            "advertised.listeners": f"PLAINTEXT://{self._advertised}",
             "log.dirs": self.folder / "data",
             **settings,
         }

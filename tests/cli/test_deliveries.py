@@ -109,7 +109,7 @@ def test_keys_of_a_change(kshark: Run) -> None:
     assert list(first) == [
         "group_id", "topic_id", "topic", "partition", "packet", "time_ns", "event", "member_id", "start_offset",
         "end_offset", "ranges",
-        "offsets", "client_id", "client",
+        "offsets", "client_id", "client", "start_source", "start_packet", "start_least",
     ]  # fmt: skip
     assert first["ranges"] == [
         {

@@ -69,7 +69,7 @@ def assert_the_same(capture: Path) -> None:
     counts, times = said(capture)
     flows = ours(capture)
     for flow in flows:
-        for side, end in zip(flow.sides, (flow.client, flow.broker), strict=True):
+        for side, end in zip(flow.sides, (flow.caller, flow.broker), strict=True):
             behind = (
                 side.retransmissions
                 + side.syn_retransmissions

@@ -122,7 +122,7 @@ def test_a_member_whose_coordinator_was_not_captured_is_seen_by_its_sessions() -
     talk = Conversation()
     talk.member("a", joined=False).share_fetch(0, [0]).answered()
     seen = group(talk)
-    assert (seen.type, seen.state, seen.members[0].present) == ("share", None, False)
+    assert (seen.type, seen.state, seen.members[0].present) == ("share", None, None)
 
 
 def test_requests_without_a_name_tell_of_nobody() -> None:

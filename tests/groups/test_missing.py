@@ -39,6 +39,22 @@ def test_the_coordinator_is_told_where_the_capture_tells_it() -> None:
     assert said.startswith("heartbeats: its coordinator, 10.0.0.7:9092, was not captured")
 
 
+def test_heartbeats_alone_are_missing() -> None:
+    """Its coordinator is in the capture, and no heartbeat, or none with an answer."""
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    host, _, port = BROKER.rpartition(":")
+    found = a.connection.ask(10, "FindCoordinator", 2, {"key": "g", "key_type": 0})
+    found.answered(0, node_id=1, host=host, port=int(port))
+    a.share_fetch(0).answered()
+    said = f"heartbeats: none to its coordinator, {BROKER}, was answered, so the members of the group are unknown"
+    assert group(talk).not_captured == [said]
+    asked = a.heartbeat(0, ["t"])
+    assert group(talk).not_captured == [said]
+    asked.answered(30, member_id="", member_epoch=0, heartbeat_interval_ms=0, assignment=None)
+    assert group(talk).not_captured == []
+
+
 def test_one_broker_of_three_was_captured() -> None:
     """Their names would not tell: hosts have others where they are resolved."""
     talk = Conversation()

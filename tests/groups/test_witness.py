@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from kshark.api_keys import (
     API_VERSIONS,
@@ -20,8 +21,8 @@ from kshark.api_keys import (
     STREAMS_GROUP_DESCRIBE,
 )
 from kshark.capture import open_captures
-from kshark.groups import APIS, Groups, ListedGroup, ListedMember
-from kshark.model import Exchange
+from kshark.groups import APIS, AcknowledgementStyle, Groups, ListedGroup, ListedMember
+from kshark.model import Event, Exchange
 from kshark.pipeline import Engine, Options
 from kshark_dissectors.topics import NAMING_APIS
 from tests.conversation import registry
@@ -33,16 +34,22 @@ _TOLD = frozenset({DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE, SHARE_
 _READ = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
 
 
+#: A recording of Kafka 4.4.0 with session timeouts of 6 s (group.share.session.timeout.ms and its siblings, which
+#: DescribeConfigs shows): members of share, consumer and classic groups are killed at 07:32:30.9, others leave, and an
+#: administrator describes all groups every 2.5 s. Each kind has a group whose only member is killed.
+KILLED = Path(__file__).parent / "killed.pcap.gz"
+
+
 class Capture:
-    """Its exchanges; `names` as far as they are known."""
+    """Its events; `names` as far as they are known."""
 
     def __init__(self, path: Path) -> None:
         self._engine = Engine(_READ, registry())
         self._path = path
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[Event]:
         for page in self._engine.pages(open_captures([self._path])):
-            yield from (event for event in page if isinstance(event, Exchange))
+            yield from page
 
     @property
     def names(self) -> dict[str, str]:
@@ -52,13 +59,15 @@ class Capture:
 
 def listed(path: Path) -> list[ListedGroup]:
     groups, capture = Groups(), Capture(path)
-    for exchange in capture:
-        groups.feed(exchange)
+    for event in capture:
+        groups.feed(event)
     groups.close()
     return groups.listed(capture.names)
 
 
 def captured(name: str) -> Path:
+    if name == "killed":
+        return KILLED
     return shared("captures", *name.split("/")) if "/" in name else CAPTURES / name
 
 
@@ -88,6 +97,7 @@ def _members(group: ListedGroup, *, told: bool) -> list[Any]:
         ("share-java-explicit.pcap", 7),
         ("share-java-explicit-4.1.2.pcap", 3),
         ("streams-groups.pcap", 7),
+        ("killed", 132),
     ],
 )
 def test_what_members_did_gives_what_coordinators_tell(name: str, descriptions: int) -> None:
@@ -95,20 +105,21 @@ def test_what_members_did_gives_what_coordinators_tell(name: str, descriptions: 
     that tells them."""
     ours, capture = Groups(), Capture(captured(name))
     compared = 0
-    for exchange in capture:
-        if exchange.request is None or exchange.request.api_key not in _TOLD:
-            ours.feed(exchange)
+    for event in capture:
+        if not isinstance(event, Exchange) or event.request is None or event.request.api_key not in _TOLD:
+            ours.feed(event)
             continue
         theirs = Groups()
-        theirs.feed(exchange)
+        theirs.feed(event)
         mine = {group.group_id: group for group in ours.listed(capture.names)}
         for told in theirs.listed(capture.names):
             if told.group_id == "g-static" and told.state == "Empty":
                 continue  # its static members were killed: of their end there is no message
             own = mine[told.group_id]
             assert (own.type, own.state) == (told.type, told.state)
-            if exchange.request.api_key != LIST_GROUPS:
-                assert own.assignment_epoch == told.assignment_epoch
+            if event.request.api_key != LIST_GROUPS:
+                if told.members:  # of an epoch that no member received there is no message
+                    assert own.assignment_epoch == told.assignment_epoch
                 assert _members(own, told=False) == _members(told, told=True)
             if told.type == "classic" and told.assignor:
                 assert own.assignor == told.assignor
@@ -190,3 +201,72 @@ def test_styles_are_those_of_the_applications(name: str) -> None:
         elif len(acks) > 1:
             assert found[client] == "explicit"
     assert said
+
+
+def test_sessions_of_killed_members_expire_as_the_coordinator_says() -> None:
+    """What shows it; a static member leaves for a while and does not come back."""
+    ends = {
+        one.client_id: (one.ended.how, one.ended.because)
+        for group in listed(KILLED)
+        for one in group.members
+        if one.ended is not None and one.ended.how != "left"
+    }
+    assert ends == {
+        "c2": ("expired", "assigned_to_others"),
+        "c3": ("expired", "epoch"),
+        "s2": ("expired", "epoch"),
+        "l2": ("expired", "not_listed"),
+        **dict.fromkeys(("c9", "s9", "l9"), ("expired", "not_listed")),
+    }
+
+
+def test_a_recorded_group_is_deleted_after_its_topic() -> None:
+    """Topic ea was deleted and made again in between."""
+    (group,) = [
+        one for one in listed(shared("captures", "field", "real-groups-delete-unfinished.pcap")) if one.operations
+    ]
+    (deletion,) = group.operations
+    assert (group.group_id, group.type, group.state) == ("g2", "share", "Dead")
+    assert (deletion.outcome, deletion.because, deletion.in_sight) == ("done", None, True)
+    assert [(row.topic, row.partition, row.lacking) for row in deletion.partitions] == [
+        *(("eb", number, False) for number in (0, 1)),
+        *(("ea", number, False) for number in (0, 1, 2)),
+    ]
+
+
+def test_a_recorded_member_that_was_killed() -> None:
+    """Its session timeout of 6 s is not in the capture; another member gets its partitions. A static one is away."""
+    (group,) = [
+        one for one in listed(shared("captures", "field", "real-groups-848-killed.pcap.gz")) if one.group_id == "ck"
+    ]
+    ends = {one.client_id: one.ended for one in group.members}
+    assert {client: (end.how, end.because) for client, end in ends.items() if end is not None} == {
+        "k1": ("left", UNSET),
+        "k2": ("expired", "assigned_to_others"),
+        "k3": ("expired", "assigned_to_others"),
+    }
+    killed = next(one for one in group.members if one.client_id == "k3")
+    assert killed.last is not None
+    assert killed.ended is not None
+    assert 6e9 < killed.ended.time_ns - killed.last.time_ns < 7e9
+
+
+def test_recorded_groups_without_the_right_to_read() -> None:
+    """Kafka refuses a member's join with 30, or its acknowledgements with 29 and 30."""
+    g3, g4 = listed(shared("captures", "field", "real-share-acls-4.4.0.pcap"))
+    assert (g3.group_id, g3.not_captured, [one.present for one in g3.members]) == ("G3", [], [False])
+    (member,) = g4.members
+    assert (member.present, member.acknowledges) == (True, AcknowledgementStyle(None, "10 refused"))
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [
+        ("classic-static-id-twice", ["replaced"] * 5 + [None]),
+        ("kip848-static-leave", [None] + ["left"] * 4),
+        ("kip848-unreleased-instance", ["expired", None, None]),
+    ],
+)
+def test_static_members_of_field_reports(name: str, ends: list[str | None]) -> None:
+    (group,) = listed(shared("captures", "field", f"{name}.pcap"))
+    assert [None if one.ended is None else one.ended.how for one in group.members] == ends

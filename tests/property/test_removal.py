@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tests.shared import CAPTURES, sample_of
-from tests.thinning import Loss, Whole, added, every_removal, findings_of, place_of, removals
+from tests.thinning import Loss, Whole, added, every_removal, findings_of, hosts_and_connections, place_of, removals
 
 #: Captures with share groups, clean and not; small enough to be read some thousand times.
 TALKING = sorted(
@@ -36,6 +36,13 @@ def test_missing_packets_accuse_nobody(capture: Path) -> None:
     whole = Whole.load(capture)
     random = Random(zlib.crc32(capture.name.encode()))
     assert accused_wrongly(whole, removals(whole, random, singles=4, others=1)) == []
+
+
+@pytest.mark.sweep(quick=2)
+@pytest.mark.parametrize("capture", TALKING, ids=lambda path: path.stem)
+def test_no_missing_host_or_connection_accuses_anybody(capture: Path) -> None:
+    whole = Whole.load(capture)
+    assert accused_wrongly(whole, hosts_and_connections(whole)) == []
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
 from tests.parallel.test_shares import heard_for_minutes
 from tests.shared import CAPTURES
-from tests.tables import late
+from tests.tables import late, proxied
 from tests.thinning import events_of
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -329,6 +329,10 @@ def test_also_of_a_capture_with_holes(packet: int) -> None:
 
 def test_also_where_it_was_known_late() -> None:
     assert_same_events(late.told().events())
+
+
+def test_also_behind_a_proxy() -> None:
+    assert_same_events(proxied.told().events())
 
 
 def test_also_where_rows_name_the_ends_as_they_seemed_to_be() -> None:

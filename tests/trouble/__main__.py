@@ -25,7 +25,7 @@ from tests.broker.server import NoBroker
 from tests.trouble.administrators import TASKS, WITH_SECURITY, Administrators
 from tests.trouble.clients import TOPICS, Clients
 from tests.trouble.cluster import Cluster, cluster
-from tests.trouble.troubles import TROUBLES, Trouble
+from tests.trouble.troubles import OF_THE_NETWORK, TROUBLES, Trouble
 
 #: Between one trouble and the next; and for the last answers when all is over.
 PAUSE_SECONDS: Final = (2, 7)
@@ -41,19 +41,26 @@ KNOWN: Final = {
 }
 
 
-async def go_through(there: Cluster, clients: Clients, folder: Path, random: Random, seconds: float) -> Counter[str]:
+async def go_through(
+    there: Cluster, clients: Clients, folder: Path, random: Random, seconds: float, *, network_only: bool
+) -> Counter[str]:
     """Troubles one after the other for so long; how often each came."""
     came = Counter[str]()
     loop = asyncio.get_running_loop()
-    for proxy in there.proxies:
-        await proxy.start()
+    if there.relay is not None:
+        loop.add_reader(there.relay.device, there.relay.carry_pending)
+    for way in there.ways:
+        await way.start()
     trouble, administrators = (
         Trouble(there, clients, random),
         Administrators(clients, len(there.brokers), folder, random),
     )
     tasks = TASKS | (WITH_SECURITY if there.security.knows_clients else {})
     happenings = {partial(what, trouble): weight for what, weight in TROUBLES.items()}
-    happenings |= {partial(what, administrators): weight for what, weight in tasks.items()}
+    if network_only:
+        happenings = {what: weight for what, weight in happenings.items() if what.func.__name__ in OF_THE_NETWORK}
+    else:
+        happenings |= {partial(what, administrators): weight for what, weight in tasks.items()}
     for topic in TOPICS:
         await administrators.make_topic(topic)
     await administrators.keep_dead_letters()
@@ -68,8 +75,8 @@ async def go_through(there: Cluster, clients: Clients, folder: Path, random: Ran
     clients.end()
     await asyncio.sleep(LAST_SECONDS)
     clients.kill()
-    for proxy in there.proxies:
-        await proxy.stop()
+    for way in there.ways:
+        await way.stop()
     return came
 
 
@@ -105,18 +112,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("out/trouble"), help="the folder for captures and logs"
     )
+    parser.add_argument(
+        "--tunnel", action="store_true", help="lose, delay and reorder single packets (a TUN device) instead of bytes"
+    )
+    parser.add_argument(
+        "--network-only", action="store_true", help="only the network fails; processes and administrators do not"
+    )
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # processes are stopped on the way out
     folder = (given.output / f"{given.release}-{given.seed}").absolute()
     release, random = RELEASES[given.release], Random(given.seed)
     java = find_java()
     try:
-        with cluster(release, folder, random) as there:
+        with cluster(release, folder, random, by_packet=given.tunnel) as there:
             assert java is not None, "brokers need it, too"
             of_clients = random.choice((release, *RELEASES.values()))
             clients = Clients(java.home / "bin/java", of_clients, there.bootstrap, there.security, folder, random)
             try:
-                came = asyncio.run(go_through(there, clients, folder, random, given.seconds))
+                came = asyncio.run(
+                    go_through(there, clients, folder, random, given.seconds, network_only=given.network_only)
+                )
             finally:
                 clients.kill()
     except NoBroker as error:

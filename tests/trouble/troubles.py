@@ -22,18 +22,29 @@ class Trouble:
     # -- the network
 
     async def reset_connections(self) -> None:
-        self._random.choice(self._cluster.proxies).reset(self._random.choice((0.4, 1, 1)))
+        self._random.choice(self._cluster.ways).reset(self._random.choice((0.4, 1, 1)))
 
     async def stall(self) -> None:
         """On the way to one broker, for less than a session lasts or for more."""
-        self._random.choice(self._cluster.proxies).stall(self._random.uniform(1, 12))
+        self._random.choice(self._cluster.ways).stall(self._random.uniform(1, 12))
 
     async def stall_everything(self) -> None:
-        for proxy in self._cluster.proxies:
+        for proxy in self._cluster.ways:
             proxy.stall(self._random.uniform(5, 9))
 
+    async def stall_one_way(self) -> None:
+        """Lose all answers, or all requests, of one broker, or of both."""
+        seconds, towards = self._random.uniform(3, 20), self._random.choice(("broker", "client"))
+        for way in self._random.sample([*self._cluster.ways], self._random.choice((1, 1, len(self._cluster.ways)))):
+            way.stall(seconds, towards)
+
+    async def lose_packets(self) -> None:
+        towards = self._random.choice(("broker", "client", None))
+        way = self._random.choice(self._cluster.ways)
+        way.lose(self._random.choice((0.02, 0.2, 0.5)), self._random.uniform(5, 20), towards)
+
     async def slow_down(self) -> None:
-        self._random.choice(self._cluster.proxies).delay = self._random.choice((0, 0.05, 0.3))
+        self._random.choice(self._cluster.ways).delay = self._random.choice((0, 0.05, 0.3))
 
     # -- processes
 
@@ -61,11 +72,15 @@ class Trouble:
         await asyncio.to_thread(broker.start)
 
 
+#: Troubles of the network alone: each client and each broker behaves well.
+OF_THE_NETWORK: Final = ("stall", "stall_everything", "stall_one_way", "lose_packets", "slow_down")
 #: What happens, and how often in relation to the others.
 TROUBLES: Final[dict[Callable[[Trouble], Awaitable[None]], int]] = {
     Trouble.reset_connections: 4,
     Trouble.stall: 3,
     Trouble.stall_everything: 1,
+    Trouble.stall_one_way: 3,
+    Trouble.lose_packets: 2,
     Trouble.slow_down: 2,
     Trouble.stop_client: 4,
     Trouble.kill_client: 1,

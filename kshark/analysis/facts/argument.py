@@ -25,6 +25,11 @@ def refused_with(error: int | None) -> str:
     return "was refused" if error is None else f"was refused with {_ERRORS.get(error, f'error {error}')}"
 
 
+def outcome(error: int | None) -> str:
+    """Return the end of a sentence about an answer with this error; 0: it was accepted."""
+    return "was accepted" if error == 0 else refused_with(error)
+
+
 class Proof(Protocol):
     """Evidence that the capture may show later."""
 

@@ -13,8 +13,8 @@ from kshark import limits
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.analysis.facts.releases import ANY_RELEASE, RELEASE_APIS, Release, releases_offering
 from kshark.clusters import Clusters
-from kshark.endpoints import endpoint
-from kshark.model import Message
+from kshark.endpoints import endpoint, host_of
+from kshark.model import Flow, Message
 
 By = Literal["client", "broker", "unknown"]
 #: A broker that shuts down closes its connections within this time.
@@ -53,6 +53,48 @@ class Restart(NamedTuple):
         return self.end.time_ns
 
 
+@dataclass(slots=True)
+class Proxies:
+    """Load balancers in front of a broker that name their clients in PROXY headers.
+
+    A connection whose header is not in the capture may be any client's. `present`: connections of the broker begin with
+    headers. `nameless`: the hosts whose connections may be anyone's: proxies, and hosts of connections older than the
+    capture. With too many of them, "" stands for all. `answered`: the packet in which the broker first answered a
+    connection with a header (True), and without one (False).
+    """
+
+    present: bool = False
+    nameless: set[str] = field(default_factory=set)
+    answered: dict[bool, int] = field(default_factory=dict)
+
+    def begin(self, flow: Flow) -> None:
+        """Note a connection by its first request."""
+        self.present = self.present or flow.proxy is not None
+        if flow.proxy is not None or flow.opened_by is None:
+            self._add(host_of(flow.proxy or flow.client))
+
+    def answers(self, flow: Flow, packet: int) -> None:
+        """Note an answer. The header of a connection older than the capture is unknown."""
+        if flow.proxy is not None or flow.opened_by is not None:
+            self.answered.setdefault(flow.proxy is not None, packet)
+
+    def _add(self, host: str) -> None:
+        self.nameless.add(host if len(self.nameless) < limits.LOSSY_HOSTS else "")
+
+    def hosts(self, hosts: Iterable[str], all_hosts: Iterable[str]) -> Iterable[str]:
+        """Return the hosts on whose connections the traffic of these hosts may be."""
+        if not self.present:
+            return hosts
+        own = {*hosts}
+        return all_hosts if "" in self.nameless or not self.nameless.isdisjoint(own) else own | self.nameless
+
+    def join(self, other: Proxies) -> None:
+        self.present = self.present or other.present
+        self.answered = other.answered | self.answered
+        for host in other.nameless:
+            self._add(host)
+
+
 @dataclass(slots=True, eq=False)
 class Broker:
     """A broker, with every address that the capture proves to belong to it."""
@@ -63,6 +105,8 @@ class Broker:
     #: Cluster id and node id from Metadata, and the number of its cluster (kshark.clusters).
     node: tuple[str, int] | None = None
     cluster: int = 0
+    #: All clusters of the capture, shared by all brokers.
+    clusters: Clusters = field(default_factory=Clusters)
     #: True if Metadata named no other broker in its cluster.
     is_alone: bool = False
     releases: frozenset[Release] = ANY_RELEASE
@@ -74,10 +118,17 @@ class Broker:
     restarts: list[Restart] = field(default_factory=list)
     #: Holes of all its connections, by client host.
     holes: dict[str, Holes] = field(default_factory=dict)
+    #: Load balancers in front of it, and the connections that it answered with and without their PROXY headers.
+    proxies: Proxies = field(default_factory=Proxies)
 
     def is_not(self, other: Broker) -> bool:
         """True if the two are certainly different brokers."""
         return self is not other and self.node is not None and other.node is not None and self.node != other.node
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of its cluster; None if no Metadata shows it."""
+        return self.clusters.id(self.cluster)
 
     # -- what is missing
 
@@ -92,7 +143,7 @@ class Broker:
         """Return why traffic of these hosts may be missing between two packets, or None if it is complete."""
         if not self.holes:
             return None
-        lossy = (self.holes[host] for host in (*hosts, "") if host in self.holes)
+        lossy = (self.holes[host] for host in (*self.proxies.hosts(hosts, self.holes), "") if host in self.holes)
         return next((reason for holes in lossy if (reason := holes.between(first, last))), None)
 
     # -- release
@@ -161,6 +212,7 @@ class Broker:
         for host, holes in other.holes.items():
             for hole in holes:
                 self.lose(host, hole)
+        self.proxies.join(other.proxies)
         self.node = self.node or other.node
 
 
@@ -173,12 +225,14 @@ class Brokers:
         self._by_address: dict[str, Broker] = {}
         self._by_node: dict[tuple[str, int], Broker] = {}
         self._clusters = Clusters()
+        #: Brokers whose cluster turned out to be another one, with the number of the one before.
+        self._moved: list[tuple[Broker, int]] = []
 
     def at(self, address: str) -> Broker:
         """Return the broker at an address, and create it if there is none."""
         broker = self._by_address.get(address)
         if broker is None:
-            broker = Broker([address], self.down)
+            broker = Broker([address], self.down, clusters=self._clusters)
             if len(self._by_address) < limits.BROKERS:
                 self._by_address[address] = broker
         return broker
@@ -208,9 +262,17 @@ class Brokers:
                     joined.append(pair)
         return joined
 
+    def moved(self) -> list[tuple[Broker, int]]:
+        """Return the brokers whose cluster turned out to be another one since the last call, with the one before."""
+        moved, self._moved = self._moved, []
+        return moved
+
     def _belongs(self, address: str, cluster: str) -> None:
         if self._clusters.assign(address, cluster):
-            self.at(address).cluster = self._clusters.number(address)
+            broker, number = self.at(address), self._clusters.number(address)
+            if broker.cluster != number:
+                self._moved.append((broker, broker.cluster))
+            broker.cluster = number
 
     def _name(self, broker: Broker, node: tuple[str, int]) -> tuple[Broker, Broker] | None:
         kept = self._by_node.get(node, broker)

@@ -242,7 +242,7 @@ class Call(Struct, eq=False):
 
     def on(self, other: Call) -> str:
         """Return ` on 10.0.0.1:50001` if the other call was on another connection."""
-        return "" if self.connection is other.connection else f" on {self.connection.client}"
+        return "" if self.connection is other.connection else f" on {self.connection.name}"
 
 
 class Sighting(Call, eq=False, kw_only=True):

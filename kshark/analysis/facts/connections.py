@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
 from kshark.analysis.facts.holes import Hole, Holes
-from kshark.endpoints import host_of
-from kshark.model import Closed, Flow, Gap, HalfClosed, Message, Weird
+from kshark.endpoints import host_of, via
+from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
 
 
 @dataclass(slots=True)
@@ -102,10 +102,28 @@ class ConnectionFacts:
         return self.flow.client
 
     @property
+    def name(self) -> str:
+        """The client, and the proxy in front of it: connections of one client may differ only in that."""
+        return via(self.flow.client, self.flow.proxy)
+
+    @property
     def software(self) -> str | None:
         """Name and version from the client's ApiVersions request (KIP-511)."""
         parts = [part for part in (self.flow.software_name, self.flow.software_version) if part]
         return " ".join(parts) or None
+
+    @property
+    def refuses_header(self) -> bool:
+        """True if the broker ended the connection, which began with a PROXY header, without an answer."""
+        flow, end = self.flow, self.end
+        if end is None or end.by != "broker" or self.gaps or flow.proxied is None or flow.proxied.is_health_check:
+            return False
+        return flow.stream_bytes[1 - flow.proxied.side] < LEAST_ANSWER
+
+    @property
+    def is_refused_header(self) -> bool:
+        """True if that broker accepted no PROXY header so far."""
+        return self.refuses_header and self.broker is not None and True not in self.broker.proxies.answered
 
     @property
     def over(self) -> bool:
@@ -183,6 +201,7 @@ class Connections:
         """Note the first request: it shows which end is the broker."""
         broker = connection.broker = self._brokers.at(connection.flow.broker)
         connection.host = host_of(connection.flow.client)
+        broker.proxies.begin(connection.flow)
         noted = broker.holes.get(connection.host, ())
         for hole in [hole for hole in connection.holes if hole not in noted]:
             broker.lose(connection.host, hole)
@@ -257,17 +276,21 @@ class Connections:
         """Add an end to its connection. The second value is True if it is the first end.
 
         Before the first request the client side is unknown and not needed: the flow's own client may depend on how many
-        packets came at once, and an ended side sends no request or answer.
+        packets came at once, and an ended side sends no request or answer. A PROXY header shows it too.
         """
         connection = self.of(event.flow)
-        is_known = connection.broker is not None
-        is_client = event.flow.ends[event.side] == event.flow.client if is_known and event.side is not None else None
+        broker = connection.broker
+        is_known = broker is not None or event.flow.proxied is not None
+        is_client = event.side == event.flow.calling_side if is_known and event.side is not None else None
         if type(event) is HalfClosed and is_client and connection.client_fin is None:
             connection.client_fin = event.packet
         if type(event) is Closed:
             self._closed(connection, event)
             if event.how in ("capture", "forgotten"):
                 return connection, False
+            if broker is None and event.flow.proxied is not None:  # a header alone
+                at = self._brokers.at if event.flow.service == "kafka" else self._brokers.at_address
+                connection.broker = at(event.flow.broker)
         by: By = "unknown" if is_client is None else "client" if is_client else "broker"
         if connection.ends and type(event) is Closed and event.how == "fin":
             by = _OTHER[connection.ends[0].by]  # `side` closed first
@@ -275,8 +298,8 @@ class Connections:
         connection.ends.append(end)
         if len(connection.ends) > 1:
             return connection, False
-        if connection.broker is not None:
-            connection.broker.ended(end)
+        if broker is not None and not connection.refuses_header:
+            broker.ended(end)
         return connection, True
 
     def _closed(self, connection: ConnectionFacts, event: Closed) -> None:

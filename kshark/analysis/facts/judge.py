@@ -33,6 +33,8 @@ REASONS: Final = {
     "uncertain",
     "broker_restart": "the broker was restarted, so its earlier state of the records is unknown",
     "compaction": "compaction may have removed the records, and no message shows whether it did",
+    "listener_unknown": "the listener answered no connection without a PROXY header in this capture, so it may have "
+    "closed this one for another reason",
     "end_not_seen": "it is unknown whether the other connection was still open",
 }
 

@@ -127,7 +127,7 @@ class StateStep(Struct, eq=False):
 
     def story_after(self, before: StateStep) -> str:
         """Return both stories, with the connection of this one."""
-        where = "the same connection" if self.connection is before.connection else self.connection.client
+        where = "the same connection" if self.connection is before.connection else self.connection.name
         return f"{before.story}; {self.story} on {where}"
 
     def lighten(self) -> None:

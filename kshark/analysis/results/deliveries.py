@@ -31,7 +31,8 @@ class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     `event`: acquired, accepted, released, rejected, gap, renewed, lock_timeout, session_released, leader_changed,
     offset_reset. `offsets` are the changed ranges. `start_offset` is null if the capture does not show it. `end_offset`
     is the next offset to acquire. `ranges` are the records from the start offset on, after the change, at most
-    limits.LISTED_RANGES; `more_ranges` is the number of ranges that are not listed."""
+    limits.LISTED_RANGES; `more_ranges` is the number of ranges that are not listed. `cluster_id`: null if no Metadata
+    shows it. `start_source`, `start_packet` and `start_least`: see kshark.analysis.ShownStart."""
 
     group_id: str | None
     topic_id: str
@@ -48,6 +49,10 @@ class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     client_id: str | None
     client: str | None
     more_ranges: int = 0
+    cluster_id: str | None = None
+    start_source: str | None = None
+    start_packet: int | None = None
+    start_least: int | None = None
 
     def has(self, offset: int) -> bool:
         """True if the record changed."""
@@ -64,6 +69,10 @@ class InFlightState(msgspec.Struct, gc=False):
     start_offset: int | None
     end_offset: int | None
     ranges: list[InFlightRange]
+    cluster_id: str | None
+    start_source: str | None
+    start_packet: int | None
+    start_least: int | None
 
 
 class Holder(msgspec.Struct, gc=False):
@@ -84,6 +93,7 @@ class Holder(msgspec.Struct, gc=False):
     since_ns: int
     until_ns: int
     blocks_start: bool
+    cluster_id: str | None
 
 
 class DeliveryLog:
@@ -103,19 +113,27 @@ class DeliveryLog:
         for delivery in reversed(self._deliveries):
             if delivery.packet != change.packet or delivery.member_id != change.member_id:
                 break
-            if (delivery.event, delivery.group_id, delivery.topic_id, delivery.partition) == (
+            if (delivery.event, delivery.group_id, delivery.topic_id, delivery.partition, delivery.cluster_id) == (
                 change.event,
                 partition.group_id,
                 topic_id,
                 number,
+                partition.leader.cluster_id,
             ):
                 delivery.offsets.append(offsets)
-                delivery.start_offset, delivery.end_offset = partition.start, partition.end
+                delivery.end_offset = partition.end
+                (
+                    delivery.start_offset,
+                    delivery.start_source,
+                    delivery.start_packet,
+                    delivery.start_least,
+                ) = partition.shown_start
                 delivery.ranges, delivery.more_ranges = self._ranges(change, delivery.offsets)
                 return
         step = change.step
         client_id, client = (None, None) if step is None else (step.client_id, step.connection.client)
         ranges, unlisted = self._ranges(change, [offsets])
+        start = partition.shown_start
         self._deliveries.append(
             Delivery(
                 group_id=partition.group_id,
@@ -126,13 +144,17 @@ class DeliveryLog:
                 time_ns=change.time_ns,
                 event=change.event,
                 member_id=change.member_id,
-                start_offset=partition.start,
+                start_offset=start.offset,
                 end_offset=partition.end,
                 ranges=ranges,
                 offsets=[offsets],
                 client_id=client_id,
                 client=client,
                 more_ranges=unlisted,
+                cluster_id=partition.leader.cluster_id,
+                start_source=start.source,
+                start_packet=start.packet,
+                start_least=start.least,
             )
         )
 
@@ -154,7 +176,20 @@ def state_of(partition: SharePartition, now_ns: int) -> InFlightState:
     """Return the states of a partition's records at a time."""
     topic_id, number = partition.partition
     ranges = [*_joined(_pieces(partition, now_ns))]
-    return InFlightState(partition.group_id, topic_id, None, number, partition.start, partition.end, ranges)
+    start = partition.shown_start
+    return InFlightState(
+        group_id=partition.group_id,
+        topic_id=topic_id,
+        topic=None,
+        partition=number,
+        start_offset=start.offset,
+        end_offset=partition.end,
+        ranges=ranges,
+        cluster_id=partition.leader.cluster_id,
+        start_source=start.source,
+        start_packet=start.packet,
+        start_least=start.least,
+    )
 
 
 def holders_of(partition: SharePartition, now_ns: int) -> list[Holder]:
@@ -171,7 +206,17 @@ def holders_of(partition: SharePartition, now_ns: int) -> list[Holder]:
         if holder is None:
             client = step.member_id, step.client_id, step.connection.client
             holder = Holder(
-                partition.group_id, topic_id, None, number, *client, 0, [], step.end_ns, hold.late_ns, False
+                partition.group_id,
+                topic_id,
+                None,
+                number,
+                *client,
+                0,
+                [],
+                step.end_ns,
+                hold.late_ns,
+                False,
+                partition.leader.cluster_id,
             )
             holders[step.member_id] = holder
         holder.records += piece.size

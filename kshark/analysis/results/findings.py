@@ -53,6 +53,7 @@ def finding_of(reported: Verdict) -> Finding:
         software=position.connection.software,
         first_offset=first_offset,
         last_offset=last_offset,
+        proxy=flow.proxy,
     )
 
 

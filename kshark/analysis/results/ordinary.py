@@ -25,6 +25,7 @@ _OF_ANY_API: Final = {
 #: of that type.
 _OF_API: Final = {
     ("ShareFetch", 74): "not_leader",
+    ("ShareFetch", 124): "state_fenced",
     ("JoinGroup", 79): "member_id_given",
     ("DeleteGroups", 68): "not_empty",
     **{

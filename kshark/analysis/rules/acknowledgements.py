@@ -28,6 +28,15 @@ _GIVEN_BACK: Final = frozenset({"released", "session_released"})
 #: All acknowledgements that end the member's lock.
 _ACKNOWLEDGED: Final = _DONE | {"released"}
 _NOT_LEADER: Final = frozenset({3, 6, 74})
+#: Why the share coordinator did not store acknowledgements, by the partition's error, and in words.
+#: Kafka: SharePartition.fetchPersisterError.
+_NOT_STORED: Final = {15: "not_available", 69: "no_such_group", 124: "state_fenced"}
+_WHY_NOT_STORED: Final = {
+    "not_available": "their leader could not store them, because the share coordinator was not available",
+    "no_such_group": "their leader could not store them, because the group no longer exists",
+    "state_fenced": "the share coordinator has newer state of the partition, and fenced this leader's Write; the "
+    "leader reads the state again, and delivers the records again",
+}
 
 
 # -- records that the member does not hold
@@ -215,6 +224,12 @@ def not_led_here(situation: Acknowledging) -> Argument | None:
     return refusal(situation, text, "not_leader", situation.extent)
 
 
+def not_stored(situation: Acknowledging) -> Argument | None:
+    """Note acknowledgements that the leader could not store with the share coordinator, so they do not count."""
+    cause = _NOT_STORED.get(situation.error or 0)
+    return None if cause is None else refusal(situation, _WHY_NOT_STORED[cause], cause, situation.extent)
+
+
 def unexplained(situation: Acknowledging) -> Argument:
     """Return the argument about a refusal that no other check explains."""
     is_known = situation.pieces and not situation.missing
@@ -334,12 +349,13 @@ def _late(situation: Acknowledging) -> Piece | None:
         hold = holds[0]
         if hold is None or any(other is None or other.step is not hold.step for other in holds):
             continue
-        # another member acquires them only after the lock has expired
+        # the leader stored it, or time shows it; another member acquires them only after the lock has expired
+        is_stored = all(record.how == "lock_timeout" and record.hold is hold for record in piece.value)
         is_lost = all(record.hold is not hold and _went_to_another(record, step) for record in piece.value)
         is_expired = hold.late_ns < step.time_ns and all(
             record.stage not in TERMINAL and record.how != "released" for record in piece.value
         )
-        if is_lost or is_expired:
+        if is_lost or is_expired or is_stored:
             return piece._replace(value=(RecordState(AVAILABLE, None, hold),))
     return None
 
@@ -460,9 +476,24 @@ ROWS: Final = (
         source="Kafka: SharePartitionManager.acknowledge",
         blame=(),
         causes=("not_leader",),
-        verdicts=NOTES,
+        verdicts=("unknown", "note"),
         machine=IN_FLIGHT,
-        checks=(Check(not_led_here, order=40, about=Acknowledging),),
+        checks=(Check(not_led_here, order=40, about=Acknowledging, reported_unproved=True),),
+    ),
+    Rule(
+        number=None,
+        code="ACK_NOT_STORED",
+        text="Acknowledgements did not count, because their leader could not store them with the share coordinator.",
+        advice="Nothing is wrong with the request. Drop the acknowledgements: the records are delivered again. If this "
+        "repeats, look at the share coordinator.",
+        wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 124",
+        right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
+        source="Kafka: SharePartition.fetchPersisterError",
+        blame=(),
+        causes=("state_fenced", "not_available", "no_such_group"),
+        verdicts=("unknown", "note"),
+        machine=IN_FLIGHT,
+        checks=(Check(not_stored, order=45, about=Acknowledging, reported_unproved=True),),
     ),
     Rule(
         number=70,

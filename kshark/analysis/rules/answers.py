@@ -73,9 +73,9 @@ def timed_out(fault: ByteFault) -> Argument | None:
 def unanswered(fault: ByteFault) -> Argument | None:
     """Note a request that was open when the connection closed.
 
-    Possible reasons are a shutdown, a timeout, or an earlier request.
+    Possible reasons are a shutdown, a timeout, or an earlier request. A refused PROXY header is reported instead.
     """
-    if fault.end is None or not fault.is_over:
+    if fault.end is None or not fault.is_over or fault.connection.is_refused_header:
         return None
     closed = "the connection ended" if fault.closed_by == "unknown" else f"the {fault.closed_by} closed the connection"
     return replace(

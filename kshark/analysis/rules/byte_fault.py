@@ -48,7 +48,7 @@ class ByteFault(Struct, eq=False):
         """The party that closed the connection first."""
         if self.end is None or self.end.side is None or not self.is_over:
             return "unknown"
-        return "client" if self.connection.flow.ends[self.end.side] == self.connection.client else "broker"
+        return self.connection.flow.sender(self.end.side)
 
     def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
         """Return the argument, placed at the end of the connection."""

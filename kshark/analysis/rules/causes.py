@@ -50,6 +50,8 @@ CAUSES: Final = {
     "broker applied it nevertheless",
     "renew_disabled": "the group does not allow lock renewals (share.renew.acknowledge.enable)",
     "not_leader": "the broker does not lead the partition, or no longer leads it",
+    "state_fenced": "the share coordinator has newer state of the partition: its leader moved, or the state was set "
+    "anew, and this leader did not know",
     "unknown_topic": "the broker knows no topic with this id",
     "unknown_partition": "the broker knows no partition of the topic with this number",
     # Why a share coordinator refused a broker.

@@ -21,7 +21,7 @@ def overtaken(situation: SessionSituation) -> Argument | None:
     step, ahead = situation.step, situation.overtaker
     if ahead is not None:
         text = (
-            f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; then "
+            f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.name}; then "
             f"{step.story}"
         )
         return Argument(text, (*situation.epoch_witness, ahead, step), cause="overtaken")
@@ -36,7 +36,7 @@ def _raced(situation: SessionSituation, rival: ShareStep) -> Argument:
     step = situation.step
     first, second = (rival, step) if rival.packet < step.packet else (step, rival)
     text = (
-        f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.client} at the same time; "
+        f"{step.here} with epoch {step.epoch} was due; {rival.story} on {rival.connection.name} at the same time; "
         f"{step.story}"
     )
     given_up = next((end for end in first.connection.ends if end.by == "client" and end.packet < second.packet), None)
@@ -63,7 +63,7 @@ def overtaken_and_served(situation: SessionSituation) -> Argument | None:
     if ahead is None or step.answer is None or not step.answer.acquired:
         return None
     text = (
-        f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.client}; "
+        f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.name}; "
         f"then {step.here} was still answered with records ({step.packets})"
     )
     because = "unanswered" if ahead.answer is None else None
@@ -80,8 +80,8 @@ def two_writers(situation: SessionSituation) -> Argument | None:
     elsewhere = opening is not None and opening.connection is not step.connection and opening.packet > here.packet
     other = opening if elsewhere and opening is not None else last
     text = (
-        f"{here.story}; {other.story} on {other.connection.client}{_same_client(other, step)}; {step.story} on "
-        f"{step.connection.client} again"
+        f"{here.story}; {other.story} on {other.connection.name}{_same_client(other, step)}; {step.story} on "
+        f"{step.connection.name} again"
     )
     return Argument(text, (here, other, step), cause="reopened_elsewhere" if elsewhere else "two_writers")
 
@@ -102,7 +102,7 @@ def crossed(situation: SessionSituation) -> Argument | None:
         return None
     if step.connection.flow.id in situation.session.crossed:
         return None
-    text = f"{opening.story} on {opening.connection.client}; {step.story} on {step.connection.client}"
+    text = f"{opening.story} on {opening.connection.name}; {step.story} on {step.connection.name}"
     return Argument(text, (opening, step), noted=True)
 
 
@@ -120,8 +120,8 @@ def concurrent(situation: SessionSituation) -> Argument | None:
         if session.contradicted_at >= other.packet or _may_be_copies(other, step) or situation.is_shifted(other):
             continue
         text = (
-            f"{step.here} with epoch {step.epoch} was sent on {step.connection.client} (packet {step.packet}) while "
-            f"{other.here} with epoch {other.epoch} was open on {other.connection.client} ({other.packets})"
+            f"{step.here} with epoch {step.epoch} was sent on {step.connection.name} (packet {step.packet}) while "
+            f"{other.here} with epoch {other.epoch} was open on {other.connection.name} ({other.packets})"
         )
         is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
         proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)

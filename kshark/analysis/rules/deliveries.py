@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, Proof, ProofNeeds
+from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds
 from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
 from kshark.analysis.states.partition.missing_offsets import OUTSIDE, are_compacted, between, recorded
 from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece
-from kshark.analysis.states.partition.situations import Acquiring
+from kshark.analysis.states.partition.situations import Acquiring, LeaderUnchanged
 from kshark.analysis.states.session.copies import is_again
 from kshark.analysis.states.session.state import BothUnbroken, Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
@@ -51,7 +51,7 @@ def done_with(situation: Acquiring) -> Argument | None:
             if by.member_id == situation.step.member_id and by.end >= situation.step.packet:
                 continue
             text = f"{by.here} had {_DONE[record.how]}, and the broker had confirmed it ({by.packets})"
-            return redelivery_argument(situation, piece, by, text)
+            return redelivery_argument(situation, piece, by, text, may_move=False)
     return None
 
 
@@ -62,7 +62,8 @@ def below_the_start(situation: Acquiring) -> Argument | None:
     if low is None or by is None or by.call.end >= situation.step.packet:
         return None
     call = by.call
-    needs = EXCHANGE.and_proof(Unbroken(situation.session, call.packet, situation.step.packet), None)
+    unbroken = Unbroken(situation.session, call.packet, situation.step.packet)
+    needs = EXCHANGE.and_proof(_unchanged(situation, unbroken, call, may_move=False), None)
     text = f"{call.here} of their leader has start offset {start} ({call.packets})"
     return acquisition_argument(situation, low, text, (call,), needs=needs)
 
@@ -141,7 +142,7 @@ def more_than_asked(situation: Acquiring) -> Argument | None:
 
 def _locked(situation: Acquiring) -> Iterator[tuple[Piece, Hold]]:
     """Yield records that were acquired before, whose lock had surely not expired, and that no open request releases."""
-    lock_ns, asked = situation.answer.lock_ns or 0, [*chain(*situation.share_partition.open)]
+    lock_ns, asked = situation.answer.lock_ns or 0, situation.share_partition.awaited
     step = situation.step
     for range_ in situation.ranges:
         for piece in range_.pieces:
@@ -193,20 +194,32 @@ def acquisition_argument(
     )
 
 
-def redelivery_argument(situation: Acquiring, piece: Piece, before: ShareStep, reason: str) -> Argument | None:
+def redelivery_argument(
+    situation: Acquiring, piece: Piece, before: ShareStep, reason: str, *, may_move: bool = True
+) -> Argument | None:
     """Return an argument that holds if the session of the exchange `before` is proved to continue after the answer.
 
     Then none of its requests is missing, on any connection. If the two exchanges overlap, either may have been first,
-    and its session may have ended then: so both sessions have to continue.
+    and its session may have ended then: so both sessions have to continue. Also the leader must have kept the state of
+    the records; `may_move`: see LeaderUnchanged.
     """
     session = before.connection.state_of(before.group_id, before.member_id)
     if session is None or before.packet <= situation.share_partition.unreliable_until:
         return None
     unbroken = Unbroken(session, before.packet, situation.answer.packet)
-    proof: Proof = unbroken
+    proof: Unbroken | BothUnbroken = unbroken
     if before.end >= situation.step.packet and session is not situation.session and not _is_next(situation, piece):
         proof = BothUnbroken(unbroken, Unbroken(situation.session, situation.step.packet, situation.answer.packet))
-    return acquisition_argument(situation, piece, reason, (before,), needs=EXCHANGE.and_proof(proof, None))
+    needs = EXCHANGE.and_proof(_unchanged(situation, proof, before, may_move=may_move), None)
+    return acquisition_argument(situation, piece, reason, (before,), needs=needs)
+
+
+def _unchanged(
+    situation: Acquiring, unbroken: Unbroken | BothUnbroken, before: Call, *, may_move: bool
+) -> LeaderUnchanged:
+    """Return the proof that the leader has kept its state between an exchange and the answer."""
+    members = [unbroken.session.member, situation.session.member]
+    return LeaderUnchanged(unbroken, situation.share_partition, members, before.packet, situation.answer, may_move)
 
 
 ROWS: Final = (

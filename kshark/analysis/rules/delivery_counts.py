@@ -35,7 +35,8 @@ def counted_wrongly(situation: Acquiring) -> Argument | None:
         if range_.number in counts:
             if hold is None or any(record.how == "session_released" for record in piece.value):
                 continue
-            return redelivery_argument(situation, piece, hold.step, _count(range_.number, range_.number))
+            text = _count(range_.number, range_.number)
+            return redelivery_argument(situation, piece, hold.step, text, may_move=not _is_stored(piece))
         if range_.number > max(counts) + 1 and _lost(situation, piece) is None:
             text, before = _count(range_.number, max(counts)), () if hold is None else (hold.step,)
             return acquisition_argument(situation, piece, text, before, because="hidden_traffic")
@@ -50,7 +51,7 @@ def counted_back(situation: Acquiring) -> Argument | None:
             continue
         text = _count(range_.number, min(counts))
         if range_.number < min(counts) and all(record.how != "session_released" for record in piece.value):
-            return redelivery_argument(situation, piece, hold.step, text)
+            return redelivery_argument(situation, piece, hold.step, text, may_move=not _is_stored(piece))
     return None
 
 
@@ -101,6 +102,11 @@ def acquired_by_lost_fetch(situation: Acquiring) -> Argument | None:
 
 
 # -- deliveries before
+
+
+def _is_stored(piece: Piece) -> bool:
+    """True if the share coordinator has the count: the member released the records, and got an answer."""
+    return all(record.how == "released" and record.by is not None for record in piece.value)
 
 
 def _counted(situation: Acquiring) -> Iterator[tuple[AcquiredRange, Piece, list[int]]]:

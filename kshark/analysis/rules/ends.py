@@ -83,7 +83,7 @@ def killed_by_an_old_connection(situation: SessionSituation) -> Argument | None:
     if opening is None or opening.connection.ended_between(opening.packet, step.end) is not None:
         return _argument(situation, ended, noted=True)
     needs = STATE.and_proof(StillOpen(opening.connection, step.end))
-    text = f"{opening.story} on {opening.connection.client}; {ended.description}; {step.story}"
+    text = f"{opening.story} on {opening.connection.name}; {ended.description}; {step.story}"
     ends = () if ended.end is None else (ended.end,)
     return Argument(text, (opening, step), needs, ended.cause, because=ended.because, ends=ends)
 

@@ -23,7 +23,7 @@ def window_full(situation: Starving) -> Argument | None:
         window.last,
         window.width,
     )
-    acknowledging = any(run.first <= low <= run.last for runs in situation.share_partition.open for run in runs)
+    acknowledging = any(run.first <= low <= run.last for run in situation.share_partition.awaited)
     if others or acknowledging or record.stage is not ACQUIRED or hold is None or window.by is None:
         return None
     if not window.tip - low < size <= width or max(window.by.end, hold.step.end) >= step.packet:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import itemgetter
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -163,7 +163,7 @@ def _held(situation: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
     if session is None or step.connection.clock.disorder_ns:
         return
     pieces = situation.asked.pieces
-    for piece, is_concerned in zip(pieces, concern(pieces, chain(*partition.open)), strict=True):
+    for piece, is_concerned in zip(pieces, concern(pieces, partition.awaited), strict=True):
         (record, *others), hold = piece.value, piece.value[0].hold
         if others or hold is None or not record.is_held_by(step.member_id) or record.may_run_out(step.answer.time_ns):
             continue

@@ -16,7 +16,7 @@ from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, AHEAD, LOST_MEANWHILE, MANY_BACK, REFUSED_BEFORE, UNDUE, UNTESTED
 from kshark.analysis.states.partition.rates import Rate
 from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, Hold, Piece, RecordState
-from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, Persisted
+from kshark.analysis.states.partition.situations import Acknowledging, Acquiring, LeaderUnchanged, Persisted
 from kshark.analysis.states.session.state import Unbroken
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.analysis.states.tables.in_flight import ACCEPT, ACQUIRED, TERMINAL
@@ -84,7 +84,8 @@ def refused_and_partly_applied(situation: Acknowledging) -> Argument | None:
             or not hold.is_of(step)
         ):
             return None
-    for before, runs in partition.refused:
+    for request in partition.refused:
+        before, runs = request.step, request.runs
         if before.member_id != step.member_id or before.end >= step.packet:
             continue
         for piece in situation.pieces:
@@ -98,9 +99,7 @@ def refused_and_partly_applied(situation: Acknowledging) -> Argument | None:
 def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: ShareStep) -> Argument | None:
     step, partition = situation.step, situation.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
-    overlapping = any(
-        run.first <= situation.extent[1] and run.last >= situation.extent[0] for runs in partition.open for run in runs
-    )
+    overlapping = any(run.first <= situation.extent[1] and run.last >= situation.extent[0] for run in partition.awaited)
     if session is None or overlapping or hold.step.packet <= partition.unreliable_until:
         return None
     text = (
@@ -108,7 +107,11 @@ def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: 
         f"{hold.step.packets}); {before.here} was refused with some of them ({before.packets}), and should have "
         "changed none"
     )
-    needs = EXCHANGE.and_proof(Unbroken(session, hold.step.packet, step.packet), None)
+    if step.answer is None:
+        return None
+    unbroken = Unbroken(session, hold.step.packet, step.packet)
+    proof = LeaderUnchanged(unbroken, partition, [session.member], hold.step.packet, step.answer, may_move=True)
+    needs = EXCHANGE.and_proof(proof, None)
     return refusal(situation, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
 
 
@@ -265,7 +268,8 @@ def processed_before(situation: Acknowledging) -> Argument | None:
     """A member accepts records that another member had before. That member's acceptance was late and refused."""
     if situation.error != 0 or not situation.share_partition.refused:
         return None
-    for before, runs in situation.share_partition.refused:
+    for request in situation.share_partition.refused:
+        before, runs = request.step, request.runs
         if before.member_id == situation.step.member_id:
             continue
         for piece in situation.pieces:

@@ -7,7 +7,7 @@ from typing import Final
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import FAILED_LATER, INITIAL, SUBSEQUENT
 from kshark.analysis.rules.refusals import refusal
-from kshark.analysis.rules.rule import Check, Rule
+from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
 from kshark.analysis.states.partition.situations import Acknowledging, Unserved
 from kshark.analysis.states.session.situation import SessionSituation
@@ -20,13 +20,17 @@ _ZERO: Final = "A" * 22
 
 
 def topic_unknown(situation: Acknowledging) -> Argument | None:
-    """The broker knows no topic with that id. If records of it were acquired before, it was deleted since."""
+    """The broker knows no topic with that id, as its answer says.
+
+    It was deleted since, if records of it were acquired before. It never existed, if the member's traffic is complete
+    and has none.
+    """
     if situation.error != _UNKNOWN_TOPIC_ID:
         return None
     text = f"the broker knows no topic with the id {situation.partition[0]}"
-    because = None if situation.seen_since is not None else situation.share_partition.doubt[1]
     acquired = situation.share_partition.acquired_here or situation.share_partition.reached >= 0
-    return refusal(situation, text, "unknown_topic", situation.extent, noted=acquired, because=because)
+    was_deleted = acquired or situation.seen_since is None
+    return refusal(situation, text, "unknown_topic", situation.extent, noted=was_deleted)
 
 
 def fetched_topic_unknown(situation: SessionSituation) -> Argument | None:
@@ -79,10 +83,10 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",
         causes=("unknown_topic", "unknown_partition"),
-        verdicts=("violation", "note"),
+        verdicts=NOTES_TOO,
         machine=IN_FLIGHT,
         checks=(
-            Check(topic_unknown, order=24, about=Acknowledging),
+            Check(topic_unknown, order=24, about=Acknowledging, reported_unproved=True),
             Check(fetched_topic_unknown, (INITIAL, SUBSEQUENT), (FAILED_LATER,), machine=SESSION, trigger=NOT_PLAIN),
             Check(not_served, about=Unserved, trigger=NOT_PLAIN),
         ),

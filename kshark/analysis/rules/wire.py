@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.calls import Sighting
 from kshark.analysis.rules.byte_fault import ByteFault
@@ -35,6 +37,22 @@ def truncated(odd: ByteFault) -> Argument | None:
 def undecodable(odd: ByteFault) -> Argument | None:
     """Bytes without a header may be a SASL token whose beginning is not in the capture."""
     return odd.argument(CONNECTION if isinstance(odd.call, Sighting) else EXCHANGE)
+
+
+def header_refused(fault: ByteFault) -> Argument | None:
+    """A broker read a PROXY header as a length, which is too large, and closed the connection.
+
+    It may have had another reason, such as max.connections, unless it answers connections without a header.
+    """
+    connection, end = fault.connection, fault.end
+    if end is None or connection.broker is None or not connection.is_refused_header:
+        return None
+    plain = connection.broker.proxies.answered.get(False)
+    text = f"{fault.detail}; the broker closed the connection without an answer (packet {end.packet})"
+    if plain is not None:
+        text += f", and it answers connections without such a header (packet {plain})"
+    argument = fault.at_end(CONNECTION)
+    return replace(argument, text=text, blame="network", because="listener_unknown" if plain is None else None)
 
 
 ROWS: Final = (
@@ -98,6 +116,22 @@ ROWS: Final = (
         "connection.",
         wrong="16 03 01 (TLS) to a PLAINTEXT listener",
         right="ApiVersions to a PLAINTEXT listener",
+    ),
+    Rule(
+        number=None,
+        code="PROXY_HEADER_REFUSED",
+        text="A load balancer began a connection with a PROXY header, and the broker closed it, as listeners "
+        "without the PROXY protocol do.",
+        source="HAProxy: proxy-protocol.txt; Kafka: NetworkReceive",
+        blame=("network",),
+        at="end",
+        weird=("PROXY_HEADER_REFUSED",),
+        checks=(Check(header_refused),),
+        must="A load balancer sends PROXY headers only to listeners that support them. Kafka's do not: they read the "
+        "header as a length (1347571544 or 218762506) and close the connection.",
+        advice="Nothing to change in the client. Switch off the PROXY protocol for this target of the load balancer "
+        "(AWS: proxy_protocol_v2.enabled; HAProxy: send-proxy), or put a proxy that removes the header before the "
+        "broker.",
     ),
     Rule(
         number=5,

@@ -76,7 +76,7 @@ class ByteFaultRunner:
         seen = Witness(flow.id, None, None, None, packet, "bytes")
         if weird.stage == "exchange":
             seen = Witness(flow.id, weird.correlation_id, packet, None)
-        sender: Blame = "client" if weird.side is None or flow.ends[weird.side] == flow.client else "broker"
+        sender: Blame = "client" if weird.side is None else flow.sender(weird.side)
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
         return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
 
@@ -132,7 +132,7 @@ def _arguments(odd: ByteFault) -> list[Argument]:
 def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
     """Report the first hole of a connection, once."""
     flow = connection.flow
-    by = "client" if flow.ends[gap.side] == flow.client else "broker"
+    by = flow.sender(gap.side)
     missing = "bytes" if gap.size < 0 else f"{gap.size} bytes"
     others = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
     text = (

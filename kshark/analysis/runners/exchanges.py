@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
+from kshark.analysis.facts.argument import EXCHANGE, Argument, outcome
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules.rule import Rule
@@ -87,6 +87,6 @@ def _number(key: _ApiVersion) -> int:
 
 def _verdict(rule: Rule, request: Message, response: Message | None, connection: ConnectionFacts) -> Verdict:
     call = call_of(request, response, connection)
-    answered = "" if rule.answer is None or call.answer is None else f" {refused_with(call.answer.error)}"
+    answered = "" if rule.answer is None or call.answer is None else f" {outcome(call.answer.error)}"
     text = f"{call.here}{answered}: {rule.sentence} ({call.packets})"
     return judged(rule, Argument(text, (call,), EXCHANGE))

@@ -43,7 +43,14 @@ from kshark.analysis.states.partition.given_up import given_up
 from kshark.analysis.states.partition.group_records import LockTimes, LostFetches, WidePartitions, may_have_acquired
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.rates import Rates
-from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Piece, StoredRange, runs_of, stored_of
+from kshark.analysis.states.partition.records_in_flight import (
+    AcquiredRange,
+    OpenRequest,
+    Piece,
+    StoredRange,
+    runs_of,
+    stored_of,
+)
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.partition.situations import (
     EXPLAINED,
@@ -66,7 +73,9 @@ _INVALID_RECORD_STATE: Final = 121
 _UNCERTAIN: Final = frozenset({FAILED_LATER, UNANSWERED, UNCLEAR})
 #: Errors of acknowledgements after which the partition's state stays reliable: none, or not reported; invalid requests;
 #: records of other members.
-_RELIABLE: Final = frozenset({0, None, 42, 121})
+_RELIABLE: Final = frozenset({0, None, 42, _INVALID_RECORD_STATE})
+#: Errors of acknowledgements that changed nothing: an invalid request, records that the member does not hold.
+_NOT_APPLIED: Final = frozenset({42, _INVALID_RECORD_STATE})
 _partition: Final = itemgetter(0)
 
 
@@ -133,10 +142,11 @@ class PartitionRunner:
             for batch in batches:
                 pieces += partition.records.over(batch.first, batch.last)
             # brokers apply the last of several entries for a partition
-            seen[listed.partition] = Acknowledging(step, partition, batches, runs_of(batches), pieces)
+            request = OpenRequest(step, runs_of(batches))
+            seen[listed.partition] = Acknowledging(step, partition, batches, request, pieces)
         for acknowledging in seen.values():
             partition = acknowledging.share_partition
-            partition.open.append(acknowledging.runs)
+            partition.open.append(acknowledging.open)
             if partition.stored is not None:
                 acknowledging.stored = partition.stored[1]
         return [*seen.values()]
@@ -144,7 +154,7 @@ class PartitionRunner:
     def drop(self, asked: Sequence[Acknowledging]) -> None:
         """Drop acknowledgements whose request is a copy."""
         for acknowledging in asked:
-            acknowledging.share_partition.open.remove(acknowledging.runs)
+            acknowledging.share_partition.open.remove(acknowledging.open)
 
     def answer(
         self, step: ShareStep, asked: Sequence[Acknowledging], acquired: Sequence[Acquired], session: SessionState
@@ -257,7 +267,7 @@ class PartitionRunner:
             stored = stored_of(step.batches)
             partition.follow(step.call)
             partition.write(step.call.end, step.call.time_ns, step.call.end_ns, step.start_offset, stored)
-            partition.stored = step.start_offset, step
+            partition.note_stored(step.start_offset, step)
             partition.persistence.write(step, stored, is_awaited=bool(partition.open))
         elif step.call.api_key == INITIALIZE_SHARE_GROUP_STATE and step.start_offset >= 0:
             partition.reset(step.call.end, step.call.end_ns, step.start_offset)
@@ -269,7 +279,7 @@ class PartitionRunner:
             if partition.acquired_here:
                 partition.doubt = read.call.end, "leader_moved"
             partition.begin(start, stored, read.call.end_ns)
-            partition.stored = start, read
+            partition.note_stored(start, read)
             partition.seen = max(partition.seen, read.call.end)  # an earlier restart no longer matters
             for lost in self._lost_fetches.of(partition.group_id, partition.leader):
                 if may_have_acquired(lost, read.packet, read.call.time_ns):
@@ -282,11 +292,15 @@ class PartitionRunner:
     ) -> None:
         """Take the answer to the acknowledgements of one partition."""
         step, partition = asked.step, asked.share_partition
-        partition.open.remove(asked.runs)
+        if partition.locks.first_ns < step.end_ns:
+            partition.time(step.end, step.end_ns)  # while the request is open: its answer decides on these locks
+        partition.open.remove(asked.open)
         if answer is not None and step.reply is ACCEPTED and step.any_doubt != "cut":
             self._judge_acknowledgement(asked, answer, session, verdicts)
+            if asked.error in _NOT_APPLIED:
+                partition.refuse(asked.open, answer.packet)
             if asked.error == _INVALID_RECORD_STATE:
-                partition.refused.append((step, asked.runs))
+                partition.refused.append(asked.open)
             elif asked.error not in _RELIABLE:
                 partition.unreliable_until = answer.packet
             if asked.error == 0:
@@ -294,6 +308,8 @@ class PartitionRunner:
                 partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
         elif step.reply in _UNCERTAIN or step.any_doubt == "cut" or (step.reply is INVALID_EPOCH and step.is_fetch):
             partition.acknowledge(step, asked.runs, certain=False)
+        elif answer is not None and step.reply is not SESSION_NOT_FOUND:  # the request did not reach the records
+            partition.refuse(asked.open, answer.packet)
         if not partition.open:
             partition.persistence.rest()
 
@@ -458,6 +474,12 @@ class PartitionRunner:
         share_partition.room = self._room
         share_partition.meets(step, broker)
         return share_partition
+
+    def forget(self, broker: Broker) -> None:
+        """Forget the share partitions of a leader that belongs to another cluster."""
+        for group_id, partition in [key for key, known in self._partitions.items() if known.leader is broker]:
+            del self._partitions[group_id, partition]
+            self._forget(group_id, partition)
 
     def _forget(self, group_id: str | None, partition: Partition) -> None:
         group_partitions = self._groups[group_id]

@@ -123,8 +123,8 @@ class SessionQueue:
             item for item in self._queue if not isinstance(item, ShareStep) or item.connection is not connection
         ]
         connection.leave(self)
-        first = f"{original.story} on {original.connection.client}"
-        text = f"{first}; {step.story} on {connection.client}, with the same answer"
+        first = f"{original.story} on {original.connection.name}"
+        text = f"{first}; {step.story} on {connection.name}, with the same answer"
         return (Verdict(connections.SEEN_TWICE, Argument(text, (original, step), EXCHANGE), Judgement("note")),)
 
     def _overtake(self, step: ShareStep) -> None:

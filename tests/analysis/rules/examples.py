@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from tests.analysis.rules.stored_examples import Senders
-from tests.analysis.talks import assigned, batch_of, handed, led_elsewhere, left
-from tests.conversation import TOPIC, Asked, Conversation, Member
+from tests.analysis.talks import alone, assigned, batch_of, handed, led_elsewhere, left
+from tests.conversation import TOPIC, Asked, Member
 
 _TYPES: Final = {"accept": [1], "release": [2], "reject": [3], "renew": [4]}
 _NO_TOPIC: Final = "A" * 22
@@ -59,7 +59,7 @@ class Example:
     def __init__(self, lines: str) -> None:
         release = _RELEASE.match(lines)
         lines = lines.removeprefix(release[0] if release else "")
-        self.talk = Conversation(release=release[1] if release else "4.2")
+        self.talk = alone(release=release[1] if release else "4.2")
         self._members = {"a": self.talk.member("a", joined=not lines.startswith("ShareGroupHeartbeat epoch 0"))}
         self._connections = {"A": self._members["a"].connection}
         self._senders = Senders(self.talk)

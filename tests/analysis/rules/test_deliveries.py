@@ -9,7 +9,7 @@ from kshark.model import Finding
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, RENEW, holding, refused
 from tests.analysis.rules.promises.deliveries import STRICT, continue_session, given
-from tests.analysis.talks import broker_closes, codes, handed, left_in_flight
+from tests.analysis.talks import alone, broker_closes, codes, handed, left_in_flight
 from tests.answers import untold
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, Thinned, findings
 from tests.shared import CAPTURES
@@ -35,7 +35,7 @@ def twice(talk: Conversation, *, lock_ms: int = 30_000, pause: float = 0) -> tup
 
 @pytest.mark.parametrize(("pause", "told"), [(1.9, [BOTH]), (1.997, [OUT]), (2.0, [OUT]), (3.0, [OUT])])
 def test_a_lock_that_may_be_out_is_nobodys(pause: float, told: list[tuple[str, str]]) -> None:
-    talk = Conversation()
+    talk = alone()
     a, _ = twice(talk, lock_ms=2000, pause=pause)
     continue_session(a, 1)  # type: ignore[arg-type]
     assert codes(talk) == told
@@ -43,14 +43,14 @@ def test_a_lock_that_may_be_out_is_nobodys(pause: float, told: list[tuple[str, s
 
 def test_a_lock_of_unknown_length_lasts_as_long_as_the_shortest() -> None:
     for pause, told in ((0.9, [BOTH]), (1.0, [OUT])):
-        talk = Conversation()
+        talk = alone()
         a, _ = twice(talk, lock_ms=0, pause=pause)
         continue_session(a, 1)  # type: ignore[arg-type]
         assert codes(talk) == told
 
 
 def test_a_lock_that_was_renewed_is_not_out() -> None:
-    talk = Conversation()
+    talk = alone()
     a, b = holding(talk, (0, 9), lock_ms=2000), talk.member("b")
     talk.pause(1.5)
     a.share_acknowledge(1, [(0, 9, RENEW)], version=2, renew=True).answered(acquisition_lock_timeout_ms=2000)

@@ -25,6 +25,8 @@ _ON_ITS_WAY_NS: Final = 1_000_000_000
 #: Longest wait of a client for an answer, and before it retries (request.timeout.ms). A request on one connection may
 #: be delayed for this time while requests on another connection arrive.
 REQUEST_TIMEOUT_NS: Final = 30_000_000_000
+#: A group keeps a member without heartbeats for this time (group.share.session.timeout.ms).
+_SESSION_TIMEOUT_NS: Final = 45_000_000_000
 
 
 class Assignment(Struct, eq=False):
@@ -72,6 +74,8 @@ class Member:
     #: No assignment is missing from this packet on: the first join, or the answer to a leave. None: some may be
     #: missing, because the member used an epoch that no seen answer gave, or asked to join while it was in the group.
     complete_since: int | None = None
+    #: The first heartbeat since which the member has stayed in the group without joining again.
+    stayed_since: Beat | None = None
     #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval, and
     #: the end of that silence.
     heard: ShareStep | None = None
@@ -92,8 +96,11 @@ class Member:
         self.departure = beat if left or beat.reply is FENCED or beat.reply is UNKNOWN_MEMBER else None
         if beat.assigned is not None or beat.kind is INITIAL:
             self.assigned_by = beat
+        if self.departure is not None or (beat.kind is INITIAL and beat.reply is ACCEPTED):
+            self.stayed_since = None
         if beat.reply is ACCEPTED:
             self.unanswered = None
+            self.stayed_since = None if left else self.stayed_since or beat
             if left:
                 self.leave = self.last_leave = beat
             else:
@@ -131,6 +138,12 @@ class Member:
             return None
         heard = self.silent_since if self.silent_until_ns > beat.time_ns - last.interval_ns else self.heard
         return heard if heard is not None and heard.time_ns > last.time_ns + 2 * last.interval_ns else None
+
+    def was_in_group(self, since: int, until_ns: int) -> bool:
+        """True if the member was in its group between that packet and that time: the group was not empty."""
+        if self.stayed_since is None or self.last is None or self.stayed_since.end > since:
+            return False
+        return until_ns <= self.last.end_ns + _SESSION_TIMEOUT_NS
 
     def settles(self, beat: Beat) -> bool:
         """True if the heartbeat is the first one after SETTLED_NS with the assignment."""

@@ -23,6 +23,7 @@ from kshark.analysis.states.operations.listing import (
     StateRequest,
 )
 from kshark.analysis.states.operations.requests import ADMIN_REQUESTS, body_of, operation_of
+from kshark.analysis.states.operations.topics import TOPIC_APIS, Topics
 from kshark.api_keys import (
     DELETE_SHARE_GROUP_STATE,
     INITIALIZE_SHARE_GROUP_STATE,
@@ -46,7 +47,7 @@ _ON_THE_WAY: Final[dict[OperationKind, int]] = {
 _PROVES_SHARE_GROUP: Final = frozenset[OperationKind]({"list", "describe", "alter_offsets", "delete_offsets"})
 _STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
 #: APIs whose bodies this stage reads.
-ADMINISTRATION_APIS: Final = _STATE_REQUESTS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
+ADMINISTRATION_APIS: Final = _STATE_REQUESTS | TOPIC_APIS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
 
 
 @dataclass(slots=True)
@@ -89,13 +90,14 @@ class _SharePartition:
     def initialized(self) -> _Asked | None:
         return self.asked.get(INITIALIZE_SHARE_GROUP_STATE)
 
-    def is_deleted_by(self, operation: Operation) -> bool:
+    def is_deleted_by(self, operation: Operation, topic_is_gone: bool) -> bool:
         """True if a stored state exists that the operation deletes, or if a deletion belongs to the operation."""
         made, deleted = self.initialized, self.asked.get(DELETE_SHARE_GROUP_STATE)
         if deleted is not None and deleted.fits(operation):
             return True
         return (
             made is not None
+            and not topic_is_gone
             and made.request.error_code == 0
             and (deleted is None or deleted.request.packet < made.request.packet)
         )
@@ -105,14 +107,23 @@ class _SharePartition:
 class _Group:
     """A share group.
 
+    `is_whole`: the capture has its creation.
     `joined`: its first member waits for partitions.
     `heard`: connections with heartbeats after that; `beat`: the packet of the last one.
     """
 
     partitions: dict[Partition, _SharePartition] = field(default_factory=dict)
+    is_whole: bool = False
     joined: Operation | None = None
     heard: list[_Sight] = field(default_factory=list)
     beat: int = 0
+
+    @property
+    def is_in_sight(self) -> bool | None:
+        """True if the capture shows requests to share coordinators for it; None if the whole group had no partition."""
+        if self.is_whole and not self.partitions:
+            return None
+        return any(partition.asked for partition in self.partitions.values())
 
 
 class _Late(NamedTuple):
@@ -138,6 +149,7 @@ class Administration:
         self._count = 0
         self._sights: dict[int, _Sight] = {}
         self._late: list[_Late] = []
+        self._topics = Topics()
 
     def feed(self, event: Event) -> list[Operation]:
         if isinstance(event, Gap):
@@ -150,7 +162,7 @@ class Administration:
 
     def close(self) -> list[Operation]:
         """End the input: all parts that are missing now stay missing."""
-        over = [_concluded(late) for late in self._late]
+        over = [self._concluded(late) for late in self._late]
         over += [operation for group in self._groups.values() if (operation := _unassigned(group)) is not None]
         self._groups.clear()
         self._late.clear()
@@ -164,6 +176,9 @@ class Administration:
         if (sight := self._sights.get(flow)) is not None:
             sight.last = max(sight.last, request.packet)
         if request.api_key not in ADMINISTRATION_APIS:
+            return
+        if request.api_key in TOPIC_APIS:
+            self._topics.feed(event)
             return
         asked, answer = body_of(request), body_of(event.response)
         if request.api_key in ADMIN_REQUESTS:
@@ -193,6 +208,7 @@ class Administration:
         group = self._of(group_id)
         if asked.member_epoch == 0:
             if is_new and answer.member_epoch <= _FIRST_EPOCH:
+                group.is_whole = True
                 yield operation_of(event, "create", group_id, 0)
             if (
                 asked.subscribed_topic_names
@@ -237,6 +253,8 @@ class Administration:
                 state_request = StateRequest(
                     str(request.api), request.packet, packet, event.flow.broker, errors.get(key)
                 )
+                if errors.get(key) == 0:
+                    self._topics.see(topic.topic_id, request.packet)
                 last = self._in(group, key).asked
                 if request.api_key not in last or last[request.api_key].request.packet < state_request.packet:
                     last[request.api_key] = _Asked(state_request, request.time_ns, sight)
@@ -260,15 +278,84 @@ class Administration:
             return
         late = _Late(operation, [])
         if kind in _ON_THE_WAY and operation.outcome != "refused":
-            late.lacking.extend(_chain(group, operation))
+            late.lacking.extend(self._chain(group, operation))
         if late.lacking:
             self._late.append(late)
         else:
-            yield _concluded(late)
+            yield self._concluded(late)
         if kind == "delete_group" and is_done:
             self._drop(operation.group_id)
         if len(self._late) > limits.UNFINISHED_OPERATIONS:
-            yield _concluded(self._late.pop(0))
+            yield self._concluded(self._late.pop(0))
+
+    # -- parts of an operation
+
+    def _chain(self, group: _Group, operation: Operation) -> Iterator[tuple[OperationPartition, list[_Sight]]]:
+        """Find the requests to share coordinators for an operation.
+
+        Yield the partitions without one, each with the connections on which it would be.
+        """
+        if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
+            operation.partitions = [*self._spread(group, operation)]
+        operation.in_sight = group.is_in_sight
+        for row in operation.partitions:
+            if row.error_code or row.lacking or _find_request(group, operation, row):
+                continue
+            partition = group.partitions.get(_key(row))
+            sights = [] if partition is None else [asked.sight for asked in partition.asked.values()]
+            operation.in_sight = operation.in_sight and bool(sights)
+            if sights and operation.operation != "describe_offsets":
+                yield row, sights
+
+    def _spread(self, group: _Group, operation: Operation) -> Iterator[OperationPartition]:
+        """Yield the share partitions of a deletion, which names topics or a group."""
+        topics = {row.topic_id: row for row in operation.partitions}
+        whole = OperationPartition(None, None, None, error_code=operation.error_code)
+        for (topic_id, partition), share_partition in sorted(group.partitions.items()):
+            row = topics.get(topic_id) if topics else whole
+            if row is not None and share_partition.is_deleted_by(operation, self._is_gone(topic_id, operation)):
+                share_partition.assigned = False
+                yield OperationPartition(topic_id, row.topic, partition, error_code=row.error_code)
+        spread = {topic_id for topic_id, _ in group.partitions}
+        yield from (row for topic_id, row in topics.items() if topic_id not in spread)
+
+    def _concluded(self, late: _Late) -> Operation:
+        """Finish an operation."""
+        operation, lacking = late
+        gone = {row.topic_id for row in operation.partitions if self._is_gone(row.topic_id, operation)}
+        lacking = [(row, sights) for row, sights in lacking if row.topic_id not in gone]
+        if operation.operation == "delete_group":
+            operation.partitions = [
+                row for row in operation.partitions if row.topic_id not in gone or row.share_coordinator is not None
+            ]
+        if operation.outcome == "done" and operation.operation != "describe_offsets":
+            asked = ((row, row.share_coordinator) for row in operation.partitions if row.topic_id not in gone)
+            _lack(
+                operation,
+                "not_accepted",
+                (row for row, state_request in asked if state_request is not None and state_request.error_code),
+            )
+            shown = [row for row, sights in lacking if any(sight.shows(operation) for sight in sights)]
+            _lack(operation, "not_asked", [row for row in shown if self._existed(row.topic_id, operation)])
+        operation.in_sight = (
+            None if operation.in_sight is None else operation.in_sight and all(row.lacking for row, _ in lacking)
+        )
+        return operation
+
+    def _is_gone(self, topic_id: str | None, operation: Operation) -> bool:
+        """True if the topic's deletion may have come before the operation: it needs no request for the topic."""
+        return self._topics.is_gone(topic_id, operation.time_ns + (operation.latency_ns or 0) + _APART_NS)
+
+    def _existed(self, topic_id: str | None, operation: Operation) -> bool:
+        """True if the capture shows that the topic still existed; its deletion may be missing.
+
+        The answer to the deletion of offsets names the topics that exist.
+        """
+        return (
+            operation.operation != "delete_group"
+            or self._topics.outlived(topic_id, operation)
+            or any(row.topic_id == topic_id and row.share_coordinator is not None for row in operation.partitions)
+        )
 
     # -- groups
 
@@ -292,37 +379,6 @@ class Administration:
         self._count -= len(self._groups.pop(group_id).partitions)
 
 
-def _chain(group: _Group, operation: Operation) -> Iterator[tuple[OperationPartition, list[_Sight]]]:
-    """Find the requests to share coordinators for an operation.
-
-    Yield the partitions without one, each with the connections on which it would be.
-    """
-    if _ON_THE_WAY[operation.operation] == DELETE_SHARE_GROUP_STATE:
-        operation.partitions = [*_spread(group, operation)]
-    operation.in_sight = any(partition.asked for partition in group.partitions.values())
-    for row in operation.partitions:
-        if row.error_code or row.lacking or _find_request(group, operation, row):
-            continue
-        partition = group.partitions.get(_key(row))
-        sights = [] if partition is None else [asked.sight for asked in partition.asked.values()]
-        operation.in_sight = operation.in_sight and bool(sights)
-        if sights and operation.operation != "describe_offsets":
-            yield row, sights
-
-
-def _spread(group: _Group, operation: Operation) -> Iterator[OperationPartition]:
-    """Yield the share partitions of a deletion, which names topics or a group."""
-    topics = {row.topic_id: row for row in operation.partitions}
-    whole = OperationPartition(None, None, None, error_code=operation.error_code)
-    for (topic_id, partition), share_partition in sorted(group.partitions.items()):
-        row = topics.get(topic_id) if topics else whole
-        if row is not None and share_partition.is_deleted_by(operation):
-            share_partition.assigned = False
-            yield OperationPartition(topic_id, row.topic, partition, error_code=row.error_code)
-    spread = {topic_id for topic_id, _ in group.partitions}
-    yield from (row for topic_id, row in topics.items() if topic_id not in spread)
-
-
 def _find_request(group: _Group, operation: Operation, row: OperationPartition) -> bool:
     """True if a share coordinator was asked for that partition of the operation."""
     partition = group.partitions.get(_key(row))
@@ -343,25 +399,6 @@ def _initialized(key: Partition, partition: _SharePartition, error: int | None =
     if made is not None and not made.is_used:
         row.share_coordinator, made.is_used = made.request, True
     return row
-
-
-def _concluded(late: _Late) -> Operation:
-    """Finish an operation."""
-    operation, lacking = late
-    if operation.outcome == "done" and operation.operation != "describe_offsets":
-        asked = ((row, row.share_coordinator) for row in operation.partitions)
-        _lack(
-            operation,
-            "not_accepted",
-            (row for row, state_request in asked if state_request is not None and state_request.error_code),
-        )
-        _lack(
-            operation, "not_asked", (row for row, sights in lacking if any(sight.shows(operation) for sight in sights))
-        )
-    operation.in_sight = (
-        None if operation.in_sight is None else operation.in_sight and all(row.lacking for row, _ in lacking)
-    )
-    return operation
 
 
 def _unassigned(group: _Group) -> Operation | None:

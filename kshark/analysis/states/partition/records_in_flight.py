@@ -211,6 +211,24 @@ class AcknowledgedRange(NamedTuple):
     type: int
 
 
+class OpenRequest(Struct, eq=False):
+    """A request whose acknowledgements of the partition wait for their answer.
+
+    `expired`: acknowledged records whose lock has ended meanwhile, each with its acquisition. If the broker applied the
+    acknowledgement before, the lock did not expire; the answer shows it.
+    """
+
+    step: ShareStep
+    runs: Sequence[AcknowledgedRange]
+    expired: OffsetRanges[Hold] | None = None
+
+    def expires(self, first: int, last: int, hold: Hold) -> None:
+        """Note that the lock of these records has ended."""
+        if self.expired is None:
+            self.expired = OffsetRanges()
+        self.expired.put(first, last, hold)
+
+
 class StoredRange(NamedTuple):
     """Records in a state of the share coordinator."""
 

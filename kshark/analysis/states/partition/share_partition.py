@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -28,6 +28,7 @@ from kshark.analysis.states.partition.records_in_flight import (
     Hold,
     Locked,
     May,
+    OpenRequest,
     Piece,
     RecordState,
     StoredRange,
@@ -55,6 +56,9 @@ from kshark.offset_ranges import OffsetRanges
 #: the broker's option hold (group.share.record.lock.duration.ms).
 _SHORTEST_NS: Final = 1_000_000_000
 _LONGEST_NS: Final = 3_600_000_000_000
+#: Under load a broker's timer runs later than TIMER_NS: Kafka 4.4.0 accepted an acknowledgement sent 0.7 s after the
+#: lock's end.
+_LATE_TIMER_NS: Final = 1_000_000_000
 #: Acknowledgements that end a record.
 _ENDS: Final = AFTER.keys() - {RELEASE, RENEW}
 #: Acknowledgements whose result the stored state shows: whether it was the last delivery, and whether a dead-letter
@@ -76,6 +80,21 @@ class Change(NamedTuple):
     first: int
     last: int
     step: ShareStep | None
+
+
+class ShownStart(NamedTuple):
+    """The start offset of a share partition for people.
+
+    `offset`: None if it is unknown; then it is `least` or higher.
+    `source`: `stored`: the leader read or stored it. `seen`: since then, or since the first acquisition, all records
+    below it have ended in the capture. `passed_over`: it is unknown, because no member in the capture acquired `least`.
+    `packet`: the end of the last exchange that read or stored the state.
+    """
+
+    offset: int | None
+    source: str | None
+    packet: int | None
+    least: int | None
 
 
 class SharePartition:
@@ -116,13 +135,15 @@ class SharePartition:
         self.unreliable_until = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
+        #: The first such exchange since the state was last read or set anew. None: none of them is in the capture.
+        self.first_stored: StateStep | None = None
         self.persistence = Persistence()
         #: Highest number of kept ranges with ended records, and the highest offset of forgotten ranges.
         self.room = limits.IN_FLIGHT_RANGES
         self.forgotten = -1
-        #: Acknowledgements without an answer yet, and the last requests whose acknowledgements were refused.
-        self.open: list[Sequence[AcknowledgedRange]] = []
-        self.refused: deque[tuple[ShareStep, Sequence[AcknowledgedRange]]] = deque(maxlen=_REFUSED)
+        #: Requests whose acknowledgements have no answer yet, and the last ones whose acknowledgements were refused.
+        self.open: list[OpenRequest] = []
+        self.refused: deque[OpenRequest] = deque(maxlen=_REFUSED)
         #: The last packet that delivered records, and the last acquisition with a lock duration in its answer.
         self.last_delivery_packet = 0
         self.locked: Locked | None = None
@@ -159,6 +180,29 @@ class SharePartition:
     # -- possible states
 
     @property
+    def awaited(self) -> list[AcknowledgedRange]:
+        """The acknowledgements that wait for their answer."""
+        return [run for request in self.open for run in request.runs]
+
+    @property
+    def shown_start(self) -> ShownStart:
+        """The start offset, as far as the capture shows it.
+
+        The leader may have passed over offsets that no member in the capture acquired: those of aborted transactions
+        (share.isolation.level read_committed), or those that members outside the capture have ended: then it is
+        unknown.
+        """
+        start, (stored, step) = self.start, self.stored or (None, None)
+        packet = None if step is None else step.call.end
+        if start is None:
+            return ShownStart(None, None, None, None)
+        if start == stored:
+            return ShownStart(start, "stored", packet, start)
+        if self.end is not None and start < self.end and self.records.at(start) is None:
+            return ShownStart(None, "passed_over", packet, start)
+        return ShownStart(start, "seen", packet, start)
+
+    @property
     def acquired_here(self) -> bool:
         """True if records were acquired since the state became unknown."""
         return len(self.records) > 0
@@ -181,6 +225,9 @@ class SharePartition:
         records, locks, window, lock_ns = self.records, self.locks, self.window, answer.lock_ns
         if locks.first_ns < answer.time_ns:
             self.time(answer.packet, answer.time_ns)
+        if self.open:
+            ranges = [*ranges]
+            self._redelivered(answer, ranges)
         early = step.time_ns + (_SHORTEST_NS if lock_ns is None else lock_ns)
         late = answer.time_ns + TIMER_NS + (_LONGEST_NS if lock_ns is None else lock_ns)
         if lock_ns is not None:
@@ -188,6 +235,8 @@ class SharePartition:
         for first, last, count, pieces, lacks, later in ranges:
             if first > last:
                 continue
+            if pieces and self._report is not None:
+                self._note_expired(answer, first, last, count)
             hold = Hold(step, early, late, None, held_before(pieces) if pieces else None, lacks, last - first + 1)
             if count > self.highest:
                 self.highest = count
@@ -318,7 +367,7 @@ class SharePartition:
         `uncounted`: the broker also takes the delivery off the count, unless the lock had expired before; None:
         unknown.
         """
-        self.time(packet, time_ns)
+        self.time(packet, time_ns, grace_ns=0)
         for piece in self._locked(member_id, new=not certain):
             own = [record for record in piece.value if record.is_held_by(member_id)]
             if not own or (
@@ -337,12 +386,17 @@ class SharePartition:
                 for record in piece.value
                 if not record.is_held_by(member_id) and record.how != "session_released"
             ]
-            self.records.put(piece.first, piece.last, (*(others if certain else piece.value), *back))
-            self.last_attempts.give_back(piece.first, piece.last, back)
-            if certain:
+            hold = own[0].hold
+            for part, requests in self._by_open(piece, hold) if certain and hold is not None else ((piece, ()),):
+                is_over = certain and not requests  # the broker may have applied an open acknowledgement before
+                self.records.put(part.first, part.last, (*(others if is_over else piece.value), *back))
+                self.last_attempts.give_back(part.first, part.last, back)
+                if not is_over:
+                    continue
                 for hold in {record.hold for record in own if record.hold is not None}:
-                    hold.left -= piece.last - piece.first + 1
-                self._notify(packet, time_ns, "session_released", own[0].by, piece.first, piece.last)
+                    hold.left -= part.last - part.first + 1
+                if not others:
+                    self._notify(packet, time_ns, "session_released", own[0].by, part.first, part.last)
 
     # -- stored state of the share coordinator
 
@@ -381,7 +435,7 @@ class SharePartition:
             )
             self.start = start if before is None or start > before or is_guess else before
             self._is_fresh = False
-        asked = [*chain(*self.open)]
+        asked = self.awaited
         # a batch that begins like an acknowledgement is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
         events = [
@@ -395,9 +449,16 @@ class SharePartition:
         for event, step, first, last in events:
             self._notify(packet, time_ns, event, step, first, last)
 
+    def note_stored(self, start: int, step: StateStep) -> None:
+        """Note what the leader has read or stored."""
+        self.stored = start, step
+        if step.is_read or self.first_stored is None:
+            self.first_stored = step
+
     def reset(self, packet: int, time_ns: int, start: int) -> None:
         """Note that an administrator moved the start offset of a group without members."""
         self.begin(start, (), time_ns)
+        self.first_stored = None
         self._notify(packet, time_ns, "offset_reset", None, start, start - 1)
 
     def _settle(
@@ -423,7 +484,7 @@ class SharePartition:
     def lose_sight(self, packet: int, why: str) -> None:
         """Forget the state before that packet."""
         self._begin_anew(why)
-        self.start = self.stored = None
+        self.start = self.stored = self.first_stored = None
         self.persistence = Persistence()
         self.doubt = packet, why
 
@@ -444,19 +505,82 @@ class SharePartition:
 
     # -- time
 
-    def time(self, packet: int, now_ns: int) -> None:
-        """Expire the locks that have certainly expired by that time."""
-        for first, last, hold in self.locks.out(now_ns):
+    def time(self, packet: int, now_ns: int, grace_ns: int = _LATE_TIMER_NS) -> None:
+        """Expire the locks that have certainly expired by that time.
+
+        They ended `grace_ns` before: until then an acknowledgement may show that their timer was late.
+        """
+        for first, last, hold in self.locks.out(now_ns - grace_ns):
             for piece in self.records.over(first, last):
                 held = [record for record in piece.value if record.hold is hold and record.stage is ACQUIRED]
                 if not held:
                     continue
                 back = [after for record in held for after in record.given_back("lock_timeout", None, self.highest)]
-                self.records.put(
-                    piece.first, piece.last, (*(record for record in piece.value if record not in held), *back)
-                )
-                self.last_attempts.give_back(piece.first, piece.last, back)
-                self._notify(packet, hold.late_ns, "lock_timeout", hold.step, piece.first, piece.last)
+                others = [record for record in piece.value if record not in held]
+                for part, requests in self._by_open(piece, hold):
+                    if requests:  # the broker may have applied the acknowledgement before the lock expired
+                        self.records.put(part.first, part.last, (*piece.value, *back))
+                        requests[-1].expires(part.first, part.last, hold)
+                        continue
+                    self.records.put(part.first, part.last, (*others, *back))
+                    self.last_attempts.give_back(part.first, part.last, back)
+                    if not others:
+                        self._notify(packet, hold.late_ns, "lock_timeout", hold.step, part.first, part.last)
+
+    def _by_open(self, piece: Piece, hold: Hold) -> Iterable[tuple[Piece, Sequence[OpenRequest]]]:
+        """Split acquired records by the open requests with which their member acknowledges them."""
+        requests = [request for request in self.open if hold.is_of(request.step)]
+        if not requests:
+            return ((piece, ()),)
+        parts: OffsetRanges[tuple[OpenRequest, ...]] = OffsetRanges()
+        parts.put(piece.first, piece.last, ())
+        for request in requests:
+            for run in request.runs:
+                for first, last, earlier in parts.over(max(run.first, piece.first), min(run.last, piece.last)):
+                    parts.put(first, last, (*earlier, request))
+        return [(Piece(first, last, piece.value), among) for first, last, among in parts]
+
+    def _note_expired(self, answer: Answer, first: int, last: int, count: int) -> None:
+        """Report locks that may have expired before this delivery of the records, and have, as the next count shows."""
+        for piece in self.records.over(first, last):
+            record, *others = piece.value
+            hold = record.hold
+            if others or hold is None or record.count != count - 1 or not record.may_run_out(answer.time_ns):
+                continue
+            for part, requests in self._by_open(piece, hold):
+                if not any(_gives_back(request, part.first, part.last) for request in requests):
+                    ended_ns = min(hold.late_ns, answer.time_ns)
+                    self._notify(answer.packet, ended_ns, "lock_timeout", hold.step, part.first, part.last)
+
+    def _redelivered(self, answer: Answer, ranges: Iterable[AcquiredRange]) -> None:
+        """Report expired locks of records that are delivered again before the answer to their acknowledgement.
+
+        This answer overtook the other one. An open release may also be the reason.
+        """
+        for request in self.open:
+            if (expired := request.expired) is None:
+                continue
+            for acquired in ranges:
+                for first, last, hold in expired.over(acquired.first, acquired.last):
+                    if not _gives_back(request, first, last):
+                        self._notify(answer.packet, hold.late_ns, "lock_timeout", hold.step, first, last)
+                    expired.drop(first, last)
+
+    def refuse(self, request: OpenRequest, packet: int) -> None:
+        """Note that the acknowledgements were not applied: the locks that have ended meanwhile had expired."""
+        for first, last, hold in request.expired or ():
+            for piece in self.records.over(first, last):
+                left = [record for record in piece.value if record.hold is not hold or record.stage is not ACQUIRED]
+                if len(left) == len(piece.value):
+                    continue
+                for part, others in self._by_open(piece, hold):
+                    if others:
+                        others[-1].expires(part.first, part.last, hold)
+                        continue
+                    self.records.put(part.first, part.last, tuple(left))
+                    self.last_attempts.give_back(part.first, part.last, left)
+                    if all(record.how == "lock_timeout" for record in left):
+                        self._notify(packet, hold.late_ns, "lock_timeout", hold.step, part.first, part.last)
 
     def _locked(self, member_id: str | None, *, new: bool) -> Iterator[Piece]:
         """Yield the records that the member may hold, or may hold since the last call (`new`), each once."""
@@ -481,3 +605,8 @@ class SharePartition:
             self._report(
                 Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)
             )
+
+
+def _gives_back(request: OpenRequest, first: int, last: int) -> bool:
+    """True if the request releases or rejects some of the records."""
+    return any(run.type in _GIVES_BACK and run.first <= last and run.last >= first for run in request.runs)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
 from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, ShareStep
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import StateStep
+from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.partition.persisting import Persisting
 from kshark.analysis.states.partition.rates import Rate
-from kshark.analysis.states.partition.records_in_flight import AcknowledgedRange, AcquiredRange, Locked, Piece
+from kshark.analysis.states.partition.records_in_flight import (
+    AcknowledgedRange,
+    AcquiredRange,
+    Locked,
+    OpenRequest,
+    Piece,
+)
 from kshark.analysis.states.partition.share_partition import SharePartition
-from kshark.analysis.states.session.state import Hint, SessionState
+from kshark.analysis.states.session.state import BothUnbroken, Hint, SessionState, Unbroken
 from kshark.analysis.states.tables.in_flight import RENEW
 from kshark.offset_ranges import OffsetRanges
 
@@ -24,7 +31,7 @@ _HIGHEST_TYPE: Final = {0: 3, 1: 3}
 
 
 #: Errors of a partition's acknowledgements that a finding must explain.
-EXPLAINED: Final = frozenset({3, 6, 42, 74, 100, 121})
+EXPLAINED: Final = frozenset({3, 6, 15, 42, 69, 74, 100, 121, 124})
 
 
 class RecordSituation(Struct, eq=False):
@@ -64,7 +71,7 @@ class Acknowledging(RecordSituation, eq=False):
 
     share_partition: SharePartition
     batches: Sequence[AcknowledgementBatch]
-    runs: Sequence[AcknowledgedRange]
+    open: OpenRequest
     pieces: Sequence[Piece]
     seen_since: int | None = None
     error: int | None = None
@@ -74,6 +81,11 @@ class Acknowledging(RecordSituation, eq=False):
     @property
     def acknowledged(self) -> int | None:
         return self.error
+
+    @property
+    def runs(self) -> Sequence[AcknowledgedRange]:
+        """The acknowledgements by type."""
+        return self.open.runs
 
     @property
     def partition(self) -> Partition:
@@ -162,6 +174,47 @@ class Acquiring(RecordSituation, eq=False):
     lost_fetches: Iterable[ShareStep] = ()
     given_up: Sequence[Piece] = ()
     locked_before: Locked | None = None
+
+
+class LeaderUnchanged(NamedTuple):
+    """Proof that the leader has kept the state of the records, so that it alone is at fault; `unbroken` comes first.
+
+    A leader reads the state again, without the acquisitions, after it moved away and back, after the share coordinator
+    fenced its Write, and after somebody set new start offsets. All this may happen on hosts that the capture lacks. It
+    did not happen in either case:
+
+    - The leader read or stored the state before, and stores it afterwards on the same connection without a new Read.
+    - The broker is alone in its cluster, and the group was not empty: only then can start offsets be set
+      (Kafka: GroupCoordinatorService.alterShareGroupOffsets).
+
+    `may_move` False: what the share coordinator has stored is enough, so a new leader would not differ.
+    """
+
+    unbroken: Unbroken | BothUnbroken
+    partition: SharePartition
+    members: Sequence[Member]
+    since: int
+    answer: Answer
+    may_move: bool
+
+    @property
+    def session(self) -> SessionState:
+        """The session whose later requests are a part of the proof."""
+        return self.unbroken.session
+
+    def holds(self) -> bool | str | None:
+        """None until a later request, or a later Write of the leader, is seen."""
+        shown = self.unbroken.holds()
+        if not shown:
+            return shown
+        if (self.partition.leader.is_alone or not self.may_move) and any(
+            member.was_in_group(self.since, self.answer.time_ns) for member in self.members
+        ):
+            return True
+        first, (_, last) = self.partition.first_stored, self.partition.stored or (0, None)
+        if first is None or last is None or first.call.end > self.since or not last.is_same_leader(first):
+            return "hidden_traffic"
+        return True if last.packet > self.answer.packet else None
 
 
 class Misdirected(RecordSituation, eq=False):

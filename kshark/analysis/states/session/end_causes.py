@@ -71,7 +71,7 @@ def _end(
     end = connection.ended_between(alive.packet, step.end) or connection.ended_between(opening.packet, step.end)
     if end is None:
         return None
-    text = f"({connection.client}) ended (packet {end.packet})"
+    text = f"({connection.name}) ended (packet {end.packet})"
     return EndCause("", end.packet, end.time_ns, text, because=None if dies else "release_unknown", end=end)
 
 

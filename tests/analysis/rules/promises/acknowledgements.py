@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.analysis.coordinators import AVAILABLE, leader
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import handed, stranger
 from tests.conversation import Asked, Conversation, Member, note, unknown, violation
@@ -195,6 +196,58 @@ def another_broker_leads_the_partition() -> Said:
     talk = Conversation()
     a = holding(talk, (0, 9))
     return talk, [note("ACK_WRONG_LEADER", refused(a, 1, (0, 9, ACCEPT), error=6), cause="not_leader")]
+
+
+@promise
+def an_answer_says_itself_that_another_broker_leads_the_partition() -> Said:
+    talk = Conversation()
+    asked = refused(stranger(talk), 5, (0, 9, ACCEPT), error=6)
+    return talk, [unknown("ACK_WRONG_LEADER", asked, because="resync", cause="not_leader")]
+
+
+def not_stored(error: int, cause: str) -> Said:
+    """Refuse acknowledgements because the share coordinator refused their Write."""
+    talk = Conversation()
+    a = holding(talk, (0, 9))
+    return talk, [note("ACK_NOT_STORED", refused(a, 1, (0, 9, ACCEPT), error=error), cause=cause)]
+
+
+@promise
+def the_share_coordinator_fences_a_leader_with_old_state() -> Said:
+    return not_stored(124, "state_fenced")
+
+
+@promise
+def the_share_coordinator_is_not_available() -> Said:
+    return not_stored(15, "not_available")
+
+
+@promise
+def the_group_was_deleted_before_its_acknowledgements_were_stored() -> Said:
+    return not_stored(69, "no_such_group")
+
+
+@promise
+def an_answer_says_itself_that_acknowledgements_were_not_stored() -> Said:
+    talk = Conversation()
+    asked = refused(stranger(talk), 5, (0, 9, ACCEPT), error=124)
+    return talk, [unknown("ACK_NOT_STORED", asked, because="resync", cause="state_fenced")]
+
+
+@promise
+def a_leader_stores_an_expired_lock_before_its_time_is_certain() -> Said:
+    """The answer with the records was slow. Packet 901 of a capture of Kafka 4.4.0 is such a Write."""
+    talk = Conversation()
+    a = talk.member("a")
+    fetch = a.share_fetch(0, [0])
+    broker = leader(talk)
+    talk.pause(3)
+    fetch.answered(responses=handed((0, 0, 9)), acquisition_lock_timeout_ms=2000)
+    a.share_fetch(1).answered(responses=handed((0, 10, 19)), acquisition_lock_timeout_ms=2000)
+    talk.pause(0.2)
+    broker.write(0, (0, 9, AVAILABLE, 1)).accepted()
+    asked = refused(a, 2, (0, 19, ACCEPT))
+    return talk, [note("ACK_AFTER_LOCK_TIMEOUT", asked, cause="after_lock")]
 
 
 @promise

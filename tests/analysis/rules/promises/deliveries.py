@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.analysis.coordinators import ACCEPTED, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, holding
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import batch_of, handed, stranger
+from tests.analysis.talks import alone, batch_of, handed, stranger
 from tests.conversation import Asked, Conversation, Member, note, unknown, violation
 
 #: A fetch with a strict limit of five records.
@@ -47,7 +47,7 @@ def may_be(code: str, *ranges: tuple[int, int, int], **asked: object) -> Said:
 
 @promise
 def records_are_delivered_to_two_members() -> Said:
-    talk = Conversation()
+    talk = alone()
     a, b = holding(talk, (0, 9)), talk.member("b")
     again = given(b, 0, (0, 9, 2))
     continue_session(a, 1)
@@ -63,7 +63,7 @@ def records_may_have_been_released_outside_the_capture() -> Said:
 
 @promise
 def records_are_delivered_to_their_member_again() -> Said:
-    talk = Conversation()
+    talk = alone()
     a = holding(talk, (0, 9))
     again = given(a, 1, (0, 4, 2))
     continue_session(a, 2)

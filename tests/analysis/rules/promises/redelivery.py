@@ -12,7 +12,7 @@ from tests.analysis.rules.promises.acknowledgements import (
 )
 from tests.analysis.rules.promises.deliveries import given
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import handed, stranger
+from tests.analysis.talks import alone, handed, stranger
 from tests.conversation import Asked, Conversation, Member, note, unknown, violation
 
 
@@ -67,7 +67,7 @@ def an_acknowledgement_may_count_for_the_next_delivery() -> Said:
 
 @promise
 def a_refused_acknowledgement_is_partly_applied() -> Said:
-    talk = Conversation()
+    talk = alone()
     again = partly_applied(talk)
     before = talk.exchanges[-2]
     return talk, [

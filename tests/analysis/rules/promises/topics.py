@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, holding, refused
 from tests.analysis.rules.promises.promise import Said, promise
-from tests.analysis.talks import UNKNOWN_SERVER_ERROR, led_elsewhere
-from tests.conversation import Conversation, note, violation
+from tests.analysis.talks import UNKNOWN_SERVER_ERROR, led_elsewhere, stranger
+from tests.conversation import Conversation, note, unknown, violation
 
 UNKNOWN_TOPIC_ID = 100
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -29,6 +29,22 @@ def a_topic_was_deleted_meanwhile() -> Said:
     a = holding(talk, (0, 9))
     return talk, [
         note("TOPIC_ID_UNKNOWN", refused(a, 1, (0, 9, ACCEPT), error=UNKNOWN_TOPIC_ID), cause="unknown_topic")
+    ]
+
+
+@promise
+def an_answer_says_itself_that_the_topic_is_missing() -> Said:
+    talk = Conversation()
+    asked = refused(stranger(talk), 5, (0, 9, ACCEPT), error=UNKNOWN_TOPIC_ID)
+    return talk, [unknown("TOPIC_ID_UNKNOWN", asked, because="resync", cause="unknown_topic")]
+
+
+@promise
+def a_topic_was_deleted_after_records_that_the_capture_lacks() -> Said:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    return talk, [
+        note("TOPIC_ID_UNKNOWN", refused(a, 5, (0, 9, ACCEPT), error=UNKNOWN_TOPIC_ID), cause="unknown_topic")
     ]
 
 

@@ -6,6 +6,7 @@ from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
 from tests.conversation import Connection, Conversation, note, unknown, violation
 
+PROXY_HEADER = b"PROXY TCP4 203.0.113.7 10.0.0.9 41000 9092\r\n"
 #: First bytes of a TLS client.
 CLIENT_HELLO = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"
 
@@ -106,6 +107,22 @@ def extra_bytes_may_follow_a_body() -> Said:
     asked = sent(connection, METADATA, 0, NO_TOPICS + b"more")
     replied(connection, NO_METADATA)
     return talk, [unknown("TRAILING_BYTES", asked, because="resync")]
+
+
+@promise
+def a_listener_refuses_a_header() -> Said:
+    talk = Conversation()
+    talk.connection()
+    refused = talk.connection(host="10.0.0.5", introduced=False, header=PROXY_HEADER).tcp.reset(1)
+    return talk, [violation("PROXY_HEADER_REFUSED", refused, blame="network")]
+
+
+@promise
+def a_listener_may_refuse_a_header() -> Said:
+    talk = Conversation()
+    connection = talk.connection(host="10.0.0.5", introduced=False, header=PROXY_HEADER)
+    sent(connection, METADATA, 0, NO_TOPICS)
+    return talk, [unknown("PROXY_HEADER_REFUSED", connection.tcp.reset(1), because="listener_unknown")]
 
 
 @promise

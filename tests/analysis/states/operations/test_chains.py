@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -17,7 +18,8 @@ from kshark_dissectors.enums import ErrorCode
 from tests.analysis.administrators import Administrator, group_deleted, offsets_deleted, operations
 from tests.analysis.coordinators import Sender
 from tests.analysis.talks import assigned, unchanged
-from tests.conversation import TOPIC, Conversation, Member
+from tests.conversation import TOPIC, Asked, Conversation, Member, events
+from tests.embedding import request_frame, response_frame
 from tests.shared import shared
 from tests.thinning import Whole, pages_of
 from tests.witness.compare import log_of
@@ -284,6 +286,140 @@ def test_a_state_is_left_behind() -> None:
     group = operations(cluster.talk)[-1]
     assert told(group) == ("delete_group", "unfinished", "not_asked")
     assert [(row.partition, row.lacking) for row in group.partitions] == [(0, False), (1, True)]
+
+
+# -- topics that are deleted before their group: no share state of theirs is left to delete
+
+OTHER = "BBBBBBBBBBBBBBBBBBBBBw"
+
+
+def topic_deleted(cluster: Cluster, *, version: int = 6, by_id: bool = False, error: int = 0) -> Asked:
+    """Another client deletes topic t on another broker."""
+    named = {"topic_names": ["t"]} if version < 6 else {"topics": [{"name": None if by_id else "t", "topic_id": TOPIC}]}
+    asked = cluster.talk.connection("10.0.0.8:9092").ask(20, "DeleteTopics", version, {**named, "timeout_ms": 30_000})
+    told_id = {"topic_id": TOPIC} if version >= 6 else {}
+    return asked.answered(None, responses=[{"name": "t", "error_code": error, **told_id}])
+
+
+def topic_named(cluster: Cluster, topic_id: str) -> None:
+    """The id of topic t in a Metadata response."""
+    asked = cluster.talk.connection().ask(3, "Metadata", 12, {"topics": None, "allow_auto_topic_creation": False})
+    topic = {"error_code": 0, "name": "t", "topic_id": topic_id, "partitions": []}
+    asked.answered(None, brokers=[], cluster_id=None, controller_id=1, topics=[topic])
+
+
+def other_topic(cluster: Cluster, topic_id: str = OTHER) -> Sender:
+    """Another topic of the group, whose state is initialized."""
+    sender = Sender(cluster.senders[0].connection, 0, topic=topic_id)
+    sender.initialize().accepted()
+    return sender
+
+
+def deleted_with_other(cluster: Cluster) -> Operation:
+    """The group is deleted, and a request is sent for a partition of another topic only."""
+    other = other_topic(cluster)
+    deleting = cluster.admin.delete_group()
+    other.delete().accepted()
+    group_deleted(deleting)
+    other.summary().refused(3)
+    return operations(cluster.talk)[-1]
+
+
+@pytest.mark.parametrize("how", [{}, {"by_id": True}, {"version": 5}])
+def test_a_deleted_topic_leaves_no_state_behind(how: dict[str, Any]) -> None:
+    cluster = Cluster()
+    cluster.joined()
+    topic_named(cluster, TOPIC)
+    topic_deleted(cluster, **how)
+    topic_deleted(cluster, **how, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    group = deleted_with_other(cluster)
+    assert (told(group), group.in_sight) == (("delete_group", "done", None), True)
+    assert [(row.topic_id, row.partition) for row in group.partitions] == [(OTHER, 0)]
+
+
+def test_a_broker_forwards_the_deletion_of_a_topic_to_the_controller() -> None:
+    """Only its connection to the controller is in the capture. Source: KIP-590."""
+    cluster = Cluster()
+    cluster.joined()
+    body = {"topics": [{"name": "t", "topic_id": TOPIC}], "timeout_ms": 30_000}
+    inner = request_frame(20, 6, body)
+    asked = {"request_data": inner, "request_principal": None, "client_host_address": b"\x7f\0\0\1"}
+    answer = response_frame(20, 6, {"responses": [{"name": "t", "topic_id": TOPIC, "error_code": 0}]})
+    connection = cluster.talk.connection("10.0.0.9:9093")
+    connection.ask(58, "Envelope", 0, asked).answered(0, response_data=answer)
+    deleted_with_other(cluster)
+    cluster.goes_on()
+    stage = Administration()
+    over = [one for event in events(cluster.talk, Options(embedded=True)) for one in stage.feed(event)]
+    assert [told(one) for one in [*over, *stage.close()]][-1] == ("delete_group", "done", None)
+
+
+def test_a_topic_was_made_again_under_another_id() -> None:
+    """Its deletion is not in the capture, and its new id shows it."""
+    cluster = Cluster()
+    topic_named(cluster, TOPIC)
+    cluster.joined()
+    topic_named(cluster, OTHER)
+    group = deleted_with_other(cluster)
+    assert (told(group), [row.topic_id for row in group.partitions]) == (("delete_group", "done", None), [OTHER])
+
+
+def test_a_topic_may_have_been_deleted_out_of_sight() -> None:
+    cluster = Cluster()
+    cluster.joined()
+    group = deleted_with_other(cluster)
+    assert (told(group), group.in_sight) == (("delete_group", "done", None), False)
+    cluster.goes_on()
+    group = operations(cluster.talk)[-1]
+    assert told(group) == ("delete_group", "unfinished", "not_asked")
+    assert [(row.topic_id, row.lacking) for row in group.partitions] == [(TOPIC, True)] * 2 + [(OTHER, False)]
+
+
+def test_a_deletion_of_a_topic_that_was_refused_deletes_nothing() -> None:
+    cluster = Cluster()
+    cluster.joined()
+    topic_deleted(cluster, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    deleted_with_other(cluster)
+    cluster.goes_on()
+    assert told(operations(cluster.talk)[-1]) == ("delete_group", "unfinished", "not_asked")
+
+
+def test_a_share_coordinator_does_not_know_a_deleted_topic() -> None:
+    cluster = Cluster()
+    cluster.joined()
+    deleting = cluster.admin.delete_group()
+    topic_deleted(cluster)
+    for sender in cluster.senders:
+        sender.delete().refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    group_deleted(deleting)
+    cluster.goes_on()
+    group = operations(cluster.talk)[-1]
+    assert (told(group), len(group.partitions)) == (("delete_group", "done", None), 2)
+
+
+def test_a_group_without_share_state_is_deleted() -> None:
+    cluster = Cluster()
+    cluster.talk.member("a", joined=False).heartbeat(0, []).given(1)
+    group_deleted(cluster.admin.delete_group(), NON_EMPTY_GROUP)
+    group_deleted(cluster.admin.delete_group())
+    refused, deleted = operations(cluster.talk)[-2:]
+    assert (told(refused), told(deleted)) == (("delete_group", "refused", None), ("delete_group", "done", None))
+    assert (deleted.partitions, deleted.in_sight) == ([], None)
+
+
+@pytest.mark.parametrize("gone", ["gone", "again"])
+def test_no_missing_packet_makes_a_deleted_topic_a_state_left_behind(gone: str) -> None:
+    cluster = Cluster()
+    topic_named(cluster, TOPIC)
+    cluster.joined()
+    topic_deleted(cluster)
+    if gone == "again":
+        topic_named(cluster, OTHER)
+    deleted_with_other(cluster)
+    for number, _ in cluster.talk.packets():
+        assert not [one for one in operations(cluster.talk.without_packets([number])) if one.because is not None], (
+            number
+        )
 
 
 def test_groups_of_other_types_are_deleted_in_silence() -> None:

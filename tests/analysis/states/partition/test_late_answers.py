@@ -9,7 +9,7 @@ from kshark.model import Finding
 from tests.analysis.coordinators import AVAILABLE, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, refused
 from tests.analysis.rules.promises.deliveries import continue_session, given
-from tests.analysis.talks import codes, handed, left_in_flight
+from tests.analysis.talks import alone, codes, handed, left_in_flight
 from tests.conversation import Asked, Conversation, Member, findings
 
 BROKER_IS_WRONG = ("OVERLAPPING_ACQUISITION", "violation")
@@ -35,7 +35,7 @@ def accused(talk: Conversation) -> list[Finding]:
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_lower_count_was_first(count: int) -> None:
     """Its session ended in between, which this side has not heard of."""
-    talk = Conversation()
+    talk = alone()
     _, waiting, b = late(talk)
     arrives(waiting, count)
     continue_session(b, 1)
@@ -102,7 +102,7 @@ def test_so_does_who_had_them_before_that() -> None:
 
 @pytest.mark.parametrize("under_way", [True, False])
 def test_the_end_of_a_delivery_may_be_stored_before_its_answer_is_seen(*, under_way: bool) -> None:
-    talk = Conversation()
+    talk = alone()
     a, broker = talk.member("a"), leader(talk)
     given(a, 0, (0, 9, 1), lock_ms=2000)
     talk.pause(3)
@@ -116,7 +116,7 @@ def test_the_end_of_a_delivery_may_be_stored_before_its_answer_is_seen(*, under_
 @pytest.mark.parametrize("goes", [True, False])
 def test_of_equal_counts_both_sessions_have_to_go_on(*, goes: bool) -> None:
     """4.1 takes the delivery back with a session that ends: that of the one whose answer is late may have."""
-    talk = Conversation(release="4.1")
+    talk = alone(release="4.1")
     a, waiting, b = late(talk)
     arrives(waiting, 2)
     continue_session(b, 1)

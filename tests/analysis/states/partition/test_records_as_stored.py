@@ -135,7 +135,7 @@ class Witness:
 
 def _waiting(partition: SharePartition, piece: Piece) -> set[int]:
     """The types of acknowledgements of these records that have no answer yet."""
-    return {run.type for runs in partition.open for run in runs if run.first <= piece.last and run.last >= piece.first}
+    return {run.type for run in partition.awaited if run.first <= piece.last and run.last >= piece.first}
 
 
 def witnessed(capture: Path, monkeypatch: pytest.MonkeyPatch) -> Witness:

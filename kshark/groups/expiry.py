@@ -1,0 +1,166 @@
+"""Sessions that expired: conclusions from a member's silence and from the epochs and assignments of others.
+
+A member is out only if the capture shows it. A connection that only left the capture is no end: its host must have no
+lost bytes, and the clock must have run. Sources: KIP-848, KIP-932, KIP-1071; Kafka: GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from kshark.analysis import Moment
+from kshark.groups.listed import ListedMember, Silence
+from kshark.groups.silence import Life, Timeout
+from kshark.groups.table import AWAY, Group, GroupTable
+
+#: A broker's timer may end this much before the time that the capture's clock shows.
+_TICK_NS: Final = 500_000_000
+#: A group with overdue members is looked at again after this time.
+_AGAIN_NS: Final = 1_000_000_000
+
+
+def expire(table: GroupTable, group: Group, spared: str | None = None) -> None:
+    """End the members whose session timeout is shown and over; `spared`: a member that is heard now."""
+    now = table.traffic.now
+    if now.time_ns < group.next_due_ns or not group.present:
+        return
+    over = []
+    due = now.time_ns + (1 << 62)
+    for member_id in group.present:
+        life = group.life(member_id)
+        timeout = table.timeouts.of(group.latest.type, group.group_id, life)
+        ends_ns = life.last_ns + timeout.ns
+        if ends_ns >= now.time_ns:
+            due = min(due, ends_ns)
+            continue
+        due = min(due, now.time_ns + _AGAIN_NS)
+        if member_id != spared and _is_over(table, group, member_id, timeout):
+            over.append(member_id)
+    group.next_due_ns = due
+    for member_id in over:
+        table.expired(group, member_id, now, "session_timeout")
+    if over:
+        _settle(group, now)
+
+
+def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout) -> bool:
+    """True if nothing but the end of the session explains the silence: no other member's messages after the timeout
+    could show otherwise."""
+    life = group.life(member_id)
+    ends_ns = life.heard_ns + timeout.ns
+    return (
+        _is_gone(table, life)
+        and timeout.is_shown_at(life.heard_ns)
+        and life.described_ns <= ends_ns
+        and table.traffic.silence_ns(life.heard_ns) > timeout.ns
+        and not any(group.life(other).heard_ns > ends_ns for other in group.present if other != member_id)
+    )
+
+
+def _is_gone(table: GroupTable, life: Life) -> bool:
+    """True if the capture shows the end of the member's connection to its coordinator, and no lost bytes since."""
+    return (
+        life.heard is not None
+        and table.traffic.has_ended(life.flow)
+        and not table.traffic.lost_since(life.host, life.heard_ns)
+    )
+
+
+def _settle(group: Group, at: Moment) -> None:
+    type = group.latest.type
+    if type is None or type == "classic":
+        group.become(at, "inferred", state=None if group.present else "Empty")
+    else:
+        group.settle(at, type)
+
+
+def expect(group: Group, epoch: int | None, at: Moment) -> None:
+    """Take the group epoch of a description."""
+    if epoch is not None and epoch > (group.reached_epoch or 0):
+        group.reached_epoch, group.changed_ns = epoch, max(group.changed_ns, at.time_ns)
+
+
+def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment) -> None:
+    """Take the epoch that a member received with a heartbeat: if it rose without a reason in the capture, the sessions
+    of members that are gone expired."""
+    before = group.reached_epoch
+    if before is not None and epoch > before:
+        gone = sorted(
+            (member_id for member_id in group.present if _raises_epoch(table, group, member_id)),
+            key=lambda member_id: group.life(member_id).heard_ns,
+        )
+        for member_id in gone[: epoch - before]:
+            table.expired(group, member_id, at, "epoch")
+        group.changed_ns = max(group.changed_ns, at.time_ns)
+    group.reached_epoch = max(epoch, before or 0)
+
+
+def _raises_epoch(table: GroupTable, group: Group, member_id: str) -> bool:
+    """True if the end of a member's session is the only reason for a new epoch: the timeout is over, the member's
+    connection ended, and the group had settled before.
+
+    A join may raise the epoch twice, and later than its answer: the coordinator assigns with a delay, and initializes
+    share partitions.
+    """
+    life = group.life(member_id)
+    timeout = table.timeouts.of(group.latest.type, group.group_id, life)
+    reasons_ns = max(group.changed_ns, table.topics_changed_ns, table.traffic.lost_ns)
+    return (
+        _is_gone(table, life)
+        and (reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns)
+        and table.traffic.silence_ns(life.heard_ns) > timeout.ns - _TICK_NS
+    )
+
+
+def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:
+    """Take the partitions or tasks that a member of a group with exclusive assignments received. A coordinator waits
+    until the former owner gave them up, in a heartbeat, or is out of the group. Source: KIP-848.
+
+    A former owner may have given them up on a connection that is not in the capture: the end of its connection must be
+    seen.
+    """
+    expired: set[str] = set()
+    for key in _keys(member):
+        before = group.owners.get(key)
+        group.owners[key] = member.member_id
+        if before is not None and before != member.member_id and before in group.present:
+            life = group.life(before)
+            silent_ns = at.time_ns - life.heard_ns
+            is_overdue = silent_ns > (0 if group.present[before] == AWAY else life.interval_ns)
+            if is_overdue and _is_gone(table, life) and key in _keys(group.members[before]):
+                expired.add(before)
+    for member_id in expired:
+        table.expired(group, member_id, at, "assigned_to_others")
+
+
+def _keys(member: ListedMember) -> set[tuple[str, int]]:
+    """Return a member's partitions by topic id, or its active tasks by subtopology."""
+    keys = {(one.topic_id or one.topic or "", number) for one in member.assignment or () for number in one.partitions}
+    tasks = member.tasks if isinstance(member.tasks, list) else ()
+    return keys | {(one.subtopology, number) for one in tasks if one.role == "active" for number in one.partitions}
+
+
+def instance_released(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:
+    """Take the join of a static member. A coordinator refuses an instance id that another member holds, unless that
+    member is away: else its session expired. Source: KIP-848."""
+    others = [one for one in group.present if one != member.member_id] if member.instance_id else []
+    for other in others:
+        if group.members[other].instance_id == member.instance_id:
+            life = group.life(other)
+            is_silent = life.heard is not None and at.time_ns - life.heard_ns > life.interval_ns
+            if group.present[other] == AWAY or not is_silent:
+                group.leave(other, at, "replaced")
+            else:
+                table.expired(group, other, at, "instance")
+
+
+def silence_of(table: GroupTable, group: Group, member: ListedMember) -> Silence | UnsetType:
+    """Return the silence of a member that may be out of its group; UNSET if it is in the group."""
+    life = group.life(member.member_id)
+    timeout = table.timeouts.of(group.latest.type, group.group_id, life)
+    if life.last_ns + timeout.ns >= table.traffic.now.time_ns:
+        return UNSET
+    last = life.heard or life.described or table.traffic.now
+    return Silence(last.packet, last.time_ns, timeout.ms, timeout.source)
