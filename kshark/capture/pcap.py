@@ -6,6 +6,7 @@ Source: IETF draft-ietf-opsawg-pcap ("PCAP Capture File Format").
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
@@ -151,15 +152,30 @@ class PcapReader:
             return Stop(records, position, "capture")
         before = starts[records - 1] if records else position
         if _length_at(joined, position, form) > PACKET_BYTES:
-            if len(joined) < position + _TEXT_BYTES and not at_end:
-                return Stop(max(0, records - 1), before, "wait", need=position + _TEXT_BYTES - before)
-            return _text_before(joined, records, before, position) or Stop(records, position, "length")
-        text = text_in(joined, before, position) if records else None
-        if text is None or follows(joined, position, form, before) or (at_end and position == len(joined)):
+            stop = _text_before(joined, starts[:records], position, form) or Stop(records, position, "length")
+            if len(joined) >= position + _TEXT_BYTES or at_end:
+                return stop
+            held = min(before, stop.position)
+            return Stop(bisect_left(starts, held), held, "wait", need=position + _TEXT_BYTES - held)
+        return self._text_in_last(joined, starts[:records], position, form, at_end=at_end)
+
+    def _text_in_last(
+        self, joined: bytes, starts: list[int], position: int, form: Format, *, at_end: bool
+    ) -> Stop | None:
+        """Return where reading stops if the last record holds text that does not belong there; None if there is none.
+
+        The next record shows it, which is at `position` or, after waiting for it, one of `starts`.
+        """
+        text = text_in(joined, starts[0 if self._waits else -1], position) if starts else None
+        if text is None:
             return None
-        if position + form.record_header > len(joined) and not at_end:
-            return Stop(records - 1, before, "wait", need=position + form.record_header - before)
-        return Stop(records - 1, before, "text", text[0])
+        record = bisect_right(starts, text[0]) - 1
+        after = [*starts[record + 1 :], position][0]
+        if follows(joined, after, form, starts[record]) or (at_end and after == len(joined)):
+            return None
+        if after + form.record_header > len(joined) and not at_end:
+            return Stop(record, starts[record], "wait", need=after + form.record_header - starts[record])
+        return Stop(record, starts[record], "text", text[0])
 
     def _stop(self, data: bytes, stop: Stop, form: Format) -> Iterator[PacketBatch | Weird]:
         """Stop at the record that begins these bytes."""
@@ -257,14 +273,17 @@ def _needed(joined: bytes, at: int, form: Format) -> int:
     return form.record_header + max(0, _length_at(joined, at, form))
 
 
-def _text_before(joined: bytes, records: int, before: int, position: int) -> Stop | None:
+def _text_before(joined: bytes, starts: list[int], position: int, form: Format) -> Stop | None:
     """Return where reading stops if text explains the impossible record at `position`; else None.
 
-    The text stands there, or in the last one of the `records` before it, which begins at `before`.
+    The text stands there, or in one of the records before it, which begin at `starts`: then the next one is none.
     """
-    text = text_in(joined, before, position + _TEXT_BYTES)
+    text = text_in(joined, starts[0] if starts else position, position + _TEXT_BYTES)
     if text is None:
-        return Stop(records, position, "text", position) if text_at(joined, position) else None
+        return Stop(len(starts), position, "text", position) if text_at(joined, position) else None
     if text[0] >= position:
-        return Stop(records, position, "text", text[0])
-    return Stop(records - 1, before, "text", text[0])
+        return Stop(len(starts), position, "text", text[0])
+    record = bisect_right(starts, text[0]) - 1
+    if record + 1 < len(starts) and follows(joined, starts[record + 1], form, starts[record]):
+        return None
+    return Stop(record, starts[record], "text", text[0])
