@@ -22,6 +22,8 @@ NUMBERING_RUNS: Final = 1 << 20
 #: The greatest clock difference assumed between two captures that overlap for at least this long, in nanoseconds (NTP
 #: keeps hosts closer).
 CLOCKS_NS: Final = 500_000_000
+#: Packets remembered at which the capture's clock is in doubt; beyond it the older half is joined into one.
+CLOCK_DOUBTS: Final = 256
 #: Pairs of ends (address and port) that stay when the longest unseen ones are forgotten; at most twice as many are
 #: held.
 PAIRS: Final = 200_000

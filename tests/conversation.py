@@ -269,7 +269,7 @@ class Conversation:
     """A wire with members and brokers talking on it, one packet a millisecond."""
 
     def __init__(self, *, release: str | None = "4.2") -> None:
-        self.wire = Wire()
+        self.wire = Wire(stamped=True)
         self.release = release
         self.exchanges: list[Asked] = []
         self._ports = 50_000

@@ -36,13 +36,33 @@ def ipv4(text: str) -> bytes:
 
 
 def tcp_packet(
-    source: str, target: str, seq: int, ack: int, flags: int, payload: bytes = b"", *, time_ns: int = START_NS
+    source: str,
+    target: str,
+    seq: int,
+    ack: int,
+    flags: int,
+    payload: bytes = b"",
+    *,
+    time_ns: int = START_NS,
+    stamps: tuple[int, int] | None = None,
 ) -> Packet:
-    """An Ethernet/IPv4/TCP frame; `source` and `target` are `address:port`, checksums are zero as with offloading."""
+    """An Ethernet/IPv4/TCP frame; `source` and `target` are `address:port`, checksums are zero as with offloading.
+    `stamps`: the TCP timestamps, own and echoed (RFC 7323)."""
+    options = b"" if stamps is None else struct.pack(">BBBBII", 1, 1, 8, 10, *stamps)
     (src, sport), (dst, dport) = (end.rsplit(":", 1) for end in (source, target))
     tcp = struct.pack(
-        ">HHIIBBHHH", int(sport), int(dport), seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 5 << 4, flags, 65535, 0, 0
+        ">HHIIBBHHH",
+        int(sport),
+        int(dport),
+        seq & 0xFFFFFFFF,
+        ack & 0xFFFFFFFF,
+        5 + len(options) // 4 << 4,
+        flags,
+        65535,
+        0,
+        0,
     )
+    payload = options + payload
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0, ipv4(src), ipv4(dst))
     data = b"\0" * 12 + b"\x08\x00" + ip + tcp + payload
     return Packet(time_ns, data, len(data))
@@ -55,6 +75,8 @@ class Wire:
     packets: list[Packet] = field(default_factory=list)
     time_ns: int = START_NS
     step_ns: int = 1_000_000
+    #: Hosts send TCP timestamps, which show how much time passed whatever the capture's clock says.
+    stamped: bool = False
 
     def add(self, packet: Packet) -> int:
         """Puts a packet at the present moment; returns its number."""
@@ -77,8 +99,10 @@ class Tcp:
 
     def _send(self, side: int, flags: int, payload: bytes = b"") -> int:
         ends = (self.source, self.target)
+        now = self.wire.time_ns // 1_000_000 & 0xFFFFFFFF
+        stamps = (now, now) if self.wire.stamped else None
         number = self.wire.add(
-            tcp_packet(ends[side], ends[1 - side], self.seq[side], self.seq[1 - side], flags, payload)
+            tcp_packet(ends[side], ends[1 - side], self.seq[side], self.seq[1 - side], flags, payload, stamps=stamps)
         )
         self.seq[side] += len(payload) + (1 if flags & (SYN | FIN) else 0)
         return number

@@ -9,7 +9,7 @@ say) must receive all of these:
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
-| Weird TIME_DISORDER, ACKED_UNSEEN | the capture |
+| Weird TIME_DISORDER, ACKED_UNSEEN, and those of the clock (facts/clock.py) | the capture |
 | Exchange of the five APIs of share coordinators | the group, on any connection |
 | Weirds, Messages and Exchanges with codes that rules name | every connection |
 | Message of any API | connections that the session uses (a request shows that one is still open) |
@@ -349,6 +349,7 @@ class Analyzer:
             elif connection is not None and event.code == "FRAME_TRUNCATED_AT_CLOSE":
                 self._connections.unfinished(connection, event)
             return self._byte_faults.event(event, connection)
+        self._clock.durations.note(event)
         most_ns = disorder_ns(event)
         if most_ns is not None:
             self._clock.disorder_ns = max(self._clock.disorder_ns, most_ns)

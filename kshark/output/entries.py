@@ -86,7 +86,7 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
         yield from _facts(("when", _when(rule, broken)))
     yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "none"))
     yield from _facts(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
-    yield from _facts(("tickets", ", ".join(rule.tickets)))
+    yield from _facts(("tickets", ", ".join(rule.tickets)), ("rests on", _rests_on(rule)))
     if rule.causes:
         yield []
         yield [("causes", API)]
@@ -101,6 +101,11 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
             explanation for sign, explanation in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}")
         )
         yield from ([(line, DIM)] for line in textwrap.wrap(legend, _WIDTH))
+
+
+def _rests_on(rule: Rule) -> str:
+    """Return in words what findings of a rule rest on besides the packets that they name."""
+    return "; ".join(basis.sentence for basis in rule.rests_on) or "the packets that a finding names, and nothing else"
 
 
 def _when(rule: Rule, broken: Condition) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kshark.analysis import RULES, Rule
+from kshark.analysis.facts.bases import kind_of, name_of
 from kshark.output.catalogue import NUMBERS, group_of
 from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, WARN, Line, folded, plain
 from kshark.output.text_table import Column, table
@@ -66,6 +67,7 @@ def rule_objects() -> list[dict[str, Any]]:
             "blame": rule.blame,
             "verdicts": rule.verdicts,
             "causes": rule.causes,
+            "rests_on": [{"kind": kind_of(basis), "name": name_of(basis)} for basis in rule.rests_on],
             "text": rule.text,
         }
         for rule in RULES

@@ -27,8 +27,8 @@ from tests.conversation import (
 from tests.examples import as_many
 from tests.fuzz.unreadable import Spoiled, spoiled
 
-#: Ethernet, IPv4 and TCP headers of tests.packets.
-HEADERS = 54
+#: Ethernet, IPv4 and TCP headers of tests.conversation, with TCP timestamps.
+HEADERS = 66
 
 
 @cache

@@ -12,8 +12,8 @@ from tests.analysis.rules.promises.acknowledgements import ACCEPT, INVALID_RECOR
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, handed, replied, sent
 from tests.conversation import Conversation, Thinned, everything
 
-#: Ethernet, IPv4 and TCP without options.
-HEADERS = 54
+#: Ethernet, IPv4 and TCP with timestamps.
+HEADERS = 66
 #: Rules of the bytes themselves: what was overwritten breaks these.
 OF_BYTES = {"FRAME_LENGTH_INVALID", "UNDECODABLE_BODY", "TRAILING_BYTES"}
 #: Lengths of 0 bytes, of some millions, beyond what brokers take, and below 0.

@@ -36,6 +36,8 @@ def test_a_finding_says_who_may_be_blamed() -> None:
         "may blame  client",
         "exit code  1 on a violation",
         "reference  KIP-932; Kafka: ShareSessionHandler",
+        "rests on   the order of packets of two connections; kshark's limit WAITING_STEPS, which was not",
+        "           reached",
         "",
         "causes",
         "  skip_ahead          the client counted a request that the broker never accepted",

@@ -8,8 +8,10 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kshark.analysis.facts.bases import Duration, Ground, Lasted
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import Blame
 from kshark_dissectors.enums import ErrorCode
@@ -84,6 +86,16 @@ STATE = ProofNeeds(state=True)
 ABSENCE = ProofNeeds(state=True, absence="session")
 
 
+def at_least(bound_ns: int, since: PacketTime, call: Call) -> Lasted:
+    """Return the ground that this time had passed when the request was sent."""
+    return Lasted(call.connection.clock.durations, since, call.sent, Duration.AT_LEAST, bound_ns)
+
+
+def at_most(bound_ns: int, since: PacketTime, call: Call, until: PacketTime | None = None) -> Lasted:
+    """Return the ground that no more time had passed when the request was sent, or `until` then."""
+    return Lasted(call.connection.clock.durations, since, until or call.sent, Duration.AT_MOST, bound_ns)
+
+
 class Position(NamedTuple):
     """The position of a finding that belongs to no exchange."""
 
@@ -98,6 +110,7 @@ class Argument(Struct, frozen=True):
     `text`: the sentence. Rare sentences are functions: they are formatted only when a reader asks for `sentence`.
     `ends`: ends of connections that are part of the evidence.
     `because`: a doubt of the rule itself.
+    `grounds`: settings and durations that it rests on.
     `noted`: no party broke a rule.
     `blame`: the party at fault. None: the first party that the rule's row names.
     """
@@ -113,6 +126,7 @@ class Argument(Struct, frozen=True):
     offsets: tuple[int, int] | None = None
     position: Position | None = None
     ends: Sequence[End] = ()
+    grounds: Sequence[Ground] = ()
 
     @property
     def sentence(self) -> str:

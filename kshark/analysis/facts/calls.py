@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
@@ -230,6 +231,16 @@ class Call(Struct, eq=False):
         return Witness(
             self.connection.flow.id, self.correlation_id, self.packet, self.answer.packet if self.answer else None
         )
+
+    @property
+    def sent(self) -> PacketTime:
+        """The packet and the time of the request."""
+        return PacketTime(self.packet, self.time_ns)
+
+    @property
+    def ended(self) -> PacketTime:
+        """The packet and the time of the answer, or else of the request."""
+        return PacketTime(self.end, self.end_ns)
 
     @property
     def packets(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
+from kshark.analysis.facts.clock import Durations
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.endpoints import host_of, via
 from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
@@ -17,9 +18,11 @@ class PacketOrder:
     """The reliability of packet times.
 
     `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
+    `durations`: the times between packets that are certain.
     """
 
     disorder_ns: int = 0
+    durations: Durations = field(default_factory=Durations)
 
     def is_before(self, first_ns: int, second_ns: int) -> bool:
         """True if a packet of one connection was certainly sent before a packet of another connection."""
@@ -248,6 +251,10 @@ class Connections:
         if other is not None:
             other.lose(host_of(ends[1]), hole)
 
+    def gave_up(self, connection: ConnectionFacts, first: int, last: int = _NEVER) -> None:
+        """Note that a limit of kshark was reached: what the connection carried between two packets is unknown."""
+        self._lose(connection, Hole(first, last, "limit"))
+
     def orphan(self, flow: Flow, answer: Message | None) -> None:
         """Note an answer without its request: the client's bytes are missing."""
         if answer is not None:
@@ -310,7 +317,7 @@ class Connections:
         self.by_flow.pop(flow.id, None)
         if event.how in ("capture", "forgotten"):
             if event.how == "forgotten":
-                self._lose(connection, Hole(event.packet, _NEVER, "gap"))
+                self.gave_up(connection, event.packet)
             if connection.broker is not None:
                 connection.broker.open.discard(flow.id)
         elif (

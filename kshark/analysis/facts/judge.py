@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.bases import resolution_ns
 from kshark.analysis.facts.connections import ConnectionFacts
 
 #: Reasons of an unknown finding: the stable word and its meaning.
@@ -36,6 +37,10 @@ REASONS: Final = {
     "listener_unknown": "the listener answered no connection without a PROXY header in this capture, so it may have "
     "closed this one for another reason",
     "end_not_seen": "it is unknown whether the other connection was still open",
+    "setting_unknown": "it depends on a setting of the broker that the capture does not show",
+    "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, or the file "
+    "has no times",
+    "limit": "kshark reached a limit and gave up what could explain it",
 }
 
 
@@ -77,7 +82,14 @@ def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = Tr
     `accuses`: True if the rule can name a party at fault. Otherwise the verdict is a note.
     """
     needs = argument.needs
-    because = argument.because or _state(argument, situation) or _hole(argument) or _doubt(argument) or _order(argument)
+    because = (
+        argument.because
+        or _state(argument, situation)
+        or _hole(argument)
+        or _doubt(argument)
+        or _order(argument)
+        or (_ground(argument) if argument.grounds else None)
+    )
     if because is not None:
         return Judgement("unknown", because)
     if needs.absence is not None:
@@ -111,6 +123,12 @@ def _order(argument: Argument) -> str | None:
         ):
             return "disorder"
     return None
+
+
+def _ground(argument: Argument) -> str | None:
+    """Return why something that the argument rests on is not proved (kshark.analysis.facts.bases)."""
+    resolution = resolution_ns(time for call in argument.witness for time in (call.time_ns, call.end_ns))
+    return next((why for ground in argument.grounds if (why := ground.weakness(resolution))), None)
 
 
 def _state(argument: Argument, situation: Knowledge | None) -> str | None:

@@ -6,6 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.bases import (
+    AT_LEAST,
+    BETWEEN_CONNECTIONS,
+    LOCK_DURATION,
+    NO_CONNECTION,
+    NO_MEMBER,
+    RENEWALS,
+    Limit,
+)
 from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import acknowledged, offsets_text, refusal
@@ -384,6 +393,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(NO_CONNECTION, BETWEEN_CONNECTIONS, Limit("IN_FLIGHT_RANGES"), Limit("SHARE_PARTITIONS")),
         tickets=("confluentinc/librdkafka#5277",),
         causes=("not_acquired", "beyond_end", "nothing_acquired"),
         verdicts=EXPLAINS,
@@ -406,6 +416,7 @@ ROWS: Final = (
         right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, "
         "accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(NO_CONNECTION, BETWEEN_CONNECTIONS, Limit("IN_FLIGHT_RANGES"), Limit("SHARE_PARTITIONS")),
         causes=("not_owner",),
         verdicts=EXPLAINS,
         machine=IN_FLIGHT,
@@ -423,6 +434,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch "
         "2, accept 0-4 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(LOCK_DURATION, NO_CONNECTION, Limit("IN_FLIGHT_RANGES")),
         tickets=("confluentinc/librdkafka#5393",),
         causes=("twice",),
         verdicts=EXPLAINS,
@@ -442,6 +454,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(LOCK_DURATION, AT_LEAST),
         blame=(),
         causes=("after_lock",),
         verdicts=NOTES,
@@ -474,6 +487,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0, t[0] 6",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartitionManager.acknowledge",
+        rests_on=(NO_MEMBER,),
         blame=(),
         causes=("not_leader",),
         verdicts=("unknown", "note"),
@@ -505,6 +519,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-9 → 0",
         source="KIP-1222",
+        rests_on=(LOCK_DURATION, RENEWALS, NO_CONNECTION),
         causes=("after_lock", "beyond_end", "renew_disabled"),
         verdicts=("violation", "note"),
         machine=IN_FLIGHT,

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, Argument
+from kshark.analysis.facts.bases import AT_LEAST, BETWEEN_DIRECTIONS, IDLE_TIME, Limit
 from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 
@@ -89,6 +90,7 @@ ROWS: Final = (
         code="RESPONSE_UNMATCHED",
         text="A response matches no open request. Clients then close the connection.",
         source="Kafka: NetworkClient",
+        rests_on=(BETWEEN_DIRECTIONS, Limit("IN_FLIGHT")),
         blame=("broker",),
         weird=("RESPONSE_UNMATCHED",),
         read="matched",
@@ -105,6 +107,7 @@ ROWS: Final = (
         text="A response was sent before the response to an earlier request of its connection. Clients then close the "
         "connection.",
         source="Kafka: InFlightRequests, SocketServer",
+        rests_on=(BETWEEN_DIRECTIONS, Limit("IN_FLIGHT")),
         blame=("broker",),
         weird=("RESPONSE_OUT_OF_ORDER",),
         read="answers",
@@ -122,6 +125,7 @@ ROWS: Final = (
         wrong="Metadata #7; A closes",
         right="Metadata #7; answer #7; A closes",
         source="Kafka: NetworkClient",
+        rests_on=(IDLE_TIME,),
         blame=(),
         verdicts=NOTES,
         at="end",
@@ -136,6 +140,7 @@ ROWS: Final = (
         code="ACKS0_ANSWERED",
         text="A Produce request with acks 0 got a response, although it asks for none.",
         source="Kafka: KafkaApis",
+        rests_on=(BETWEEN_DIRECTIONS, Limit("IN_FLIGHT")),
         blame=("broker",),
         weird=("ACKS0_ANSWERED",),
         read="one_way",
@@ -151,6 +156,7 @@ ROWS: Final = (
         code="CORRELATION_ID_REUSED",
         text="A request has the correlation id of another open request.",
         source="Kafka protocol guide",
+        rests_on=(BETWEEN_DIRECTIONS, Limit("IN_FLIGHT")),
         at="request",
         weird=("CORRELATION_ID_REUSED",),
         read="requests",
@@ -169,6 +175,7 @@ ROWS: Final = (
         wrong="Metadata #7; 30000 ms later; A closes",
         right="Metadata #7; 30000 ms later; answer #7; A closes",
         source="Kafka: NetworkClient; request.timeout.ms",
+        rests_on=(AT_LEAST,),
         blame=(),
         verdicts=NOTES,
         at="end",

@@ -50,6 +50,13 @@ class ByteFault(Struct, eq=False):
             return "unknown"
         return self.connection.flow.sender(self.end.side)
 
+    @property
+    def may_be_answered(self) -> str | None:
+        """Why the broker may have answered before the connection ended; None if it closed without an answer."""
+        if self.closed_by != "broker":
+            return "end_not_seen"
+        return "disorder" if self.disordered else None
+
     def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
         """Return the argument, placed at the end of the connection."""
         argument = self.argument(needs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, StillOpen
+from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, ShareStep, next_epoch
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import ELSEWHERE, OVERLAPS
@@ -176,6 +177,7 @@ ROWS: Final = (
         wrong="Kafka 4.0; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0",
         right="Kafka 4.0; ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionCache",
+        rests_on=(NO_CONNECTION,),
         tickets=("KAFKA-19015",),
         blame=(),
         verdicts=NOTES,
@@ -192,6 +194,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("two_writers", "reopened_elsewhere"),
         machine=SESSION,
@@ -209,6 +212,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "
         "3 → 0",
         source="Kafka: ShareConsumeRequestManager",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("OVERLAPPING_STEPS")),
         tickets=("twmb/franz-go#922",),
         at="request",
         machine=SESSION,
@@ -227,6 +231,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; … → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch "
         "3 → 0",
         source="Kafka: ShareSessionContext",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("OVERLAPPING_STEPS"), Limit("WAITING_STEPS")),
         tickets=("twmb/franz-go#922",),
         verdicts=NOTES_TOO,
         causes=("overtaken", "concurrent_requests", "given_up"),

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds
+from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, at_most
+from kshark.analysis.facts.bases import (
+    AT_MOST,
+    BETWEEN_CONNECTIONS,
+    LOCK_DURATION,
+    NO_ADMIN,
+    NO_CONNECTION,
+    NO_LEADER,
+    Ground,
+)
 from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
@@ -27,7 +36,7 @@ def held_by_another(situation: Acquiring) -> Argument | None:
     for piece, hold in _locked(situation):
         if hold.step.member_id != situation.step.member_id:
             text = f"member {hold.step.member_id} had acquired them with {_lock(hold)}"
-            return redelivery_argument(situation, piece, hold.step, text)
+            return redelivery_argument(situation, piece, hold.step, text, grounds=(locked_until(situation.step, hold),))
     return None
 
 
@@ -36,7 +45,8 @@ def held_already(situation: Acquiring) -> Argument | None:
     step = situation.step
     for piece, hold in _locked(situation):
         if hold.step.member_id == step.member_id and hold.step is not step and not is_again(hold.step, step):
-            return redelivery_argument(situation, piece, hold.step, f"the member had acquired them with {_lock(hold)}")
+            text = f"the member had acquired them with {_lock(hold)}"
+            return redelivery_argument(situation, piece, hold.step, text, grounds=(locked_until(step, hold),))
     return None
 
 
@@ -155,6 +165,11 @@ def _locked(situation: Acquiring) -> Iterator[tuple[Piece, Hold]]:
                 yield piece, hold
 
 
+def locked_until(step: ShareStep, hold: Hold) -> Ground:
+    """Return the ground that the lock had not expired before the answer to the request."""
+    return at_most(hold.lock_ns, hold.since.sent, step, step.ended)
+
+
 def _is_next(situation: Acquiring, piece: Piece) -> bool:
     """True if, by its delivery count, this delivery comes after all earlier ones of the records."""
     number = next(range_.number for range_ in situation.ranges if range_.first <= piece.first <= range_.last)
@@ -185,17 +200,32 @@ def acquisition_argument(
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
+    grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """Return an argument about an acquired range; `before`: the earlier exchanges that prove it."""
     step, partition, (first, last) = situation.step, situation.share_partition.partition, range_[:2]
     text = f"{step.here} acquired {offsets_text(first, last)} of partition {partition[1]} ({step.packets}): {reason}"
+    witness = (*before, step)
     return Argument(
-        text, (*before, step), needs, noted=noted, because=because, partition=partition, offsets=(first, last)
+        text,
+        witness,
+        needs,
+        noted=noted,
+        because=because,
+        partition=partition,
+        offsets=(first, last),
+        grounds=grounds,
     )
 
 
 def redelivery_argument(
-    situation: Acquiring, piece: Piece, before: ShareStep, reason: str, *, may_move: bool = True
+    situation: Acquiring,
+    piece: Piece,
+    before: ShareStep,
+    reason: str,
+    *,
+    may_move: bool = True,
+    grounds: tuple[Ground, ...] = (),
 ) -> Argument | None:
     """Return an argument that holds if the session of the exchange `before` is proved to continue after the answer.
 
@@ -211,7 +241,7 @@ def redelivery_argument(
     if before.end >= situation.step.packet and session is not situation.session and not _is_next(situation, piece):
         proof = BothUnbroken(unbroken, Unbroken(situation.session, situation.step.packet, situation.answer.packet))
     needs = EXCHANGE.and_proof(_unchanged(situation, proof, before, may_move=may_move), None)
-    return acquisition_argument(situation, piece, reason, (before,), needs=needs)
+    return acquisition_argument(situation, piece, reason, (before,), needs=needs, grounds=grounds)
 
 
 def _unchanged(
@@ -236,6 +266,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 1 → "
         "0",
         source="Kafka: SharePartition.acquire",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, NO_LEADER, BETWEEN_CONNECTIONS),
         tickets=("KAFKA-19632", "KAFKA-19954"),
         blame=("broker",),
         machine=IN_FLIGHT,
@@ -252,6 +283,7 @@ ROWS: Final = (
         "2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: SharePartition.acquire",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, NO_LEADER),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(Check(held_already, trigger=UNDUE, about=Acquiring),),
@@ -269,6 +301,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0, "
         "offsets 10-19",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(NO_CONNECTION, NO_LEADER, NO_ADMIN, BETWEEN_CONNECTIONS),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(Check(done_with, trigger=UNDUE, about=Acquiring),),
@@ -288,6 +321,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9, batch 0-9; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2, batch 0-9",
         source="Kafka: ShareFetchUtils.processFetchResponse",
+        rests_on=(NO_LEADER,),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(
@@ -323,6 +357,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 90-99; WriteShareGroupState start offset 100 → 0; ShareFetch epoch 1 → "
         "0, offsets 100-109",
         source="Kafka: SharePartition.acquire",
+        rests_on=(NO_CONNECTION, NO_LEADER, NO_ADMIN),
         tickets=("KAFKA-19859",),
         blame=("broker",),
         machine=IN_FLIGHT,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.bases import DELIVERY_LIMIT, NO_CONNECTION, NO_LEADER, NO_MEMBER, QUOTA
 from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.rules.deliveries import acquisition_argument, redelivery_argument
@@ -184,6 +185,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 1; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 2",
         source="Kafka: InFlightState.tryUpdateState",
+        rests_on=(NO_MEMBER, NO_LEADER, NO_CONNECTION),
         tickets=("KAFKA-17541", "KAFKA-19972"),
         blame=("broker",),
         machine=IN_FLIGHT,
@@ -203,6 +205,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 3; ShareAcknowledge epoch 1, release 0-9 → 0; "
         "ShareFetch epoch 2 → 0, offsets 0-9, delivery 4",
         source="Kafka: SharePartition",
+        rests_on=(NO_LEADER, NO_CONNECTION),
         tickets=("KAFKA-17541", "KAFKA-19972"),
         blame=("broker",),
         verdicts=NOTES_TOO,
@@ -236,6 +239,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 26",
         right="ShareFetch epoch 0 → 0, offsets 0-9, delivery 5",
         source="Kafka: GroupCoordinatorConfig (group.share.delivery.count.limit)",
+        rests_on=(DELIVERY_LIMIT,),
         blame=("broker",),
         machine=IN_FLIGHT,
         checks=(Check(counted_too_many, trigger=UNDUE, about=Acquiring),),
@@ -252,6 +256,7 @@ ROWS: Final = (
         "on B: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-4; ShareFetch epoch 1 → 0, offsets 5-9",
         source="Kafka: KafkaApis.handleShareFetchRequest",
+        rests_on=(QUOTA, NO_MEMBER),
         blame=(),
         verdicts=NOTES,
         machine=IN_FLIGHT,

@@ -6,6 +6,7 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, StillOpen
+from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS, NO_CONNECTION, SHARE_SESSIONS, Limit
 from kshark.analysis.facts.calls import (
     FINAL,
     INITIAL,
@@ -71,15 +72,16 @@ def _used_on(situation: SessionSituation, cause: str) -> Argument | None:
 
 
 def killed_by_an_old_connection(situation: SessionSituation) -> Argument | None:
-    """Report a session that ended when an older connection closed, although its own was open and its epoch was due.
+    """Report a session that ended when an older connection closed, although its own was open.
 
-    Kafka 4.1 does so with a session that was reopened on another connection.
+    Kafka 4.1 does so with a session that was reopened on another connection. The epoch that was due does not matter:
+    with another one the broker would have answered INVALID_SHARE_SESSION_EPOCH.
     """
     ended, step = _ended_by(situation, "old_connection_closed"), situation.step
     if ended is None:
         return None
     met = [state for state in situation.met or () if state.due != ABSENT]
-    opening = met[0].opening if met and all(state.due == step.epoch for state in met) else None
+    opening = met[0].opening if met and step.kind is SUBSEQUENT else None
     if opening is None or opening.connection.ended_between(opening.packet, step.end) is not None:
         return _argument(situation, ended, noted=True)
     needs = STATE.and_proof(StillOpen(opening.connection, step.end))
@@ -200,6 +202,7 @@ SESSION_UNKNOWN: Final = Rule(
     wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 122",
     right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
     source="KIP-932; Kafka: ShareSessionCache",
+    rests_on=(NO_CONNECTION, Limit("SESSIONS")),
     tickets=("KAFKA-18198", "KAFKA-19015", "KAFKA-20330"),
     blame=("broker",),
     verdicts=NOTES_TOO,
@@ -247,6 +250,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 2 → 122",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 0 → 0",
         source="KIP-932",
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("SESSIONS")),
         verdicts=(*EXPLAINS, *NOTES),
         causes=("final_epoch",),
         machine=SESSION,
@@ -264,6 +268,7 @@ ROWS: Final = (
         "on B: ShareFetch epoch 0 → 0",
         right="Kafka 4.2; ShareFetch epoch 0 → 0; on B: ShareFetch epoch 0 → 0; A closes; on B: ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionCache",
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("SESSIONS")),
         tickets=("KAFKA-19950",),
         blame=("broker",),
         verdicts=NOTES_TOO,
@@ -280,6 +285,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 133",
         right="ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionCache",
+        rests_on=(SHARE_SESSIONS,),
         tickets=("KAFKA-19231",),
         blame=(),
         verdicts=NOTES,
@@ -295,6 +301,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; a leaves; A closes",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; a leaves; A closes",
         source="Kafka: ShareConsumeRequestManager",
+        rests_on=(BETWEEN_CONNECTIONS,),
         tickets=("KAFKA-19015", "KAFKA-19159"),
         blame=(),
         verdicts=NOTES,
@@ -312,6 +319,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[0] → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, list t[0] t[1] → 0",
         source="Kafka: SharePartitionManager",
+        rests_on=(NO_CONNECTION,),
         verdicts=NOTES_TOO,
         causes=("failed_reopen",),
         at="request",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FINAL,
@@ -25,12 +26,14 @@ from kshark.analysis.facts.calls import (
     UNCLEAR,
     next_epoch,
 )
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_ERROR, AFTER_LAST_EPOCH, NOT_DUE, OTHER_API, UNTESTED
 from kshark.analysis.states.member.state import REQUEST_TIMEOUT_NS
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
+from kshark.anomaly import Blame
 
 _REFUSED: Final = (INVALID_EPOCH,)
 
@@ -105,11 +108,13 @@ def replayed(situation: SessionSituation) -> Argument | None:
     lost = situation.session.unanswered
     if lost is not None and lost.epoch == step.epoch and lost is not situation.session.last:
         end = lost.connection.ended_between(lost.packet, step.packet)
-        broke = end is not None and situation.here is None and step.time_ns - end.time_ns < REQUEST_TIMEOUT_NS
+        blame: Blame | None = None
+        if end is not None and situation.here is None:
+            passed = step.connection.clock.durations.elapsed(PacketTime(end.packet, end.time_ns), step.sent)
+            if passed.least_ns < REQUEST_TIMEOUT_NS:
+                blame = "network" if passed.is_below(REQUEST_TIMEOUT_NS) else "unknown"
         text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"
-        return Argument(
-            text, (*situation.epoch_witness, lost, step), cause="replay", blame="network" if broke else None
-        )
+        return Argument(text, (*situation.epoch_witness, lost, step), cause="replay", blame=blame)
     return Argument(_due(situation), (*situation.epoch_witness, step), cause="replay")
 
 
@@ -182,6 +187,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
+        rests_on=(BETWEEN_CONNECTIONS, AT_LEAST, AT_MOST, Limit("WAITING_STEPS")),
         tickets=("twmb/franz-go#922",),
         blame=("client", "network"),
         verdicts=EXPLAINS,
@@ -199,6 +205,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 1 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0; ShareFetch epoch 3 → 0",
         source="KIP-932; Kafka: SharePartitionManager",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("stale",),
         machine=SESSION,
@@ -214,6 +221,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 3 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → …; on B: ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("skip_ahead", "skip_after_timeout"),
         machine=SESSION,
@@ -228,6 +236,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareRequestMetadata.nextEpoch",
+        rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("wrap",),
         machine=SESSION,
@@ -272,6 +281,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 0 → 123",
         source="KIP-932",
+        rests_on=(NO_CONNECTION,),
         blame=("broker",),
         machine=SESSION,
         checks=(Check(accepted_invalid_epoch, replies=(ACCEPTED,), trigger=NOT_DUE),),
@@ -301,6 +311,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("skip_after_error",),
         machine=SESSION,
@@ -317,6 +328,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0; ShareAcknowledge epoch 1 → 0; ShareAcknowledge epoch 2 → 0; ShareFetch epoch 3 "
         "→ 0",
         source="KIP-932",
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
         causes=("two_counters",),
         machine=SESSION,

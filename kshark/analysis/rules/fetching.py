@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument, at_least
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, NO_CONNECTION, NO_MEMBER
 from kshark.analysis.facts.calls import SUBSEQUENT, Partition, ShareStep
 from kshark.analysis.facts.heartbeats import ACCEPTED
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -34,7 +35,8 @@ def hint_ignored(situation: Misdirected) -> Argument | None:
         f"{situation.partition[1]} ({first.packets}); {step.here} still fetches it here, "
         f"{(step.time_ns - first.end_ns) / 1e9:.1f} s later ({step.packets})"
     )
-    return Argument(text, (first, step), EXCHANGE, partition=situation.partition)
+    ground = at_least(_BROKER_LAG_NS, first.ended, step)
+    return Argument(text, (first, step), EXCHANGE, partition=situation.partition, grounds=(ground,))
 
 
 def left_aside(situation: MemberSituation) -> Argument | None:
@@ -102,6 +104,7 @@ ROWS: Final = (
         "leader 2",
         right="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; ShareFetch epoch 1, forget t[0] → 0",
         source="KIP-951; Kafka: ShareConsumeRequestManager",
+        rests_on=(AT_LEAST, ANSWER_RECEIVED),
         machine=IN_FLIGHT,
         checks=(Check(hint_ignored, about=Misdirected, trigger=NOT_PLAIN),),
     ),
@@ -117,6 +120,7 @@ ROWS: Final = (
         "10000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         right="a is assigned t[0] t[1]; ShareFetch epoch 0, list t[0] t[1] → 0",
         source="KIP-932",
+        rests_on=(AT_LEAST, NO_CONNECTION),
         blame=(),
         verdicts=NOTES,
         machine=MEMBER,
@@ -131,6 +135,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0, list t[0] → 0, t[0] -1",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]; ShareFetch epoch 0, list t[0] → 0",
         source="Kafka: SharePartition.fetchPersisterError",
+        rests_on=(NO_MEMBER,),
         blame=(),
         verdicts=NOTES,
         machine=IN_FLIGHT,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.bases import DELIVERY_LIMIT, LOCK_DURATION, NO_MEMBER
 from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import named_ranges, offsets_text
@@ -89,6 +90,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, reject 0-0 → 0; ShareFetch "
         "epoch 2 → 0, offsets 1-9",
         source="Kafka: InFlightState.tryUpdateState (group.share.delivery.count.limit)",
+        rests_on=(DELIVERY_LIMIT, LOCK_DURATION, NO_MEMBER),
         blame=(),
         verdicts=NOTES,
         rationed=10,
@@ -107,6 +109,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-0, delivery 5; ShareAcknowledge epoch 1, release 0-0 → 0; 31000 ms "
         "later; ShareFetch epoch 2 → 0, offsets 1-4, delivery 4",
         source="Kafka: SharePartition.acquireSubsetBatchRecords",
+        rests_on=(DELIVERY_LIMIT, NO_MEMBER),
         blame=(),
         verdicts=NOTES,
         rationed=10,

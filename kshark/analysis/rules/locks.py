@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.bases import LOCK_DURATION, RECORD_LOCKS
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN, RELOCKED
 from kshark.analysis.states.partition.situations import Acquiring, Starving
@@ -67,6 +68,7 @@ ROWS: Final = (
         right="by b: ShareFetch epoch 0 → 0, offsets 0-499 500-1999; by b: ShareAcknowledge epoch 1, accept 0-499 → "
         "0; ShareFetch epoch 0, list t[0] → 0, offsets 2000-2499",
         source="Kafka: SharePartition.canAcquireRecords (group.share.partition.max.record.locks)",
+        rests_on=(RECORD_LOCKS,),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -82,6 +84,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19, locked 60000 ms",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1 → 0, offsets 10-19",
         source="Kafka: KafkaApis (acquisition_lock_timeout_ms)",
+        rests_on=(LOCK_DURATION,),
         blame=(),
         verdicts=NOTES,
         rationed=1,

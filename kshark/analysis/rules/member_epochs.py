@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import INITIAL, NEGATIVE, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, INVALID, Beat
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
@@ -124,6 +125,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 3 → 110",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="Kafka: GroupMetadataManager",
+        rests_on=(NO_CONNECTION, Limit("SESSIONS")),
         verdicts=EXPLAINS,
         causes=("ahead",),
         machine=MEMBER,
@@ -142,6 +144,7 @@ ROWS: Final = (
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3; "
         "ShareGroupHeartbeat epoch 3 → 0",
         source="Kafka: GroupMetadataManager",
+        rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         verdicts=(*EXPLAINS, *NOTES),
         causes=("behind", "answer_lost"),
         machine=MEMBER,
@@ -157,6 +160,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 1",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0, given 3",
         source="Kafka: GroupMetadataManager",
+        rests_on=(NO_CONNECTION,),
         blame=("broker",),
         machine=MEMBER,
         checks=(Check(epoch_went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
@@ -171,6 +175,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
+        rests_on=(ANSWER_RECEIVED,),
         verdicts=EXPLAINS,
         causes=("not_adopted",),
         at="request",

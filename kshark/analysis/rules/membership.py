@@ -6,9 +6,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, at_least
+from kshark.analysis.facts.bases import (
+    ANSWER_RECEIVED,
+    AT_LEAST,
+    GROUP_SIZE,
+    HEARTBEAT_INTERVAL,
+    NO_CONNECTION,
+    SESSION_TIMEOUT,
+    Ground,
+    Limit,
+)
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
-from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER
+from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER, Beat
 from kshark.analysis.facts.judge import judge
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTESTED
@@ -99,9 +109,9 @@ def expired(situation: MemberSituation) -> Argument | None:
             f"{last.story}; {_late(situation)}, and the coordinator received no share request from it meanwhile; "
             f"{step.story}"
         )
-        return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted)
+        return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted, grounds=_silent(last, step))
     text = f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile ({heard.packets}); {step.story}"
-    return Argument(text, (last, heard, step), STATE, "expired", noted=noted)
+    return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=_silent(last, step))
 
 
 def never_joined(situation: MemberSituation) -> Argument | None:
@@ -140,7 +150,13 @@ def late(situation: MemberSituation) -> Argument | None:
     step, last = situation.step, situation.member.last
     if not step.late or last is None or last.late or situation.was_down:
         return None
-    return Argument(f"{last.story}; {_late(situation)}; {step.story}", (last, step), EXCHANGE, noted=True)
+    text = f"{last.story}; {_late(situation)}; {step.story}"
+    return Argument(text, (last, step), EXCHANGE, noted=True, grounds=_silent(last, step))
+
+
+def _silent(last: Beat, step: Beat) -> tuple[Ground, ...]:
+    """Return the ground that the member missed more than one interval since the answer."""
+    return (at_least(2 * last.interval_ns, last.ended, step),)
 
 
 def _late(situation: MemberSituation) -> str:
@@ -219,6 +235,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch -1 → 0; ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch -1 → 0; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager",
+        rests_on=(NO_CONNECTION, Limit("SESSIONS")),
         verdicts=NOTES_TOO,
         causes=("left", "never_joined"),
         machine=MEMBER,
@@ -238,6 +255,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 8 → 110",
         right="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="KIP-932; Kafka: AbstractHeartbeatRequestManager",
+        rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         at="request",
         machine=MEMBER,
         checks=(Check(did_not_rejoin, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP),),
@@ -255,6 +273,7 @@ ROWS: Final = (
         "ms later; ShareGroupHeartbeat epoch 1 → 25",
         right="ShareGroupHeartbeat epoch 1 → 0; 5000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
+        rests_on=(HEARTBEAT_INTERVAL, SESSION_TIMEOUT, AT_LEAST, ANSWER_RECEIVED),
         blame=("client", "network"),
         verdicts=(*EXPLAINS, *NOTES),
         causes=("expired",),
@@ -287,6 +306,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 0, topics t → 81",
         right="ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
         source="Kafka: GroupMetadataManager (group.share.max.size)",
+        rests_on=(GROUP_SIZE,),
         blame=(),
         verdicts=NOTES,
         causes=("group_full",),
@@ -322,6 +342,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 1 → 16",
         right="ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932",
+        rests_on=(NO_CONNECTION,),
         blame=(),
         verdicts=NOTES,
         causes=tuple(_COORDINATOR_CAUSES.values()),

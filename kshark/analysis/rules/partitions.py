@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position
-from kshark.analysis.facts.calls import ACCEPTED, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, at_least
+from kshark.analysis.facts.bases import (
+    ANSWER_RECEIVED,
+    AT_LEAST,
+    AT_MOST,
+    BETWEEN_CONNECTIONS,
+    NO_CONNECTION,
+    NO_HOST,
+    Ground,
+    Limit,
+)
+from kshark.analysis.facts.calls import ACCEPTED, FINAL, INITIAL, SUBSEQUENT, Partition, ShareStep, next_epoch
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
-from kshark.analysis.states.member.state import Assignment, Member, NotAssigned, NotBack, may_have_crossed
+from kshark.analysis.states.member.state import (
+    ON_ITS_WAY_NS,
+    Assignment,
+    Member,
+    NotAssigned,
+    NotBack,
+    may_have_crossed,
+)
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.tables import SESSION
 
@@ -94,8 +112,11 @@ def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None
     for partition in step.asked_for:
         if partition in held or member.is_assigned(partition, step.packet) is not False:
             continue
-        if settled or member.never_had(partition, step.packet):
+        if member.never_had(partition, step.packet):
             return _unassigned(situation, step, assignment, partition)
+        if settled:
+            ground = at_least(ON_ITS_WAY_NS, PacketTime(assignment.packet, assignment.time_ns), step)
+            return _unassigned(situation, step, assignment, partition, grounds=(ground,))
     return None
 
 
@@ -132,6 +153,7 @@ def _unassigned(
     assignment: Assignment,
     partition: Partition,
     kept: ShareStep | None = None,
+    grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """`kept`: the next request, which does not forget the partition."""
     text = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -142,7 +164,8 @@ def _unassigned(
         position = Position(asking.connection, asking.packet, asking.time_ns)
     member, witness = situation.session.member, (asking,) if kept is None else (asking, kept)
     needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
-    return Argument(text, witness, needs, because=_unordered(member, asking), partition=partition, position=position)
+    because = _unordered(member, asking)
+    return Argument(text, witness, needs, because=because, partition=partition, position=position, grounds=grounds)
 
 
 def fetched_after_departure(situation: SessionSituation) -> Argument | None:
@@ -158,7 +181,8 @@ def fetched_after_departure(situation: SessionSituation) -> Argument | None:
     if gone is session.departed and (session.departed_here or not here):
         return None
     needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
-    return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs)
+    grounds = () if here and gone.kind is FINAL else (at_least(ON_ITS_WAY_NS, gone.ended, step),)
+    return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs, grounds=grounds)
 
 
 def _unordered(member: Member, step: ShareStep) -> str | None:
@@ -182,6 +206,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
         "t[0] → 0; ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
         source="Kafka: ShareSession.update",
+        rests_on=(NO_CONNECTION, NO_HOST, Limit("SESSION_PARTITIONS")),
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
@@ -195,6 +220,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[1] → 0",
         right="ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1, forget t[0] → 0",
         source="Kafka: ShareSession.update",
+        rests_on=(NO_CONNECTION, Limit("SESSION_PARTITIONS")),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
@@ -212,6 +238,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0, list t[0] → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch "
         "epoch 2, forget t[0] → 0",
         source="Kafka: SharePartitionManager.releaseSession",
+        rests_on=(AT_MOST, Limit("HELD_RANGES")),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
@@ -227,6 +254,7 @@ ROWS: Final = (
         wrong="a is assigned t[0]; ShareFetch epoch 0, list t[0] t[1] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         right="a is assigned t[0]; ShareFetch epoch 0, list t[0] → 0; ShareFetch epoch 1 → 0; a is assigned t[0]",
         source="Kafka: KafkaApis.handleShareFetchRequest does not check the assignment",
+        rests_on=(AT_LEAST, BETWEEN_CONNECTIONS, NO_CONNECTION, ANSWER_RECEIVED),
         tickets=("KAFKA-20736",),
         at="request",
         machine=SESSION,
@@ -245,6 +273,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
         right="ShareFetch epoch 0 → 0; a leaves; a joins; ShareFetch epoch 0 → 0",
         source="Kafka: KafkaApis.handleShareFetchRequest does not check the membership",
+        rests_on=(AT_LEAST, BETWEEN_CONNECTIONS, NO_CONNECTION, ANSWER_RECEIVED),
         at="request",
         machine=SESSION,
         checks=(Check(fetched_after_departure, (INITIAL, SUBSEQUENT), (ACCEPTED,), DEPARTED),),

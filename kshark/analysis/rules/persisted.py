@@ -14,8 +14,10 @@ from operator import itemgetter
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
+from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, LOCK_DURATION, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import FINAL
 from kshark.analysis.facts.state_steps import StateStep
+from kshark.analysis.rules.deliveries import locked_until
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES, PROVED, Check, Rule
 from kshark.analysis.rules.triggers import STORED
@@ -214,9 +216,8 @@ def _argument(
     situation: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
 ) -> Argument:
     witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), situation.step)
-    return Argument(
-        text, witness, EXCHANGE.and_proof(proof, None), partition=situation.asked.partition, offsets=offsets
-    )
+    needs, grounds = EXCHANGE.and_proof(proof, None), (locked_until(situation.step, hold),)
+    return Argument(text, witness, needs, partition=situation.asked.partition, offsets=offsets, grounds=grounds)
 
 
 ROWS: Final = (
@@ -230,6 +231,7 @@ ROWS: Final = (
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; not stored",
         right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
         source="Kafka: SharePartition.writeShareGroupState",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, Limit("STORED_RANGES")),
         blame=("broker",),
         verdicts=PROVED,
         machine=IN_FLIGHT,
@@ -246,6 +248,7 @@ ROWS: Final = (
         wrong="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as available",
         right="ShareAcknowledge epoch 1, accept 0-9 → 0; stored as acknowledged",
         source="Kafka: SharePartition.writeShareGroupState",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, Limit("STORED_RANGES")),
         blame=("broker",),
         verdicts=PROVED,
         machine=IN_FLIGHT,
@@ -261,6 +264,7 @@ ROWS: Final = (
         "0",
         right="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 5 ms later; … → 0",
         source="Kafka: PersisterStateManager",
+        rests_on=(AT_LEAST,),
         blame=(),
         verdicts=NOTES,
         rationed=True,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION, SESSION_TIMEOUT, Limit
 from kshark.analysis.facts.state_steps import ACCEPTED, ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, StateStep
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
@@ -253,6 +254,7 @@ ROWS: Final = (
         wrong="WriteShareGroupState state epoch 2 → 0; WriteShareGroupState state epoch 1 → 124",
         right="WriteShareGroupState state epoch 2 → 0; WriteShareGroupState state epoch 2 → 0",
         source="Kafka: ShareCoordinatorShard",
+        rests_on=(Limit("SENDERS_OF_A_STATE"),),
         verdicts=NOTES_TOO,
         causes=("negative", "went_back", "newer_state"),
         machine=PERSISTER,
@@ -293,6 +295,7 @@ ROWS: Final = (
         wrong="WriteShareGroupState state epoch 3 → 0; WriteShareGroupState state epoch 2 → 0",
         right="WriteShareGroupState state epoch 2 → 0; WriteShareGroupState state epoch 2 → 0",
         source="Kafka: ShareCoordinatorShard",
+        rests_on=(NO_CONNECTION, Limit("SENDERS_OF_A_STATE")),
         tickets=("KAFKA-19456",),
         machine=PERSISTER,
         alternatives=True,
@@ -313,6 +316,7 @@ ROWS: Final = (
         right="ReadShareGroupState → 42; on B: InitializeShareGroupState state epoch 2 → 0; ReadShareGroupState → 0; "
         "WriteShareGroupState acknowledged 0-9 → 0",
         source="Kafka: ShareCoordinatorShard",
+        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("SENDERS_OF_A_STATE")),
         verdicts=NOTES_TOO,
         causes=("not_initialized", "deleted", "refused_before"),
         machine=PERSISTER,
@@ -335,6 +339,7 @@ ROWS: Final = (
         wrong="ReadShareGroupState → 42; WriteShareGroupState acknowledged 0-9 → 42",
         right="ReadShareGroupState → 0; WriteShareGroupState acknowledged 0-9 → 0",
         source="Kafka: SharePartition.maybeInitialize",
+        rests_on=(NO_CONNECTION, Limit("SENDERS_OF_A_STATE")),
         at="request",
         machine=PERSISTER,
         alternatives=True,
@@ -385,6 +390,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; on B: AlterShareGroupOffsets t[0] 5 → 68",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0; a leaves; on B: AlterShareGroupOffsets t[0] 5 → 0",
         source="Kafka: GroupMetadataManager",
+        rests_on=(SESSION_TIMEOUT,),
         apis=(ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS),
         when=ALWAYS,
         answer=F("error_code") == _NON_EMPTY_GROUP,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, at_most
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_MOST, NO_CONNECTION
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FAILED_LATER,
@@ -62,26 +63,28 @@ def did_not_reopen(situation: SessionSituation) -> Argument | None:
         and continues_from(step.epoch, before.epoch)
         and step.time_ns - before.end_ns < _BACKOFF_NS
     ):
-        return Argument(text, (before, step), EXCHANGE)
+        return Argument(text, (before, step), EXCHANGE, grounds=(at_most(_BACKOFF_NS, before.ended, step),))
     return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
 
 
 def reopened_in_a_loop(situation: SessionSituation) -> Argument | None:
     """Sessions are opened several times, each right after the request before.
 
-    A broker that has no room delays its answer: that counts as a pause too.
+    A broker that has no room delays its answer: that counts as a pause too. A request that was sent before that answer
+    may have been delayed by the network.
     """
     step = situation.step
     loop = (*(situation.here.openings if situation.here is not None else ()), step)[-LOOP:]
     if not step.opens or len(loop) < LOOP:
         return None
     if any(
-        opening.answer is None or following.time_ns - opening.time_ns >= _BACKOFF_NS
+        opening.answer is None or opening.end > following.packet or following.time_ns - opening.time_ns >= _BACKOFF_NS
         for opening, following in pairwise(loop)
     ):
         return None
     text = "; ".join(opening.story for opening in loop)
-    return Argument(f"{text}: each opened right after the one before", loop, EXCHANGE)
+    grounds = [at_most(_BACKOFF_NS, opening.sent, following) for opening, following in pairwise(loop)]
+    return Argument(f"{text}: each opened right after the one before", loop, EXCHANGE, grounds=grounds)
 
 
 ROWS: Final = (
@@ -95,6 +98,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareAcknowledge epoch "
         "-1 → 0; ShareFetch epoch 0 → 0",
         source="Kafka: SharePartitionManager",
+        rests_on=(NO_CONNECTION,),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,
@@ -110,6 +114,7 @@ ROWS: Final = (
         "ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
+        rests_on=(AT_MOST,),
         tickets=("KAFKA-20720",),
         blame=(),
         verdicts=NOTES,
@@ -129,6 +134,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 4 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 0 → 0",
         source="KIP-932; Kafka: ShareSessionHandler",
+        rests_on=(AT_MOST, NO_CONNECTION, ANSWER_RECEIVED),
         tickets=("KAFKA-18164",),
         at="request",
         machine=SESSION,
@@ -143,6 +149,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; 100 ms later; ShareFetch epoch 0 → 0; 200 ms later; ShareFetch epoch 0 → 0",
         source="Kafka: ShareSessionHandler",
+        rests_on=(AT_MOST, ANSWER_RECEIVED),
         at="request",
         machine=SESSION,
         checks=(Check(reopened_in_a_loop, (INITIAL,), trigger=NOT_PLAIN),),

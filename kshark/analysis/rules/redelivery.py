@@ -9,7 +9,18 @@ from functools import partial
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.bases import (
+    AT_LEAST,
+    AT_MOST,
+    BETWEEN_CONNECTIONS,
+    BETWEEN_DIRECTIONS,
+    LOCK_DURATION,
+    NO_CONNECTION,
+    NO_LEADER,
+    Limit,
+)
 from kshark.analysis.facts.calls import ShareStep
+from kshark.analysis.rules.deliveries import locked_until
 from kshark.analysis.rules.persisted import refused_and_stored
 from kshark.analysis.rules.refusals import named_ranges, offsets_text, refusal
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
@@ -111,8 +122,9 @@ def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: 
         return None
     unbroken = Unbroken(session, hold.step.packet, step.packet)
     proof = LeaderUnchanged(unbroken, partition, [session.member], hold.step.packet, step.answer, may_move=True)
-    needs = EXCHANGE.and_proof(proof, None)
-    return refusal(situation, text, "half_taken", (piece.first, piece.last), (hold.step, before), needs=needs)
+    needs, offsets = EXCHANGE.and_proof(proof, None), (piece.first, piece.last)
+    grounds = (locked_until(step, hold),)
+    return refusal(situation, text, "half_taken", offsets, (hold.step, before), needs=needs, grounds=grounds)
 
 
 # -- lost, or never sent
@@ -344,6 +356,7 @@ ROWS: Final = (
         "accept 0-9 → …; … → 0, offsets 0-9; … → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(BETWEEN_CONNECTIONS, BETWEEN_DIRECTIONS, NO_CONNECTION),
         machine=IN_FLIGHT,
         checks=(Check(acknowledged_previous_delivery, trigger=AHEAD, about=Acknowledging),),
     ),
@@ -359,6 +372,7 @@ ROWS: Final = (
         right="by b: ShareFetch epoch 0 → 0, offsets 10-19; ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge "
         "epoch 1, accept 5-14 → 0, t[0] 121; ShareAcknowledge epoch 2, accept 5-9 → 0",
         source="Kafka: SharePartition.rollbackOrProcessStateUpdates",
+        rests_on=(LOCK_DURATION, AT_MOST, NO_CONNECTION, NO_LEADER),
         blame=("broker",),
         causes=("half_taken",),
         verdicts=EXPLAINS,
@@ -378,6 +392,7 @@ ROWS: Final = (
         "ShareFetch epoch 0 → 0, offsets 0-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; A closes",
         source="KIP-932",
+        rests_on=(BETWEEN_CONNECTIONS,),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -396,6 +411,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, renew 0-9 → 0; 11000 ms "
         "later; ShareAcknowledge epoch 2, accept 0-9 → 0",
         source="Kafka: SharePartition",
+        rests_on=(LOCK_DURATION, AT_LEAST, NO_CONNECTION),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -412,6 +428,7 @@ ROWS: Final = (
         "ms later; by b: ShareFetch epoch 0 → 0, offsets 5-9, delivery 2",
         right="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.releaseAcquisitionLockOnTimeout (group.share.record.lock.duration.ms)",
+        rests_on=(LOCK_DURATION, AT_LEAST, NO_CONNECTION),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -428,6 +445,7 @@ ROWS: Final = (
         "ShareAcknowledge epoch 2, release 6-9 → 0; ShareAcknowledge epoch 3, release 10-12 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-11, release 12-12 → 0",
         source="KIP-932",
+        rests_on=(Limit("RATIONED"),),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -444,6 +462,7 @@ ROWS: Final = (
         "ShareAcknowledge epoch 2, reject 33-36 → 0; ShareAcknowledge epoch 3, reject 37-39 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-38, reject 39-39 → 0",
         source="KIP-932",
+        rests_on=(Limit("RATIONED"),),
         blame=(),
         verdicts=NOTES,
         rationed=1,
@@ -462,6 +481,7 @@ ROWS: Final = (
         "t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
+        rests_on=(BETWEEN_CONNECTIONS,),
         blame=(),
         verdicts=NOTES,
         rationed=1,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, refused_with
+from kshark.analysis.facts.bases import Ground
 from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.states.partition.records_in_flight import Piece
 from kshark.analysis.states.partition.situations import Acknowledging
@@ -25,6 +26,7 @@ def refusal(
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
     because: str | None = None,
+    grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """Return an argument about the acknowledgements of one partition.
 
@@ -42,6 +44,7 @@ def refusal(
         because=because,
         partition=situation.partition,
         offsets=offsets,
+        grounds=grounds,
     )
 
 

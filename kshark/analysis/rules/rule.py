@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import Struct
 
 from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.bases import Basis
 from kshark.analysis.facts.calls import EpochKind, Reply
 from kshark.analysis.facts.heartbeats import HeartbeatReply
 from kshark.analysis.rules.triggers import ALWAYS, Trigger
@@ -85,6 +86,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     - the steps of `machine`, with `checks`;
     - faults in bytes, the codes in `weird` (kshark.anomaly), also with `checks`.
 
+    `rests_on`: what its findings rest on besides the packets that they name, so that another capture of the same
+    traffic may not prove them (kshark.analysis.facts.bases). Empty: these packets alone prove them.
     `blame`: the parties that it may accuse, the likeliest first. `verdicts`: all its possible verdicts. `causes`: all
     causes that its findings may name (kshark.analysis.rules.causes).
 
@@ -97,6 +100,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     code: str
     text: str
     source: str
+    rests_on: tuple[Basis, ...] = ()
     blame: tuple[Blame, ...] = ("client",)
     verdicts: tuple[Verdict, ...] = ACCUSES
     causes: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, Argument
+from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS
 from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import Check, Rule
 
@@ -25,7 +26,7 @@ def not_due(odd: ByteFault) -> Argument | None:
             f"point ({call.packets})"
         )
         return replace(odd.at_end(), text=text, blame="client", because=odd.doubt)
-    argument = odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
+    argument = odd.at_end(CONNECTION, because=odd.may_be_answered)
     return replace(
         argument,
         text=f"{odd.detail}: {odd.rule.sentence}{odd.often}; the connection was closed (packet {odd.end.packet})",
@@ -39,6 +40,7 @@ ROWS: Final = (
         text="A request comes before its client is authenticated, or authenticates when the listener does not expect "
         "it.",
         source="Kafka: SaslServerAuthenticator; KIP-152",
+        rests_on=(BETWEEN_DIRECTIONS,),
         at="end",
         weird=("SASL_SEQUENCE",),
         read="authentications",

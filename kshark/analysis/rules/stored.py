@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, ProofNeeds
+from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION, RECORD_LOCKS, Limit
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
@@ -248,6 +249,7 @@ ROWS: Final = (
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
+        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("SENDERS_OF_A_STATE")),
         tickets=("KAFKA-19859", "apache/kafka#23074"),
         blame=("client", "broker"),
         verdicts=NOTES_TOO,
@@ -288,6 +290,7 @@ ROWS: Final = (
         wrong="WriteShareGroupState complete count -5 → 0",
         right="WriteShareGroupState complete count -1 → 0",
         source="Kafka: ShareCoordinatorShard",
+        rests_on=(RECORD_LOCKS, NO_CONNECTION, Limit("STORED_RANGES")),
         tickets=("apache/kafka#23112",),
         at="request",
         machine=PERSISTER,
@@ -309,6 +312,7 @@ ROWS: Final = (
         right="WriteShareGroupState acknowledged 100-109 → 0; WriteShareGroupState acknowledged 110-119 → 0; "
         "ReadShareGroupState → 0, acknowledged 100-119",
         source="Kafka: ShareCoordinatorShard",
+        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("STORED_RANGES")),
         blame=("broker",),
         machine=PERSISTER,
         alternatives=True,

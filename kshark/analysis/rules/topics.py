@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
+from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION
 from kshark.analysis.facts.calls import FAILED_LATER, INITIAL, SUBSEQUENT
 from kshark.analysis.rules.refusals import refusal
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
@@ -82,6 +83,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: KafkaApis",
+        rests_on=(NO_CONNECTION, NO_ADMIN),
         causes=("unknown_topic", "unknown_partition"),
         verdicts=NOTES_TOO,
         machine=IN_FLIGHT,

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS, SHARE_VERSION
 from kshark.analysis.facts.calls import REJECTED_EARLY
 from kshark.analysis.facts.heartbeats import UNCLEAR
 from kshark.analysis.rules.byte_fault import ByteFault
@@ -38,7 +39,7 @@ def not_advertised(odd: ByteFault) -> Argument | None:
     """
     if odd.end is None or not odd.is_over:
         return None
-    argument = odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
+    argument = odd.at_end(CONNECTION, because=odd.may_be_answered)
     return replace(
         argument,
         text=f"{odd.detail}: {odd.rule.sentence}{odd.often}; the connection was closed (packet {odd.end.packet})",
@@ -52,6 +53,7 @@ ROWS: Final = (
         text="A request has a version that the broker's ApiVersions answer does not list. The broker closed the "
         "connection.",
         source="Kafka: SocketServer, RequestContext; KAFKA-18659",
+        rests_on=(BETWEEN_DIRECTIONS,),
         at="end",
         weird=("VERSION_NOT_ADVERTISED",),
         read="requests",
@@ -120,6 +122,7 @@ ROWS: Final = (
         wrong="ShareGroupHeartbeat epoch 0, topics t → 35",
         right="ShareGroupHeartbeat epoch 0, topics t → 0",
         source="Kafka: KafkaApis.isShareGroupProtocolEnabled",
+        rests_on=(SHARE_VERSION,),
         blame=(),
         verdicts=NOTES,
         machine=SESSION,

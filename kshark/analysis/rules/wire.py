@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
+from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS, REQUEST_BYTES, Limit
 from kshark.analysis.facts.calls import Sighting
 from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import NOTES, Check, Rule
@@ -26,7 +27,7 @@ def foreign(odd: ByteFault) -> Argument | None:
 
     A TLS listener answers TLS. So the protocol is wrong only if the broker closes or resets without an answer.
     """
-    return odd.at_end(CONNECTION, because=None if odd.closed_by == "broker" else "end_not_seen")
+    return odd.at_end(CONNECTION, because=odd.may_be_answered)
 
 
 def truncated(odd: ByteFault) -> Argument | None:
@@ -61,6 +62,7 @@ ROWS: Final = (
         code="FRAME_LENGTH_INVALID",
         text="A length prefix is negative, or larger than a broker accepts.",
         source="Kafka: NetworkReceive; socket.request.max.bytes",
+        rests_on=(REQUEST_BYTES, Limit("FRAME_BYTES")),
         weird=("FRAME_LENGTH_INVALID",),
         read="frames",
         checks=(Check(impossible),),
@@ -107,6 +109,7 @@ ROWS: Final = (
         code="FOREIGN_PROTOCOL",
         text="A client sent TLS or HTTP to a listener that speaks plain Kafka.",
         source="Kafka: security.protocol, listener.security.protocol.map",
+        rests_on=(BETWEEN_DIRECTIONS,),
         at="end",
         weird=("FOREIGN_PROTOCOL",),
         read="connections",

@@ -133,9 +133,14 @@ class Runner:
         return verdicts
 
     def _explain(self, situation: AnySituation, checks: Iterable[Checked]) -> list[Verdict]:
-        """Return the one verdict that explains a refusal. If it is not proved, the other candidates follow."""
+        """Return the one verdict that explains a refusal. If it is not proved, the other candidates follow.
+
+        Where an explanation that blames nobody is not proved, no later one proves a violation: fewer packets must not
+        turn a note into an accusation.
+        """
         unproved: list[Verdict] = []
         reportable: Verdict | None = None
+        excuse: Judgement | None = None
         for rule, check in checks:
             argument = check.look(situation)
             if argument is None:
@@ -143,8 +148,12 @@ class Runner:
             if check.order == CATCH_ALL:
                 return _unexplained(reportable or _caught(rule, argument, unproved), unproved)
             verdict = judged(rule, argument, situation.knowledge, "explanation")
+            if excuse is not None and not _is_excuse(verdict):
+                verdict = verdict._replace(judgement=excuse)
             if _is_proved(verdict):
                 return [verdict]
+            if excuse is None and _is_excuse(verdict):
+                excuse = verdict.judgement
             unproved.append(verdict)
             if reportable is None and check.reported_unproved and verdict.is_reported:
                 reportable = verdict
@@ -204,6 +213,11 @@ def _is_proved(verdict: Verdict) -> bool:
     if verdict.judgement is PENDING:
         return "unknown" in verdict.rule.verdicts
     return verdict.judgement.verdict != "unknown" and verdict.is_reported
+
+
+def _is_excuse(verdict: Verdict) -> bool:
+    """True if the explanation blames nobody."""
+    return verdict.argument.noted or not verdict.rule.accuses
 
 
 def _caught(rule: Rule, argument: Argument, unproved: list[Verdict]) -> Verdict:

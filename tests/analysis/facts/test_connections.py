@@ -202,7 +202,7 @@ def test_what_becomes_of_a_forgotten_connection_is_not_seen(known: Connections) 
     (each,) = used(known, 0)
     assert known.ended(closed(each.flow, 10, "forgotten")) == (each, False)
     assert each.ends == []
-    assert each.holes.between(11, 1_000_000_000) == "gap"
+    assert each.holes.between(11, 1_000_000_000) == "limit"
     assert each.holes.between(1, 10) is None
 
 

@@ -23,6 +23,9 @@ from tests.conversation import (
     events,
 )
 
+#: Ethernet, IPv4, TCP with its timestamps.
+HEADERS = 14 + 20 + 20 + 12
+
 REGISTRY = Registry()
 
 
@@ -98,7 +101,7 @@ def test_all_that_is_counted() -> None:
     times = [packet.time_ns for _, packet in talk.packets()]
     assert (found["first_time_ns"], found["last_time_ns"]) == (times[3], times[-7])
     assert (found["messages"], found["exchanges"]) == (15, {"answered": 7, "unanswered": 1, "one_way": 0, "orphan": 0})
-    total = sum(len(packet.data) - 54 for _, packet in talk.packets())
+    total = sum(len(packet.data) - HEADERS for _, packet in talk.packets())
     assert found["flows"] == [{"service": "kafka", "connections": 2, "bytes": total, "gaps": 0}]
     latency = {"p50": 1.0, "p95": 1.0, "p99": 1.0, "max": 1.0}
     rows = [
@@ -146,7 +149,7 @@ def test_bytes_of_each_api() -> None:
     talk = talk_of_two_members()
     asked: Counter[str] = Counter()
     answered: Counter[str] = Counter()
-    sizes = {number: len(packet.data) - 54 - 4 for number, packet in talk.packets()}
+    sizes = {number: len(packet.data) - HEADERS - 4 for number, packet in talk.packets()}
     for exchange in talk.exchanges:
         asked[exchange.api] += sum(sizes[number] for number in exchange.packets)
         answered[exchange.api] += sum(sizes[number] for number in exchange.answer_packets)

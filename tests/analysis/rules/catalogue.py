@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kshark.analysis import RULES, Rule
+from kshark.analysis.facts.bases import kind_of, name_of
 from kshark.output.catalogue import group_of
 from kshark.output.rule_table import numbers_without_row
 from tests.analysis.rules.promises import PROMISES
@@ -23,7 +24,7 @@ WRITTEN: Final = Path(__file__).with_name("CATALOGUE.md")
 #: Captures that are named of each rule; how many more there are is said.
 _NAMED: Final = 2
 _FINDING: Final = re.compile(r"^packet \d+: (?P<code>[A-Z_0-9]+) (?P<verdict>\w+)", re.M)
-_TITLES: Final = ("rule", "code", "machine", "may blame", "verdicts", "captures", "conversation")
+_TITLES: Final = ("rule", "code", "machine", "may blame", "verdicts", "rests on", "captures", "conversation")
 
 
 @cache
@@ -70,7 +71,9 @@ def _row(rule: Rule) -> str:
     blame, verdicts = " or ".join(rule.blame) or "nobody", ", ".join(rule.verdicts)
     conversation, *_ = conversations_of().get(rule.code, [""])
     number = "" if rule.number is None else str(rule.number)
-    return _cells(number, rule.code, group_of(rule), blame, verdicts, ", ".join(told[:_NAMED]) + more, conversation)
+    rests_on = ", ".join(f"{kind_of(basis)} {name_of(basis)}" for basis in rule.rests_on)
+    captures = ", ".join(told[:_NAMED]) + more
+    return _cells(number, rule.code, group_of(rule), blame, verdicts, rests_on, captures, conversation)
 
 
 def _cells(*cells: str) -> str:

@@ -15,7 +15,7 @@ def twice_handed_out(talk: Conversation) -> None:
     a = opened(talk)
     a.share_fetch(1).answered(responses=handed((0, 0, 9)))
     a.share_acknowledge(2, [(0, 9, 1)]).answered()
-    opened(talk, name="b").share_fetch(1).answered(responses=handed((0, 0, 9)))
+    opened(talk, name="b").share_fetch(1).answered(responses=handed((0, 0, 9, 2)))
 
 
 def asked(talk: Conversation, monkeypatch: pytest.MonkeyPatch) -> int:

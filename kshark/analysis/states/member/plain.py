@@ -28,6 +28,6 @@ def is_plain(member: Member, beat: Beat) -> bool:
         and last.given == epoch
         and last.connection is beat.connection
         and last.end < beat.packet
-        and (last.interval_ns <= 0 or beat.time_ns - last.time_ns <= 2 * last.interval_ns)
+        and (last.interval_ns <= 0 or beat.time_ns - last.end_ns <= 2 * last.interval_ns)
         and not member.settles(beat)
     )

@@ -44,7 +44,9 @@ class MemberSituation:
         acquisitions: AcquisitionsOf,
     ) -> None:
         self.step, self.member, self._acquisitions = beat, member, acquisitions
-        self.gap_ns = 0 if member.last is None else beat.time_ns - member.last.time_ns
+        #: The member sends no heartbeat while another is open (Kafka: AbstractHeartbeatRequestManager), so its silence
+        #: begins with the answer.
+        self.gap_ns = 0 if member.last is None else beat.time_ns - member.last.end_ns
         late = member.last is not None and 0 < 2 * member.last.interval_ns < self.gap_ns
         beat.late = late and beat.kind is SUBSEQUENT
         self.met = None if member.states is None else tuple(_with_ends(member.states, expires=late))

@@ -21,7 +21,7 @@ _ASSIGNMENTS: Final = 16
 #: After this time a member could fetch from all partitions of an assignment.
 SETTLED_NS: Final = 10_000_000_000
 #: A message on one connection may arrive this much later than requests on another connection.
-_ON_ITS_WAY_NS: Final = 1_000_000_000
+ON_ITS_WAY_NS: Final = 1_000_000_000
 #: Longest wait of a client for an answer, and before it retries (request.timeout.ms). A request on one connection may
 #: be delayed for this time while requests on another connection arrive.
 REQUEST_TIMEOUT_NS: Final = 30_000_000_000
@@ -137,7 +137,7 @@ class Member:
         if last is None:
             return None
         heard = self.silent_since if self.silent_until_ns > beat.time_ns - last.interval_ns else self.heard
-        return heard if heard is not None and heard.time_ns > last.time_ns + 2 * last.interval_ns else None
+        return heard if heard is not None and heard.time_ns > last.end_ns + 2 * last.interval_ns else None
 
     def was_in_group(self, since: int, until_ns: int) -> bool:
         """True if the member was in its group between that packet and that time: the group was not empty."""
@@ -214,7 +214,7 @@ class Member:
 
 def may_have_crossed(answered_ns: int, step: ShareStep) -> bool:
     """True if the member may have sent a request before the coordinator's message of that time reached it."""
-    return step.time_ns < answered_ns + _ON_ITS_WAY_NS
+    return step.time_ns < answered_ns + ON_ITS_WAY_NS
 
 
 class NotAssigned(NamedTuple):
@@ -265,10 +265,10 @@ class NotBack(NamedTuple):
         if not is_out or after.connection is not gone.connection:
             return False
         missing = gone.connection.holes.between(gone.packet, after.end)
-        late_ns = after.time_ns - self.step.time_ns
-        if missing is not None or after.kind is not INITIAL or late_ns >= REQUEST_TIMEOUT_NS:
+        late = gone.connection.clock.durations.elapsed(self.step.sent, after.sent)
+        if missing is not None or after.kind is not INITIAL or late.least_ns >= REQUEST_TIMEOUT_NS:
             return missing or True
-        return "refuted" if late_ns < _ON_ITS_WAY_NS else "race"
+        return "refuted" if late.is_below(ON_ITS_WAY_NS) else "race"
 
 
 #: The number of the cluster, group id, member id.

@@ -54,7 +54,7 @@ def advance(session: SessionState, step: ShareStep) -> None:
         session.last_acknowledge = step
     session.count, session.ever_opened = step.epoch, True
     trace = session.here[step.connection.flow.id]
-    trace.before, trace.last, trace.openings = trace.last, step, ()
+    trace.before, trace.last, trace.openings, trace.count = trace.last, step, (), step.epoch
     session.overlapping = (step,)
     if step.listed or (step.answer is not None and step.answer.acquired):
         session.in_flight.take(step, ACCEPTED)

@@ -98,16 +98,15 @@ class SessionSituation:
 
     @property
     def continues(self) -> bool:
-        """True if the epoch continues, on one connection, from the last counted one, or from a refused one that did so.
+        """True if the epoch continues from the last one counted on its connection, or from a refused one that did so.
 
-        After an unseen opening it would not continue.
+        After an unseen opening it would not continue. Only its own connection counts: what a request on another one
+        would show must not turn on whether the capture holds it.
         """
         step, session, before = self.step, self.session, self.before_here
         if step.kind is not SUBSEQUENT or step.epoch == 1:
             return False
-        is_here = session.last is not None and session.last.connection is step.connection
-        is_here = is_here or (before is not None and before.is_counted and before.epoch == session.count)
-        if is_here and session.unbroken is not None and step.epoch == next_epoch(session.count):
+        if session.unbroken is not None and self.here is not None and step.epoch == next_epoch(self.here.count):
             return True
         return before is not None and before is session.refused_in_sequence and continues_from(step.epoch, before.epoch)
 
@@ -155,9 +154,22 @@ class SessionSituation:
         It must also have had this relation when it was sent.
         """
         due = self.due_epochs
-        if self.was_due or self.is_seen_twice or not due:
+        if self.was_due or self.is_seen_twice or not due or self._may_have_come_first:
             return False
         return all(relation_to(self.step.epoch, epoch, self.session.last) == relation for epoch in due)
+
+    @property
+    def _may_have_come_first(self) -> bool:
+        """True if, by the disorder of times, the step may have been sent before the last counted request was answered.
+
+        A request with the same epoch that was open at the same time on another connection may have taken its turn.
+        """
+        last, clock = self.session.last, self.step.connection.clock
+        if not clock.disorder_ns or last is None:
+            return False
+        if any(other.epoch == self.step.epoch for other in self.rivals):
+            return True
+        return last.connection is not self.step.connection and not clock.is_before(last.end_ns, self.step.time_ns)
 
 
 class SessionEnd(NamedTuple):

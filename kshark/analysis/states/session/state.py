@@ -111,12 +111,16 @@ class Branch(Struct, eq=False):
 
 
 class Trace(Struct, eq=False):
-    """The requests of a session on one connection: first, last, the one before, and the latest openings in a row."""
+    """The requests of a session on one connection: first, last, the one before, and the latest openings in a row.
+
+    `count`: the last epoch other than -1 that was counted there; 0: none, or its opening.
+    """
 
     first: ShareStep
     last: ShareStep
     before: ShareStep | None = None
     openings: tuple[ShareStep, ...] = ()
+    count: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -271,8 +275,14 @@ class SessionState:
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
+        self._overlap(step)
+
+    def _overlap(self, step: ShareStep) -> None:
+        """Keep the requests that were open when the step was sent. Without all of them, the states may be wrong."""
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
+        if len(open_still) > limits.OVERLAPPING_STEPS:
+            self.lose_sight("limit")
 
     def _note_departure(self, step: ShareStep) -> None:
         gone = self.departure(step)
@@ -302,6 +312,8 @@ class SessionState:
         else:
             trace.before, trace.last = trace.last, step
         self.here[flow] = trace
+        if step.is_counted and step.kind is not FINAL:
+            trace.count = step.epoch
         trace.openings = (*trace.openings, step)[-LOOP:] if step.opens else ()
         if len(self.here) > _CONNECTIONS:
             del self.here[next(iter(self.here))]

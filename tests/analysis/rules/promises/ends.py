@@ -132,7 +132,8 @@ def an_old_connection_may_have_killed_a_session() -> Said:
 
 @promise
 def an_old_connection_kills_a_session_whose_epoch_may_have_been_used() -> Said:
-    """The request before it had no answer and may have been counted, so the epoch may be an old one."""
+    """The request before it had no answer and may have been counted. The epoch may be an old one, but there would be a
+    session."""
     talk = Conversation(release="4.1")
     b, opening = reopened(talk)
     lost = b.on(talk.connection())
@@ -142,7 +143,7 @@ def an_old_connection_kills_a_session_whose_epoch_may_have_been_used() -> Said:
     b.share_fetch(0).answered()
     return talk, [
         note("SESSION_REOPEN", opening),
-        note("SESSION_KILLED_BY_OLD_CONNECTION", killed, cause="old_connection_closed"),
+        violation("SESSION_KILLED_BY_OLD_CONNECTION", killed, blame="broker", cause="old_connection_closed"),
     ]
 
 
