@@ -23,6 +23,7 @@ from kshark.framing.recognition import (
     body_score,
     foreign,
     lengths_from,
+    may_be_foreign,
     requests_from,
 )
 from kshark.framing.streams import UNSURE, ReportWeird, Stream
@@ -308,7 +309,7 @@ def _by_broker(
             continue
         chain = conversation.requests(side, head, checker.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
-        broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
+        broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES and not may_be_foreign(head)
         answered = _answered(chain, heads[1 - side], checker)
         decided = broken or final or answered >= 0 or (len(head) >= HEADER_BYTES and not chain.headers)
         if chain.whole and answered == OTHERWISE:

@@ -60,6 +60,10 @@ _HTTP: Final = (
     b"CONNECT ",
     b"PRI * ",
 )
+_LONGEST_MARK: Final = max(map(len, _HTTP))
+#: Content types of TLS records, and the bytes of a record's header. RFC 8446, section 5.1.
+_TLS_TYPES: Final = (20, 21, 22, 23)
+_TLS_HEADER: Final = 5
 #: The number of requests whose bodies are checked.
 BODIES: Final = 4
 #: A shorter Produce request hardly has room for a batch; an answer full of zeros easily looks like one.
@@ -97,8 +101,8 @@ class Chain(NamedTuple):
 def foreign(head: bytes) -> Service | None:
     """Return the other protocol that begins with these bytes; None if they do not show it."""
     if (
-        len(head) >= 5
-        and head[0] in (20, 21, 22, 23)
+        len(head) >= _TLS_HEADER
+        and head[0] in _TLS_TYPES
         and head[1] == 3
         and head[2] <= 4
         and int.from_bytes(head[3:5], "big") <= 16640
@@ -107,6 +111,14 @@ def foreign(head: bytes) -> Service | None:
     if head.startswith(_HTTP):
         return "http"
     return "other" if _is_zookeeper(head) else None
+
+
+def may_be_foreign(head: bytes) -> bool:
+    """True if further bytes decide whether another protocol begins with these."""
+    return len(head) < _LONGEST_MARK and (
+        (head[0] in _TLS_TYPES and head[1:2] == b"\3" and len(head) < _TLS_HEADER)
+        or any(mark.startswith(head) for mark in _HTTP)
+    )
 
 
 def _is_zookeeper(head: bytes) -> bool:

@@ -205,3 +205,18 @@ def test_exchanges_of_real_captures_pair_as_in_the_whole_capture(name: str, snap
         return [row[:2] for row in paired([event for page in pages for event in page])]
 
     assert pairs(cut) == pairs(whole)
+
+
+@pytest.mark.parametrize("head", [b"\x16\3\1\2\0\1", b"OPTIONS / HTTP/1.1"])
+def test_the_beginning_of_another_protocol_is_no_broken_frame(head: bytes) -> None:
+    """On a port where a broker is known: four bytes show neither TLS nor HTTP, and no length that a client chose."""
+    wire = talk(2)
+    other = Tcp(wire, source="10.0.0.2:50001").open()
+    other.client(head + bytes(300))
+    other.close()
+    [item] = batches(wire.packets, [])
+    length = np.where(item.number > len(talk(2).packets), np.minimum(item.length, HEADERS + 4), item.length)
+    pages = Engine(Options(records=False)).pages([replace(item, length=length)])
+    found = [event.code for page in pages for event in page if isinstance(event, Weird)]
+    assert "FRAME_LENGTH_INVALID" not in found
+    assert "NOT_KAFKA" in found
