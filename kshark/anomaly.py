@@ -97,9 +97,10 @@ _STREAM: Final = (
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped.",
         advice="Nothing, if that is right. If it is Kafka, name its port: -d tcp.port==9092,kafka."),
     _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port."),
-    _weird("FRAME_LENGTH_INVALID", "framing", "error", "client", "A length prefix is negative or beyond the limit.", "Kafka: NetworkReceive"),
+    _weird("FRAME_LENGTH_INVALID", "framing", "error", "client", "A length prefix is negative, or longer than usual and no header follows it.", "Kafka: NetworkReceive"),
+    _weird("REQUEST_TOO_LONG", "framing", "error", "client", "A connection ended at a request that is longer than its broker accepts.", "Kafka: NetworkReceive; socket.request.max.bytes"),
     _weird("FRAME_TRUNCATED_AT_CLOSE", "framing", "warn", "network", "The connection or the capture ends inside a frame."),
-    _weird("UNFINISHED_LIMIT", "framing", "warn", "capture", "Too many bytes of unfinished frames at once; the longest was skipped.",
+    _weird("UNFINISHED_LIMIT", "framing", "warn", "capture", "Too many bytes wait for the rest of their frame, or for a message boundary; the longest were skipped.",
         advice="Read fewer connections at a time, and check which client begins large messages and does not finish them."),
     _weird("BYTES_SKIPPED", "framing", "warn", "capture", "Bytes skipped until the next message boundary was found.",
         advice="Nothing, if the connection is older than the capture. Otherwise check the report just before: a gap, or a damaged message."),
@@ -107,6 +108,8 @@ _STREAM: Final = (
         advice="Capture whole packets (tcpdump -s 0): rules that need the cut fields cannot judge."),
     _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found inside the stream, after a gap or at the beginning of the capture: likely, not certain; no rule uses it as evidence.",
         advice="Begin the capture before the clients connect: then all message boundaries are certain, and rules can use the messages."),
+    _weird("BODY_NOT_KEPT", "exchange", "note", "capture", "A message that is too long to be collected; only its header was read.",
+        advice="Nothing: its size, API, correlation id and answer are right. Rules that need its body are not decided."),
     _weird("RESPONSE_UNMATCHED", "exchange", "warn", "broker", "A response whose request is not in the capture.", "Kafka: NetworkClient"),
     _weird("RESPONSE_OUT_OF_ORDER", "exchange", "warn", "broker", "A response that does not answer the oldest open request of its connection.", "Kafka: InFlightRequests"),
     _weird("REQUEST_UNANSWERED", "exchange", "note", "network", "The connection ended before the answer came."),
@@ -114,7 +117,7 @@ _STREAM: Final = (
     _weird("VERSION_NOT_ADVERTISED", "exchange", "warn", "client", "A version that is not in the broker's ApiVersions response; the connection ended before an answer came.", "Kafka: SocketServer"),
     _weird("ACKS0_ANSWERED", "exchange", "error", "broker", "A response to a request that has none (Produce with acks 0).", "Kafka: KafkaApis"),
     _weird("CORRELATION_ID_REUSED", "exchange", "warn", "client", "A correlation id that is still in use is used for another request."),
-    _weird("IN_FLIGHT_LIMIT", "exchange", "warn", "capture", "Too many requests open on one connection; the oldest was given up.",
+    _weird("IN_FLIGHT_LIMIT", "exchange", "warn", "capture", "Too many requests are open at once; the oldest of a connection was given up.",
         advice="Check if the capture contains the answers: if only one direction was captured, every request stays open."),
     _weird("UNKNOWN_API", "exchange", "warn", "client", "An api key that no Kafka release has.",
         advice="Check the sender: another protocol, or a vendor's own API, which --dissector can describe. For a newer Kafka use a newer kshark."),
@@ -172,4 +175,6 @@ _RECORDS: Final = (
 )
 
 
+#: Codes of what a limit of memory gave up: no rule knows what it was.
+GIVEN_UP: Final = frozenset({"IN_FLIGHT_LIMIT", "UNFINISHED_LIMIT"})
 CATALOGUE: Final[dict[str, Entry]] = {entry.code: entry for group in (_CAPTURE, _LINK, _STREAM, _CODEC, _RECORDS) for entry in group}

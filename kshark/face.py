@@ -35,16 +35,23 @@ def read(
     dissectors: Iterable[str | Path] = (),
     tls_keys: str | Path | None = None,
     secrets: bool = False,
+    max_request_bytes: int | None = None,
 ) -> Iterator[Message]:
     """Yield the messages of the captures, in the order in which they end. `body` is a dict of plain values, with the
     decoded contents of bytes fields next to them.
 
     `records` False leaves record batches unopened. `payload` False leaves out keys, values and header values.
     `dissectors`: files with additional APIs. `tls_keys`: a key log file to decrypt TLS. `secrets`: show credentials,
-    which are masked otherwise. Raise kshark.UnreadableInput for a file that is no capture, UsageError for a file that
-    is no key log, SchemaError for a file that is no dissector."""
+    which are masked otherwise. `max_request_bytes`: the brokers' `socket.request.max.bytes`, if it is known. Raise
+    kshark.UnreadableInput for a file that is no capture, UsageError for a file that is no key log, SchemaError for a
+    file that is no dissector."""
     options_of_read = Options(
-        records=records, payload=payload, dissectors=tuple(map(Path, dissectors)), embedded=True, secrets=secrets
+        records=records,
+        payload=payload,
+        dissectors=tuple(map(Path, dissectors)),
+        embedded=True,
+        secrets=secrets,
+        max_request_bytes=max_request_bytes,
     )
     for page in pages(paths, replace(options_of_read, tls_keys=_key_log(tls_keys))):
         for event in page:
@@ -57,11 +64,13 @@ def _key_log(path: str | Path | None) -> bytes:
     return b"" if path is None else key_log(path)
 
 
-def check(*paths: str | Path, tls_keys: str | Path | None = None) -> Iterator[Finding]:
-    """Yield the findings of the rule catalogue, sorted by packet. `tls_keys` as for `read`. Raise
-    kshark.UnreadableInput for a file that is no capture."""
+def check(
+    *paths: str | Path, tls_keys: str | Path | None = None, max_request_bytes: int | None = None
+) -> Iterator[Finding]:
+    """Yield the findings of the rule catalogue, sorted by packet. `tls_keys` and `max_request_bytes` as for `read`.
+    Raise kshark.UnreadableInput for a file that is no capture."""
     analyzer, findings = Analyzer(), PackedFindings()
-    for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys))):
+    for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys), max_request_bytes=max_request_bytes)):
         findings.add(analyzer.page(page))
     findings.add(analyzer.close())
     yield from findings

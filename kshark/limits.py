@@ -80,23 +80,40 @@ TLS_EARLY_RECORDS: Final = 1_000
 TLS_LOST_RECORDS: Final = 4_096
 TLS_FIRST_RECORDS: Final = 64
 TLS_TRIES: Final = 20_000
-#: The longest request frame: a broker's default of `socket.request.max.bytes`. Kafka: SocketServerConfigs.
+#: The longest request that is certainly one: a broker's default of `socket.request.max.bytes`. A longer one must have a
+#: sound header. Kafka: SocketServerConfigs.
 REQUEST_BYTES: Final = 100 << 20
-#: The longest frame that is collected; `fetch.max.bytes` is soft, one large batch may exceed it.
-FRAME_BYTES: Final = 256 << 20
-#: Bytes of unfinished frames held for all flows together; beyond it the longest are given up. Consumers fetch 50 MB
-#: (`fetch.max.bytes`).
+#: The same for answers: a longer one must answer an open request. `fetch.max.bytes` is soft, one large batch may exceed
+#: it.
+ANSWER_BYTES: Final = 256 << 20
+#: Bytes of unfinished frames held for all flows together. Consumers fetch 50 MB (`fetch.max.bytes`).
 UNFINISHED_BYTES: Final = 64 << 20
 #: Bytes that are kept of a message whose end the snap length cut off.
 CUT_MESSAGE_BYTES: Final = 64 << 10
+#: The longest frame that is collected. Of a longer one, and of the longest ones when all together exceed the limit
+#: above, the first bytes are kept, which have the header, and the rest is skipped.
+FRAME_BYTES: Final = UNFINISHED_BYTES
+HEAD_BYTES: Final = 1_024
+#: A broker that closes after so many bytes of a request may not have read them: they fit into its receive buffer
+#: (Linux: tcp_rmem).
+UNREAD_BYTES: Final = 8 << 20
 #: Pieces of one unfinished frame; more are joined.
 FRAME_PIECES: Final = 4_096
 #: Bytes of an unrecognised direction that are checked again with each packet; with more bytes, only now and then.
 RECOGNITION_BYTES: Final = 64 << 10
 #: If more bytes of messages than this wait, all are released.
 HELD_BYTES: Final = 32 << 20
-#: Requests that wait for their answer on one connection.
-IN_FLIGHT: Final = 10_000
+#: Bytes of all requests that wait for their answer while others of their connection do, 1 kB and the request each.
+#: Beyond it the oldest of a connection are given up. librdkafka allows a million (`max.in.flight`).
+OPEN_BYTES: Final = 320 << 20
+OPEN_REQUEST_BYTES: Final = 1_000
+#: Open requests of one connection beyond which its oldest are found and removed in constant time.
+MANY_OPEN: Final = 1_000
+#: The greatest difference between the correlation ids of two requests that may follow each other, where a message
+#: boundary is searched.
+IDS_APART: Final = 10_000
+#: Acquisitions of share sessions that are compared with those of other brokers.
+ACQUISITIONS: Final = 10_000
 #: Bytes that one record batch may decompress to.
 DECOMPRESSED_BYTES: Final = 128 << 20
 #: Bytes of decompressed records held before their messages are passed on.

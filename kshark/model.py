@@ -365,6 +365,26 @@ class Frames(msgspec.Struct, eq=False):
 
 
 @final
+class LongFrame(msgspec.Struct, eq=False):
+    """A frame that is too long to be collected. It stands in the time line at `packet`, where it ends.
+
+    `head` has its first bytes without the length prefix, `size` is its whole length. `framed` is the number of its
+    bytes in the capture, with the prefix. `resync` as in Frames.
+    """
+
+    flow: Flow
+    side: Side
+    head: bytes
+    size: int
+    framed: int
+    first_packet: int
+    first_time_ns: int
+    packet: int
+    time_ns: int
+    resync: bool
+
+
+@final
 class Message(msgspec.Struct, gc=False, omit_defaults=False):
     """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`).
 
@@ -509,4 +529,4 @@ class Finding(msgspec.Struct, gc=False):
     proxy: str | None = None
 
 
-Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed
+Event = Frames | LongFrame | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed

@@ -42,7 +42,8 @@ class Options:
     values of records, or only their sizes. `bodies`: api keys whose bodies are read, None for all. `kafka_ports`: ports
     whose connections are Kafka whatever their bytes are. `dissectors`: files with user-defined APIs. `embedded`: open
     structures inside bytes and learn topic names, for consumers that show bodies. `tls_keys`: the text of a TLS key
-    log, as SSLKEYLOGFILE makes it. `secrets`: credentials are shown, not masked. `transport`: packets are measured for
+    log, as SSLKEYLOGFILE makes it. `max_request_bytes`: the brokers' `socket.request.max.bytes`, None if it is unknown.
+    `secrets`: credentials are shown, not masked. `transport`: packets are measured for
     Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
     """
 
@@ -53,6 +54,7 @@ class Options:
     dissectors: tuple[Path, ...] = ()
     embedded: bool = False
     tls_keys: bytes = field(default=b"", repr=False)
+    max_request_bytes: int | None = None
     secrets: bool = False
     transport: bool = False
     exact: bool = False
@@ -70,7 +72,7 @@ class Front:
         self.reassembly = Reassembly(exact=options.exact, measuring=options.transport)
         self.proxy = ProxyStage()
         self.tls = TlsStage(options.tls_keys)
-        self.framing = Framing(BodyWitness(registry), options.kafka_ports)
+        self.framing = Framing(BodyWitness(registry), options.kafka_ports, max_request_bytes=options.max_request_bytes)
 
     def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
         """Yield the time line of a whole capture: a batch for each item, and one when the capture ends."""
@@ -105,7 +107,7 @@ class Back:
         self.records = make_reader(options.records, options.payload, exact=options.exact)
         masking = None if options.secrets else Masking()
         self.decoders = Decoders(registry, self.records, options.bodies, exact=options.exact, masking=masking)
-        self._exchange = ExchangeStage(self.decoders, self.records)
+        self._exchange = ExchangeStage(self.decoders, self.records, options.max_request_bytes)
         self.embedding: Embedding | None = None
         if options.embedded:
             from kshark.embedded import Embedding  # imported only by consumers that show bodies
@@ -172,7 +174,9 @@ class Share:
         self._reassembly = Reassembly(exact=asked.exact)
         self._proxy = ProxyStage()
         self._tls = TlsStage(asked.tls_keys)
-        self._framing = Framing(BodyWitness(registry), asked.kafka_ports, asking=True)
+        self._framing = Framing(
+            BodyWitness(registry), asked.kafka_ports, max_request_bytes=asked.max_request_bytes, asking=True
+        )
         self._back = Back(asked, registry, asking=True)
         known_facts = [*facts]
         self._framing.brokers.add_facts(known_facts)

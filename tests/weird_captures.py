@@ -195,10 +195,26 @@ def told(correlation_id: int = 1, **body: Any) -> tuple[str, bytes]:
     return "broker", response_frame(3, 1, body, correlation_id=correlation_id)
 
 
-def long_beginning(bench: Bench) -> list[Path]:
+def long_answer(bench: Bench) -> list[Path]:
+    bench.limit(FRAME_BYTES=20_000)
+    return bench.talk(metadata(), told(), metadata(2), ("broker", struct.pack(">i", 2) + bytes(50_000)))
+
+
+def too_long(bench: Bench) -> list[Path]:
+    """Longer than brokers accept by default, and the broker closes the connection."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    for side, data in (metadata(), told()):
+        getattr(tcp, side)(struct.pack(">i", len(data)) + data)
+    tcp.client(struct.pack(">i", limits.REQUEST_BYTES + 1) + metadata(2)[1])
+    tcp.reset(1)
+    return bench.packets(wire.packets)
+
+
+def long_first_request(bench: Bench) -> list[Path]:
+    """Nobody knows yet that the connection is Kafka."""
     bench.limit(UNFINISHED_BYTES=20_000)
-    whole = bench.talk(metadata(), told(), metadata(2), ("broker", bytes(50_000)))
-    return bench.file(whole[0].read_bytes()[:-10_000])
+    return bench.talk(("client", metadata()[1] + bytes(50_000)))
 
 
 def answers_in_another_order(bench: Bench) -> list[Path]:
@@ -227,7 +243,7 @@ def hello_without_keys(bench: Bench) -> list[Path]:
 
 
 def many_open(bench: Bench) -> list[Path]:
-    bench.limit(IN_FLIGHT=2)
+    bench.limit(OPEN_BYTES=1_500)
     return bench.talk(*map(metadata, (1, 2, 3)))
 
 
@@ -338,7 +354,9 @@ MAKERS: Final[dict[str, Maker]] = {
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),
     "FRAME_LENGTH_INVALID": bundled("tcp-hostile.pcap"),
     "FRAME_TRUNCATED_AT_CLOSE": bundled("tcp-hostile.pcap"),
-    "UNFINISHED_LIMIT": long_beginning,
+    "REQUEST_TOO_LONG": too_long,
+    "UNFINISHED_LIMIT": long_first_request,
+    "BODY_NOT_KEPT": long_answer,
     "BYTES_SKIPPED": bundled("tcp-hostile.pcap"),
     "BODY_CUT": answer_cut,
     "RESYNC": bundled("tcp-hostile.pcap"),

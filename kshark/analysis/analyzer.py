@@ -11,7 +11,7 @@ say) must receive all of these:
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
 | Weird TIME_DISORDER, ACKED_UNSEEN, and those of the clock (facts/clock.py) | the capture |
 | Exchange of the five APIs of share coordinators | the group, on any connection |
-| Weirds, Messages and Exchanges with codes that rules name | every connection |
+| Weirds, Messages and Exchanges with codes that rules name; Weirds of GIVEN_UP | every connection |
 | Message of any API | connections that the session uses (a request shows that one is still open) |
 """
 
@@ -51,6 +51,7 @@ from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import Acquisitions
 from kshark.analysis.states.session.state import SessionState
+from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_GROUP_HEARTBEAT
 from kshark.link.disorder import disorder_ns
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
@@ -342,6 +343,9 @@ class Analyzer:
         return ()
 
     def _weird(self, event: Weird) -> Sequence[Verdict]:
+        if event.code in GIVEN_UP and event.flow is not None:
+            self._connections.give_up(event)
+            return ()
         if event.flow is not None and event.code in self._byte_faults.codes:
             connection = self._connections.by_flow.get(event.flow)
             if connection is not None and event.code == "FRAME_LENGTH_INVALID":

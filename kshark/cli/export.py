@@ -136,6 +136,7 @@ def options_of(args: Namespace) -> dict[str, Any]:
         "decode_as": args.decode_as,
         "dissectors": args.dissectors,
         "tls_keys": digest_of_keys(args),
+        "max_request_bytes": args.max_request_bytes,
     }
     return {name: value for name, value in values.items() if value}
 

@@ -22,7 +22,7 @@ from kshark.cli.check import (
     selection,
     verdict,
 )
-from kshark.cli.parser import Parser, add_format, add_payload, count, ports
+from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
 from kshark.cli.printed_findings import show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
@@ -69,6 +69,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "-d", dest="decode_as", action="append", default=[], metavar="tcp.port==N,kafka", help="port N is Kafka"
     )
+    add_max_request_bytes(parser)
     add_tls_keys(parser, growing=True)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
@@ -86,7 +87,14 @@ def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     shown = not args.quiet
     opening: Opening = (args.records and shown) or "checked"
-    read = Options(records=opening, payload=args.payload, kafka_ports=ports(args), embedded=shown, secrets=args.secrets)
+    read = Options(
+        records=opening,
+        payload=args.payload,
+        kafka_ports=ports(args),
+        max_request_bytes=args.max_request_bytes,
+        embedded=shown,
+        secrets=args.secrets,
+    )
     options = filtered(read, args)
     engine = Engine(options, registry(args))
     names = engine.back.names

@@ -87,6 +87,7 @@ def add_captures(parser: Parser) -> None:
         help="with --each: read captures in N processes (auto: one per core); the output is identical",
     )
     add_restrictions(parser)
+    add_max_request_bytes(parser)
     add_tls_keys(parser)
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
@@ -106,6 +107,16 @@ def add_restrictions(parser: Parser) -> None:
         default=[],
         metavar="tcp.port==N,kafka",
         help="treat port N as Kafka, whatever its bytes look like",
+    )
+
+
+def add_max_request_bytes(parser: Parser) -> None:
+    """Add `--max-request-bytes`."""
+    parser.add_argument(
+        "--max-request-bytes",
+        type=byte_size,
+        metavar="N",
+        help="socket.request.max.bytes of the brokers: 209715200, 200MB; by default they accept 100MB",
     )
 
 
@@ -142,6 +153,15 @@ def count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a number from 1')
     return int(text)
+
+
+def byte_size(text: str) -> int:
+    """Parse an argument that is a number of bytes, also in kB, MB or GB (1024 each, as brokers are configured)."""
+    match = re.fullmatch(r"(\d+)\s*([kKMG]?)(i?B)?", text)
+    size = 0 if match is None else int(match[1]) << 10 * " KMG".index(match[2].upper() or " ")
+    if not 0 < size < 1 << 31:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of bytes below 2 GB; write 209715200, or 200MB')
+    return size
 
 
 def jobs(text: str) -> int:

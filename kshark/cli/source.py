@@ -30,6 +30,7 @@ from kshark.model import (
     Gap,
     HalfClosed,
     Late,
+    LongFrame,
     Message,
     Opened,
     PacketBatch,
@@ -79,7 +80,12 @@ class Source:
         self.notes = Notes()
         #: Packets that were read, without those after the period.
         self.packets = 0
-        self.options = replace(options, kafka_ports=ports(args), tls_keys=args.tls_keys)
+        self.options = replace(
+            options,
+            kafka_ports=ports(args),
+            tls_keys=args.tls_keys,
+            max_request_bytes=args.max_request_bytes,
+        )
         #: Returns file and frame of a packet, if there are several files.
         self.locate: Locate | None = None
         self._registry = registry(args)
@@ -181,7 +187,7 @@ def _is_shown(event: Event | AnalysisResult, begin_ns: int) -> bool:
         case Exchange():
             last = event.response or event.request
             return last is not None and last.time_ns >= begin_ns
-        case Opened() | HalfClosed() | Closed() | Frames() | Late():
+        case Opened() | HalfClosed() | Closed() | Frames() | LongFrame() | Late():
             return True
     from kshark.analysis import ListedStep  # 0.1 s: only imported for results of the analysis
 

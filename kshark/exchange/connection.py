@@ -8,7 +8,7 @@ from typing import Final
 
 from kshark.api_keys import API_VERSIONS
 from kshark.exchange.offer import is_offered
-from kshark.exchange.open_requests import ByCorrelationId, OpenRequest
+from kshark.exchange.open_requests import ByCorrelationId, OpenRequest, OpenRequests
 from kshark.model import Closed, Flow
 
 #: Default time that clients wait for an answer (request.timeout.ms).
@@ -24,7 +24,9 @@ class KafkaConnection:
     broker: str
     #: The TCP connection's end, if that is a proxy which named the client.
     proxy: str | None = None
-    open: list[OpenRequest] = field(default_factory=list)
+    open: OpenRequests = field(default_factory=list)
+    #: The number of requests that were given up because too many were open, and whose answers may still come.
+    given_up: int = 0
     #: No open request has a higher correlation id.
     highest: int = -1 << 31
     #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.

@@ -151,6 +151,22 @@ class Decoders(dict[int, Decoder]):
             not wanted,
         )
 
+    def read_head(self, decoder: Decoder, head: bytes) -> tuple[str | UnsetType | None, bool | None]:
+        """Return the client id of a request of which only the first bytes are here (UNSET: it is cut).
+
+        The second value is True if an answer is due, False if none is, and None if these bytes do not show it.
+        """
+        client_id, at = read_header(decoder, head, 0, len(head))
+        api = self._registry.api(decoder.key)
+        if api is None or api.one_way is None:
+            return client_id, True
+        name, value = api.one_way
+        try:
+            body, _ = beginning(api, api.versions.nearest(decoder.version), (name,))(head, at, len(head))
+        except Exception:  # a cut body may raise any error
+            return client_id, None
+        return client_id, getattr(body, name, None) != value
+
     def _response(self, api: Api, version: int, layout_version: int) -> BodyReader:
         usual = _as_far_as_it_fits(
             self._body(api.response, layout_version, spanned=api.key == SHARE_FETCH), version, layout_version
@@ -282,6 +298,11 @@ def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
     return read
 
 
+def without_body(decoder: Decoder) -> Decoder:
+    """Return a decoder for answers whose bodies are not here: it reads nothing of them."""
+    return replace(decoder, response=_UNREADABLE, changes_connection=False)
+
+
 # -- headers
 
 
@@ -299,7 +320,15 @@ CLIENT_IDS: Final = _ClientIds()
 
 
 def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, ReadBody]:
-    """Return client id and body of the request that fills `start` to `end`, read by the interpreter.
+    """Return client id and body of the request that fills `start` to `end`, read by the interpreter."""
+    client_id, at = read_header(decoder, buffer, start, end)
+    if at > end:
+        return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
+    return client_id, decoder.request.exactly(buffer, at, end)
+
+
+def read_header(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple[str | UnsetType | None, int]:
+    """Return the client id of a request, and the position of its body: beyond `end` if the header is cut.
 
     Headers: KIP-482.
     """
@@ -310,16 +339,14 @@ def read_request(decoder: Decoder, buffer: bytes, start: int, end: int) -> tuple
             length = _INT16(buffer, at)[0] if at + 2 <= end else 0  # the bytes of another frame come after this one
             at += 2
             if length > end - at:
-                return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
+                return client_id, end + 1
             client_id = None if length < 0 else CLIENT_IDS[buffer[at : at + length]]
             at += max(length, 0)
             if decoder.request_header == 2:
                 at = skip_tags(buffer, at, end)
     except (IndexError, StructError):
         at = end + 1
-    if at > end:
-        return client_id, ReadBody(None, ["BODY_TOO_SHORT"], "header")
-    return client_id, decoder.request.exactly(buffer, at, end)
+    return client_id, at
 
 
 def read_response(decoder: Decoder, buffer: bytes, start: int, end: int) -> ReadBody:

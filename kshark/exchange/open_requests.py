@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
+from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, SupportsIndex
 
 import msgspec
 
@@ -19,13 +21,34 @@ _STALE: Final = 64
 
 
 class OpenRequest(msgspec.Struct, gc=False):
-    """A request that waits for its answer. Among the open requests of a connection, later ones have higher numbers."""
+    """A request that waits for its answer. Among the open requests of a connection, later ones have higher numbers.
+
+    `one_way`: it asks for no answer, as far as its beginning shows. `cost`: the bytes that count for limits.OPEN_BYTES;
+    0 if no other request was open.
+    """
 
     message: Message
     decoder: Decoder
     correlation_id: int
     owner: Owner | None = None
     number: int = 0
+    cost: int = 0
+    one_way: bool = False
+
+
+class ManyOpen(deque[OpenRequest]):
+    """The open requests of a connection with very many of them: the oldest one is removed in constant time."""
+
+    def pop(self, index: SupportsIndex = -1) -> OpenRequest:
+        """Remove a request, as from a list."""
+        if index == 0:
+            return self.popleft()
+        request = self[index]
+        del self[index]
+        return request
+
+
+OpenRequests = list[OpenRequest] | ManyOpen
 
 
 class ByCorrelationId:
@@ -40,7 +63,7 @@ class ByCorrelationId:
     def __init__(self) -> None:
         self._clear()
 
-    def index_of(self, waiting: list[OpenRequest], correlation_id: int) -> int | None:
+    def index_of(self, waiting: OpenRequests, correlation_id: int) -> int | None:
         """Return the index in the list; None if no request with this correlation id is open."""
         if self._added > 2 * len(waiting) + _STALE:
             self._clear()  # most of these requests were answered
@@ -58,8 +81,8 @@ class ByCorrelationId:
         self._added = 0
         self._last = -1
 
-    def _add_new(self, waiting: list[OpenRequest]) -> None:
-        for request in waiting[bisect_right(waiting, self._last, key=_NUMBER_OF) :]:
+    def _add_new(self, waiting: OpenRequests) -> None:
+        for request in islice(waiting, bisect_right(waiting, self._last, key=_NUMBER_OF), None):
             self._numbers.setdefault(request.correlation_id, []).append(request.number)
             self._last = request.number
             self._added += 1

@@ -17,12 +17,20 @@ from msgspec import UNSET, UnsetType
 from kshark import limits
 from kshark.anomaly import CATALOGUE
 from kshark.exchange.connection import KafkaConnection
-from kshark.exchange.decoding import CLIENT_IDS, Decoder, Decoders, read_request, read_response, skip_tags
+from kshark.exchange.decoding import (
+    CLIENT_IDS,
+    Decoder,
+    Decoders,
+    read_request,
+    read_response,
+    skip_tags,
+    without_body,
+)
 from kshark.exchange.offer import Offers
-from kshark.exchange.open_requests import OpenRequest
+from kshark.exchange.open_requests import ManyOpen, OpenRequest
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
-from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, Message, Weird
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, LongFrame, Message, Outcome, Weird
 from kshark.records import RecordsReader
 
 #: Api key and version as one number, correlation id, length of the client id: the beginning of nearly every request.
@@ -50,8 +58,12 @@ class ExchangeStage:
     There is no `close`: framing closes every connection, and the last batch has its last page.
     """
 
-    def __init__(self, decoders: Decoders, records: RecordsReader) -> None:
+    def __init__(self, decoders: Decoders, records: RecordsReader, max_request_bytes: int | None = None) -> None:
+        """`max_request_bytes`: the longest request that the brokers accept, if the user knows it."""
         self._decoders = decoders
+        self._most = max_request_bytes
+        #: The cost of all open requests (OpenRequest.cost).
+        self._open_bytes = 0
         self._records = records
         self._connections: dict[int, KafkaConnection] = {}
         self._offers = Offers()
@@ -64,6 +76,8 @@ class ExchangeStage:
                 yield from self._frames(item)
             elif type(item) is Closed:
                 self._close_flow(item)
+            elif type(item) is LongFrame:
+                self._long_frame(item)
             else:
                 if type(item) is Gap:
                     self._lose(item)
@@ -194,12 +208,12 @@ class ExchangeStage:
         request = OpenRequest(message, decoder, correlation_id, owner)
         waiting = connection.open
         if waiting:
-            self._check_open(connection, request)
+            self._open_another(connection, request, end - start)
         else:
             connection.answers_lost = False
             connection.highest = correlation_id
             connection.by_id = None
-        waiting.append(request)
+            waiting.append(request)
         return message
 
     def _obey(self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int) -> bool:
@@ -224,8 +238,8 @@ class ExchangeStage:
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
         return True
 
-    def _check_open(self, connection: KafkaConnection, request: OpenRequest) -> None:
-        """Check a request that is sent while others are open.
+    def _open_another(self, connection: KafkaConnection, request: OpenRequest, size: int) -> None:
+        """Note and check a request that is sent while others are open, and of which `size` bytes are kept.
 
         Its correlation id may be that of another, and there may be too many open requests.
         """
@@ -236,10 +250,22 @@ class ExchangeStage:
             connection.highest = request.correlation_id  # the usual case: clients count up
         elif (same := connection.index_of(request.correlation_id)) is not None:
             _mark(message, "CORRELATION_ID_REUSED", _named(waiting[same].message))
-        if len(waiting) >= limits.IN_FLIGHT:
+        request.cost = cost = limits.OPEN_REQUEST_BYTES + size
+        self._open_bytes = held = self._open_bytes + cost
+        if held > limits.OPEN_BYTES:
+            self._give_up_oldest(connection, message)
+        elif len(waiting) == limits.MANY_OPEN and type(waiting) is list:
+            waiting = connection.open = ManyOpen(waiting)
+        waiting.append(request)
+
+    def _give_up_oldest(self, connection: KafkaConnection, newest: Message) -> None:
+        """Give up the oldest requests of a connection until all open requests together are few enough."""
+        waiting = connection.open
+        while self._open_bytes > limits.OPEN_BYTES and waiting:
             oldest = waiting.pop(0)
-            self._report("IN_FLIGHT_LIMIT", connection.flow, oldest.message, message.packet, message.time_ns)
-            self._give_up(connection, oldest, message.packet)
+            connection.given_up += 1
+            self._report("IN_FLIGHT_LIMIT", connection.flow, oldest.message, newest.packet, newest.time_ns)
+            self._give_up(connection, oldest, newest.packet)
 
     # -- responses
 
@@ -265,6 +291,7 @@ class ExchangeStage:
         if request is None:
             return self._unmatched(connection, correlation_id, end - start, packets, last, last_ns)
         asked, decoder = request.message, request.decoder
+        self._open_bytes -= request.cost
         codes: list[str] | UnsetType
         detail: str | UnsetType
         codes = detail = UNSET
@@ -315,23 +342,78 @@ class ExchangeStage:
         if not connection.answers_lost:
             del waiting[index]
             return request, waiting[0].message
-        for older in waiting[:index]:
-            self._give_up(connection, older, packet)
-        del waiting[: index + 1]
-        return request, None
+        for _ in range(index):
+            self._give_up(connection, waiting.pop(0), packet)
+        return waiting.pop(0), None
 
     def _unmatched(
         self, connection: KafkaConnection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
     ) -> Message:
-        """Report an answer without a captured request; an answer to a request from before the capture is normal."""
+        """Report an answer without a captured request.
+
+        An answer to a request from before the capture is normal, or to one that was given up.
+        """
         codes: list[str] | UnsetType = ["RESPONSE_UNMATCHED"]
-        if correlation_id in connection.one_way:
+        if connection.given_up:
+            connection.given_up -= 1
+            codes = UNSET
+        elif correlation_id in connection.one_way:
             codes = ["ACKS0_ANSWERED"]
         elif connection.may_be_older(correlation_id):
             codes = UNSET
         message = self._without_header(connection, "response", codes, size, packets, last, last_ns)
         message.correlation_id = correlation_id
         self._page.append(Exchange(None, message, "orphan", connection.flow, last))
+        return message
+
+    # -- frames that are too long to be collected
+
+    def _long_frame(self, frame: LongFrame) -> None:
+        """Make the message of a frame of which only the beginning is here. Its body is not kept."""
+        connection = self._connection(frame.flow)
+        first, last = frame.first_packet, frame.packet
+        packets: Packets = UNSET if first == last else (first, last)
+        if frame.side == frame.flow.client_side:
+            message = self._long_request(connection, frame, packets)
+        else:
+            message = self._long_response(connection, frame, packets)
+        _mark(message, "BODY_NOT_KEPT")
+        if frame.resync:
+            _mark(message, "RESYNC")
+
+    def _long_request(self, connection: KafkaConnection, frame: LongFrame, packets: Packets) -> Message:
+        head, last, last_ns = frame.head, frame.packet, frame.time_ns
+        if connection.raw or len(head) < 8:
+            connection.raw_open += connection.raw
+            return self._without_header(connection, "request", UNSET, frame.size, packets, last, last_ns)
+        key_and_version, correlation_id = _SHORT_REQUEST(head)
+        decoder = self._decoders[key_and_version]
+        client_id, answered = self._decoders.read_head(decoder, head)
+        message = Message(
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
+            decoder.name, decoder.version, correlation_id, client_id, UNSET, UNSET, frame.size, None,
+            UNSET if decoder.weird is None else [decoder.weird],
+        )  # fmt: skip
+        self._page.append(message)
+        request = OpenRequest(message, decoder, correlation_id, one_way=answered is False)
+        if not connection.open:
+            connection.answers_lost = False
+            connection.highest = correlation_id
+        self._open_another(connection, request, 0)
+        if not answered:
+            connection.answers_lost = True  # an answer may come or not
+        return message
+
+    def _long_response(self, connection: KafkaConnection, frame: LongFrame, packets: Packets) -> Message:
+        head, last, last_ns = frame.head, frame.packet, frame.time_ns
+        if len(head) < 4:
+            return self._without_header(connection, "response", UNSET, frame.size, packets, last, last_ns)
+        index = connection.index_of(_CORRELATION(head)[0])
+        if index is not None:
+            request = connection.open[index]
+            request.decoder = without_body(request.decoder)
+        message = self._response(connection, head, 0, len(head), packets, last, last_ns, frame.first_time_ns)
+        message.size = frame.size
         return message
 
     # -- frames without a Kafka header
@@ -371,8 +453,10 @@ class ExchangeStage:
     # -- ends
 
     def _give_up(self, connection: KafkaConnection, request: OpenRequest, packet: int) -> None:
-        """Report that no answer will arrive; this packet shows it."""
-        self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
+        """Report that no answer will arrive, or is waited for; this packet shows it."""
+        self._open_bytes -= request.cost
+        outcome: Outcome = "one_way" if request.one_way else "unanswered"
+        self._page.append(Exchange(request.message, None, outcome, connection.flow, packet))
 
     def _report(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int, addition: str = "") -> None:
         """Report a fault of an earlier request: an event of its own, since its message was emitted and is final."""
@@ -396,8 +480,12 @@ class ExchangeStage:
         if connection is not None:
             for request in connection.open:
                 if closed.how not in ("capture", "forgotten") and not connection.answers_lost and _is_answered(request):
+                    asked = request.message
                     for code, addition in connection.without_answer(request, closed):
-                        self._report(code, closed.flow, request.message, closed.packet, closed.time_ns, addition)
+                        self._report(code, closed.flow, asked, closed.packet, closed.time_ns, addition)
+                    if self._most is not None and asked.size > self._most:
+                        addition = f": {asked.size} bytes; brokers accept up to {self._most} (--max-request-bytes)"
+                        self._report("REQUEST_TOO_LONG", closed.flow, asked, asked.packet, asked.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
 

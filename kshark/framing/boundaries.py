@@ -69,7 +69,7 @@ def next_request(
         by_edge = at in starts
         continues = (
             last_id is not None
-            and 0 < first.correlation_id - last_id <= limits.IN_FLIGHT
+            and 0 < first.correlation_id - last_id <= limits.IDS_APART
             and first.client_id == client_id
         )
         if continues and (by_edge or chain.whole >= 2):
@@ -123,7 +123,7 @@ def _confirmed(
             by_edge
             and second is not None
             and first.client_id
-            and second.correlation_id - first.correlation_id <= limits.IN_FLIGHT
+            and second.correlation_id - first.correlation_id <= limits.IDS_APART
         ):
             return True
     return by_edge and body_score(chain, at, data, other or b"", checker) > 0

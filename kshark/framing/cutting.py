@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.framing.streams import ReportWeird, Stream
+from kshark.framing.streams import Report, Stream
 from kshark.model import Frames
 from kshark.reassembly import Run
 
 if TYPE_CHECKING:
     from kshark.model import Int64s, UInt8s
 
-#: A stream with an impossible frame length, and the bytes after it.
+#: A stream with an unusual frame length, and the bytes that are read again from there.
 Broken = tuple[Stream, list[Run]]
 
 _LENGTH: Final = Struct(">i").unpack_from
@@ -45,7 +45,7 @@ class Cuts:
         #: off.
         self._rows: list[tuple[int, int, int, int, int, int, int, bool, int]] = []
 
-    def cut_all(self, streams: Iterable[Stream], report: ReportWeird) -> list[Broken]:
+    def cut_all(self, streams: Iterable[Stream], report: Report) -> list[Broken]:
         """Cut all these streams at once."""
         for stream in streams:
             if stream.skip:
@@ -57,7 +57,7 @@ class Cuts:
             self._done.append(frames)
         return broken
 
-    def cut_one(self, stream: Stream, report: ReportWeird) -> list[Broken]:
+    def cut_one(self, stream: Stream, report: Report) -> list[Broken]:
         """Cut one stream."""
         can_be_cut = stream.can_be_cut(report)
         self.take_head(stream)
@@ -125,11 +125,10 @@ class Cuts:
         self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
 
 
-def cut(streams: Iterable[Stream], report: ReportWeird) -> tuple[Frames | None, list[Broken]]:
+def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[Broken]]:
     """Cut whole frames off streams whose boundaries are known; the rest stays in the streams.
 
-    A stream breaks where a frame's length is impossible. The bytes after it are returned, to be searched piece by
-    piece.
+    A stream breaks where a frame's length is unusual. The bytes from there on are returned, to be read piece by piece.
     """
     ready = [stream for stream in streams if stream.can_be_cut(report)]
     if not ready:
@@ -182,13 +181,16 @@ def _column(parts: list[list[int]]) -> Int64s:
 def _frames(
     stream: Stream, data: bytes, at: int, stop: int, starts: list[int], ends: list[int]
 ) -> tuple[int, int | None]:
-    """Append the whole frames from `at` on; return their end, and the length found there if it is impossible."""
+    """Append the whole frames from `at` on; return their end, and the length found there if it is unusual."""
     limit, need = stream.limit, 4
     while at + 4 <= stop:
         length = _LENGTH(data, at)[0]
-        if not 0 <= length <= limit:
-            return at, length
         end = at + 4 + length
+        if not 0 <= length <= limit:
+            if not stream.allows(length):
+                return at, length
+            if end <= stop:
+                stream.sound = 0
         if end > stop:
             need = 4 + length
             break

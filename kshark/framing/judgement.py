@@ -26,7 +26,7 @@ from kshark.framing.recognition import (
     may_be_foreign,
     requests_from,
 )
-from kshark.framing.streams import UNSURE, ReportWeird, Stream
+from kshark.framing.streams import UNSURE, Report, RequestLimit, Stream
 from kshark.framing.waiting import NEVER
 from kshark.model import Flow, Side
 
@@ -43,10 +43,11 @@ FOR_OPENERS: Final = 6
 class Conversation:
     """A connection while it is cut into frames: its two streams, and the state of its recognition."""
 
-    __slots__ = ("_seen", "asked", "flow", "holed", "streams", "try_at")
+    __slots__ = ("_most", "_seen", "asked", "flow", "holed", "streams", "try_at")
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, most: RequestLimit) -> None:
         self.flow = flow
+        self._most = most
         self.streams = (Stream(flow, 0), Stream(flow, 1))
         #: True if it has a gap. Later packets decide when a gap is certain, so the broker that this connection shows is
         #: not used for other connections.
@@ -76,8 +77,7 @@ class Conversation:
         """Mark the connection as Kafka, with that side as the client."""
         self.flow.service, self.flow.client_side = "kafka", client
         for stream in self.streams:
-            stream.by_client = stream.side == client
-            stream.limit = limits.REQUEST_BYTES if stream.by_client else limits.FRAME_BYTES
+            stream.settle(stream.side == client, self._most)
 
     @property
     def is_kafka(self) -> bool:
@@ -120,7 +120,7 @@ def judge(
     brokers: Brokers,
     ports: frozenset[int],
     packet: int,
-    report: ReportWeird,
+    report: Report,
     *,
     final: bool,
 ) -> None:
@@ -180,9 +180,7 @@ def judge_cut(conversation: Conversation, side: Side, missing: int, checker: Bod
         settle(conversation, asked[0], checker)
 
 
-def _leave_open(
-    conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker, report: ReportWeird
-) -> None:
+def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker, report: Report) -> None:
     """Mark the connection as another protocol if that is certain; else later bytes decide."""
     streams = conversation.streams
     if _certainly_other(conversation, heads, checker):
@@ -191,7 +189,7 @@ def _leave_open(
         _look_again(conversation, report)
 
 
-def _look_again(conversation: Conversation, report: ReportWeird) -> None:
+def _look_again(conversation: Conversation, report: Report) -> None:
     """Defer the next check of a connection with many undecided bytes.
 
     The next check comes after half as many bytes more, or when the frame that may begin in them is whole. Bytes that

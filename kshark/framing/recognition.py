@@ -131,17 +131,18 @@ def _is_zookeeper(head: bytes) -> bool:
 
 
 def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
-    """Return the request header at `at`; None if it is not plausible or not whole."""
+    """Return the request header at `at`; None if it is not plausible or not whole.
+
+    A very long request must have a client id in plain text.
+    """
     if at + HEADER_BYTES > len(data):
         return None
     length, key, version, correlation_id, size = _HEADER(data, at)
-    if (
-        not LEAST_REQUEST + 2 <= length <= limits.REQUEST_BYTES
-        or not -1 <= size <= length - 10
-        or not knows(key, version)
-    ):
+    if length < LEAST_REQUEST + 2 or not -1 <= size <= length - 10 or not knows(key, version):
         return None
     client_id = None if size < 0 else data[at + HEADER_BYTES : at + HEADER_BYTES + size]
+    if length > limits.REQUEST_BYTES and not is_name(client_id):
+        return None
     return Header(at + 4 + length, key, version, correlation_id, client_id)
 
 
@@ -167,6 +168,14 @@ def begins_answer(data: bytes, size: int, open_ids: Collection[int]) -> bool:
     return len(data) >= ANSWER_HEAD and _LENGTH(data)[0] + 4 == size and _ANSWER(data)[1] in open_ids
 
 
+def is_name(client_id: bytes | None) -> bool:
+    """True if a client id is printable text, as nearly all clients send it, and none of other bytes does by chance."""
+    try:
+        return bool(client_id) and client_id is not None and client_id.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
 def requests_from(data: bytes, at: int, knows: Knows, most: int = 64) -> Chain:
     """Return the requests that follow each other from `at`; the last may end beyond the bytes."""
     headers: list[Header] = []
@@ -187,7 +196,7 @@ def _may_begin_request(rest: bytes, knows: Knows) -> bool:
     """True if fewer than HEADER_BYTES bytes may be the beginning of a request."""
     if len(rest) >= HEADER_BYTES:
         return False
-    if len(rest) >= 4 and not LEAST_REQUEST <= _LENGTH(rest)[0] <= limits.REQUEST_BYTES:
+    if len(rest) >= 4 and _LENGTH(rest)[0] < LEAST_REQUEST:
         return False
     return len(rest) < 8 or knows(*Struct(">hh").unpack_from(rest, 4))
 
@@ -203,11 +212,11 @@ def answers_from(data: bytes, at: int, open_ids: Collection[int], most: int = 64
         if at + 8 > len(data):
             return (
                 whole,
-                at + 4 > len(data) or LEAST_ANSWER <= _LENGTH(data, at)[0] <= limits.FRAME_BYTES,
+                at + 4 > len(data) or LEAST_ANSWER <= _LENGTH(data, at)[0] <= limits.ANSWER_BYTES,
                 at == len(data),
             )
         length, correlation_id = _ANSWER(data, at)
-        if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or correlation_id not in expected:
+        if not LEAST_ANSWER <= length <= limits.ANSWER_BYTES or correlation_id not in expected:
             return whole, False, False
         if at + 4 + length > len(data):
             return whole, True, False
@@ -261,7 +270,7 @@ def lengths_from(data: bytes) -> tuple[int, bool]:
     at = whole = 0
     while at + 8 <= len(data):
         length = _LENGTH(data, at)[0]
-        if not LEAST_ANSWER <= length <= limits.FRAME_BYTES or at + 4 + length > len(data):
+        if not LEAST_ANSWER <= length <= limits.ANSWER_BYTES or at + 4 + length > len(data):
             return whole, False
         whole += 1
         at += 4 + length

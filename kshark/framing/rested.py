@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kshark import limits
 from kshark.framing.judgement import Conversation
+from kshark.framing.streams import RequestLimit
 from kshark.model import Flow
 from kshark.ring import Ring
 
@@ -11,7 +12,8 @@ from kshark.ring import Ring
 class Rested:
     """The client side of each such connection, by the number of its flow."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: RequestLimit) -> None:
+        self._most = most
         self._client = Ring("b", limits.REMEMBERED_FLOWS)
 
     def leave(self, conversation: Conversation) -> None:
@@ -25,6 +27,6 @@ class Rested:
         entry = None if flow.continues is None else self._client.take(flow.continues)
         if entry is None:
             return None
-        conversation = Conversation(flow)
+        conversation = Conversation(flow, self._most)
         conversation.settle(1 if entry[0] else 0)
         return conversation

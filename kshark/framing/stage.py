@@ -19,7 +19,7 @@ from kshark.framing.cutting import Cuts
 from kshark.framing.judgement import Conversation, judge, judge_cut
 from kshark.framing.recognition import BodyChecker
 from kshark.framing.rested import Rested
-from kshark.framing.streams import Stream
+from kshark.framing.streams import Stream, request_limit
 from kshark.framing.timeline import Ending, Line, Timeline, TimelineEvent
 from kshark.framing.waiting import NEVER
 from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Weird
@@ -34,15 +34,21 @@ QueuedItem = tuple[StreamItem, int]
 class Framing:
     """The stage that turns chunks into the time line.
 
-    `checker` checks Kafka's messages. `kafka_ports` carry Kafka whatever the bytes show. `asking`: only some of the
-    capture's connections come here.
+    `checker` checks Kafka's messages. `kafka_ports` carry Kafka whatever the bytes show. `max_request_bytes`: the
+    longest request that the brokers accept, if the user knows it. `asking`: only some of the capture's connections come
+    here.
 
     A connection with a hole that may still be filled waits, and the time line waits with it (Chunks.holes). A forgotten
     connection that continues is recognised by Flow.continues, which reassembly sets.
     """
 
     def __init__(
-        self, checker: BodyChecker, kafka_ports: frozenset[int] = frozenset(), *, asking: bool = False
+        self,
+        checker: BodyChecker,
+        kafka_ports: frozenset[int] = frozenset(),
+        *,
+        max_request_bytes: int | None = None,
+        asking: bool = False,
     ) -> None:
         self._checker = checker
         self._ports = kafka_ports
@@ -54,7 +60,8 @@ class Framing:
         #: By flow: a hole that may still be filled, and the items after it.
         self._holes: dict[int, Hole] = {}
         self._waiting: dict[int, list[QueuedItem]] = {}
-        self._rested = Rested()
+        self._most = request_limit(max_request_bytes)
+        self._rested = Rested(self._most)
         self._brokers = Brokers(asking=asking)
         self._events: list[TimelineEvent] = []
         self._cuts = Cuts()
@@ -150,8 +157,7 @@ class Framing:
     def _cut_touched(self) -> None:
         """Cut the streams whose boundaries are known, all at once.
 
-        Where a frame's length is impossible, the rest of that connection's bytes is searched for the next boundary,
-        piece by piece.
+        Where a frame's length is unusual, the rest of that connection's bytes is read piece by piece.
         """
         while self._touched:
             touched, self._touched = self._touched, {}
@@ -164,7 +170,10 @@ class Framing:
                 self._take_piecewise(later)
 
     def _make_room(self) -> None:
-        """Drop correlation ids that are too old. If unfinished frames hold too many bytes, give up the longest ones."""
+        """Drop correlation ids that are too old.
+
+        If unfinished frames hold too many bytes, keep only the beginning of the longest ones.
+        """
         uncertain = dict.fromkeys(
             stream for conversation in self._uncertain.values() for stream in conversation.streams
         )
@@ -250,7 +259,7 @@ class Framing:
     def _conversation(self, flow: Flow) -> Conversation:
         conversation = self._conversations.get(flow.id)
         if conversation is None:
-            conversation = self._conversations[flow.id] = Conversation(flow)
+            conversation = self._conversations[flow.id] = Conversation(flow, self._most)
         return conversation
 
     def _take_event(self, item: Gap | HalfClosed | Closed, position: int) -> None:
@@ -316,7 +325,7 @@ class Framing:
         """Cut one stream's bytes.
 
         After an impossible length the next boundary is searched, first in the bytes of that packet, then again with
-        every later piece. So the same boundary is found however many pieces arrive at once.
+        every later piece. So the same boundary is found however many pieces arrive at once. A long frame is skipped.
         """
         waiting: deque[tuple[bytes, int, int, int, int]] = deque()
         other = conversation.streams[1 - stream.side]

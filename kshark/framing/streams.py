@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
+from kshark.framing.long_frames import LongHead, is_answer, is_request
 from kshark.framing.recognition import (
     ANSWER_HEAD,
     HEADER_BYTES,
@@ -25,7 +26,7 @@ from kshark.framing.recognition import (
     begins_request,
     header_at,
 )
-from kshark.model import Flow, Gap, Side, Weird
+from kshark.model import Flow, Gap, LongFrame, Side, Weird
 from kshark.reassembly import Run, Runs
 
 _INT32: Final = Struct(">i").unpack_from
@@ -34,7 +35,22 @@ UNSURE: Final = 3
 #: The number of requests per connection whose correlation ids are kept: they identify answers after a gap.
 REMEMBERED: Final = 128
 
+#: Takes anomalies and, except at the end of a connection, frames that are too long to be collected.
 ReportWeird = Callable[[Weird], None]
+Report = Callable[[Weird | LongFrame], None]
+
+
+class RequestLimit(NamedTuple):
+    """The longest request that brokers accept (`socket.request.max.bytes`): by default, or `is_set` by the user."""
+
+    size: int
+    is_set: bool
+
+
+def request_limit(size: int | None) -> RequestLimit:
+    """Return the limit that the user named, or the default."""
+    return RequestLimit(limits.REQUEST_BYTES, False) if size is None else RequestLimit(size, True)
+
 
 #: A length and a correlation id: fewer bytes do not prove that a message begins.
 _LEAST: Final = 8
@@ -71,9 +87,9 @@ class Stream:
     """The bytes of one direction that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "ended_head", "flow", "head", "ids", "limit", "lost", "need",
-        "packet", "ready", "ready_ns", "searching",
-        "side", "size", "skip", "skip_why", "skipped", "skipped_from", "time_ns", "try_at", "unsure", "untouched",
+        "awaited", "by_client", "client_id", "data", "doubtful", "ended_head", "flow", "head", "ids", "limit", "long",
+        "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip", "skip_why",
+        "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
@@ -88,7 +104,15 @@ class Stream:
         self.size = 0
         self.need = 4
         self.by_client: bool | None = None
+        #: Longer frames are looked at before they are cut.
         self.limit = limits.FRAME_BYTES
+        self.request_limit: RequestLimit | None = None
+        #: These bytes begin with the length of a frame that is longer than usual, and its header decides whether it is
+        #: one. Then `sound` is that length, until the frame is cut.
+        self.doubtful = False
+        self.sound = 0
+        #: The beginning of a frame that is too long to be collected; `skip` counts its rest.
+        self.long: LongHead | None = None
         self.searching = False
         #: No byte arrived yet. With the first byte the stream shows whether its beginning was seen; if not, the
         #: boundary is searched.
@@ -173,6 +197,13 @@ class Stream:
         """True if the stream holds more than is searched for a boundary."""
         return self.size > limits.SEARCH_BYTES or len(self.data) > limits.SEARCH_PIECES
 
+    def settle(self, by_client: bool, most: RequestLimit) -> None:
+        """Note who sends these bytes, and the longest request."""
+        self.by_client = by_client
+        self.request_limit = most if by_client else None
+        usual = max(most.size, limits.REQUEST_BYTES) if by_client else limits.ANSWER_BYTES
+        self.limit = min(usual, limits.FRAME_BYTES)
+
     @property
     def rests(self) -> bool:
         """True if the next byte begins a frame."""
@@ -189,8 +220,8 @@ class Stream:
 
     # -- frames
 
-    def can_be_cut(self, report: ReportWeird) -> bool:
-        """True if a whole frame may be here, once the rest of a broken frame is skipped."""
+    def can_be_cut(self, report: Report) -> bool:
+        """True if a whole frame may be here, once the rest of a broken or long frame is skipped."""
         if self.skip:
             self._skip_broken(report)
         return self.size >= self.need and not self.searching
@@ -245,45 +276,124 @@ class Stream:
         if self.ids:
             del self.ids[: -REMEMBERED if self.by_client else -1]
 
-    # -- damage
+    # -- unusual lengths
 
-    def break_off(self, length: int, report: ReportWeird) -> list[Run]:
-        """Report an impossible length; return the bytes after it, to be searched piece by piece for the next message
-        boundary.
+    def allows(self, length: int) -> bool:
+        """True if a frame longer than `limit` is cut like others: its header is sound, and it is collected."""
+        return 0 < length <= limits.FRAME_BYTES and length == self.sound
+
+    def break_off(self, length: int, report: Report) -> list[Run]:
+        """Stop at an unusual length; return the bytes to be read piece by piece from here on.
+
+        A negative length is reported, and the next message boundary is searched. A frame that is too long to be
+        collected is skipped. Else the length is doubtful: the bytes after it decide (`find`).
         """
-        piece = bisect_right(self.edges(), 3) - 1
-        packet, time_ns = self.ready[piece], self.ready_ns[piece]
-        text = f"{length} bytes announced; {'requests' if self.by_client else 'frames'} have 0 to {self.limit}"
-        report(
-            Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4)
-        )
-        self._skip_bytes(4, report)
-        self.search()
+        if length < 0:
+            self._report_length(3, report)
+            self.search()
+        elif length == self.sound or length <= self._usual:
+            self.long = LongHead(length, self.packet[0], self.time_ns[0])
+            self.skip = 4 + length
+        else:
+            self.search()
+            self.doubtful = True
         if not self.size:
             return []
         later = Run(self.flow, self.side, self.data, self.packet, self.time_ns, self.ready, self.ready_ns)
         self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.size = [], [], [], [], [], 0
         return [later]
 
+    @property
+    def _usual(self) -> int:
+        """The longest frame whose header is not looked at before it is cut."""
+        most = self.request_limit
+        return limits.ANSWER_BYTES if most is None else max(most.size, limits.REQUEST_BYTES)
+
+    def _report_length(self, last: int, report: Report) -> None:
+        """Report the length at the beginning as impossible, as the byte at `last` shows, and skip it."""
+        length = _INT32(self.joined(), 0)[0]
+        piece = bisect_right(self.edges(), last) - 1
+        packet, time_ns = self.ready[piece], self.ready_ns[piece]
+        why = "" if length < 0 else "; no header of a request follows" if self.by_client else "; no answer follows"
+        text = f"{length} bytes announced{why}"
+        report(
+            Weird("FRAME_LENGTH_INVALID", "framing", packet, time_ns, text, self.flow.id, self.side, self.packet[0], 4)
+        )
+        self._skip_bytes(4)
+
+    def _decide(self, other: Stream, checker: BodyChecker, report: Report) -> bool:
+        """Decide whether a doubtful length is that of a frame; True if that is known."""
+        data = self.joined()
+        if self.by_client:
+            last_id = signed(self.ids[-1]) if self.ids else None
+            sound = is_request(data, last_id, self.client_id, checker.knows)
+        else:
+            sound = is_answer(data, self.open_ids(other))
+        if sound is None:
+            return False
+        self.doubtful = False
+        if sound:
+            self.searching, self.sound = False, _INT32(data, 0)[0]
+        else:
+            self._report_length(len(data) - 1, report)
+        return True
+
+    def _skip_long(self, long: LongHead, report: Report) -> None:
+        """Skip bytes of a frame that is too long to be collected; report the frame at its end."""
+        count = min(self.skip, self.size)
+        if not count:
+            return
+        edges = self.edges()
+        if long.wants:
+            long.add(self.joined()[:count])
+        self.skip -= count
+        long.framed += count
+        piece = bisect_right(edges, count - 1) - 1
+        packet, time_ns = self.ready[piece], self.ready_ns[piece]
+        self.drop(count)
+        if not self.skip:
+            self._end_long(long, packet, time_ns, report)
+
+    def _end_long(self, long: LongHead, packet: int, time_ns: int, report: Report) -> None:
+        self.long, self.sound = None, 0
+        self.need = 4
+        head = bytes(long.head)
+        report(
+            LongFrame(
+                self.flow, self.side, head, long.size, long.framed, long.first_packet, long.first_time_ns, packet,
+                time_ns, self.confirm(1) > 0,
+            )
+        )  # fmt: skip
+        id_at = 4 if self.by_client else 0
+        if len(head) >= id_at + 4:
+            number = int.from_bytes(head[id_at : id_at + 4], "big")
+            self.remember([packet << 32 | number], long.size.to_bytes(4, "big") + head, (4,))
+
+    # -- damage
+
     def search(self) -> None:
         """Mark the next message boundary as unknown."""
         self.searching = True
+        self.doubtful, self.sound = False, 0
         self.try_at = self.awaited = 0
         self.need = 4
 
-    def _skip_bytes(self, count: int, report: ReportWeird) -> None:
+    def _skip_bytes(self, count: int) -> None:
         if count and not self.skipped:
             self.skipped_from = self.packet[0]
         self.skipped += count
         self.drop(count)
 
-    def _skip_broken(self, report: ReportWeird) -> None:
+    def _skip_broken(self, report: Report) -> None:
+        if self.long is not None:
+            self._skip_long(self.long, report)
+            return
         count = min(self.skip, self.size)
         if count:
             self.skip -= count
             piece = bisect_right(self.edges(), count - 1) - 1
             packet, time_ns = self.ready[piece], self.ready_ns[piece]
-            self._skip_bytes(count, report)
+            self._skip_bytes(count)
             if not self.skip:
                 self._end_head(packet, time_ns)
                 self.report_skipped(packet, time_ns, self.skip_why, report)
@@ -305,10 +415,12 @@ class Stream:
             )
             self.skipped = 0
 
-    def lose(self, gap: Gap, report: ReportWeird) -> None:
+    def lose(self, gap: Gap, report: Report) -> None:
         """Handle a gap after these bytes: if it lies inside a frame of known length, the next boundary is still
         certain.
         """
+        if self.long is not None and self._lose_long(self.long, gap, report):
+            return
         frames_begin = not self.searching and (self.begun or self.by_client is not None)
         self.lost = True
         if self.skip and not self.size:
@@ -320,7 +432,7 @@ class Stream:
         if gap.reason == "snapped" and frames_begin and left > 0 and not self.skip:
             self._keep_head(left)
         if self.size:
-            self._skip_bytes(self.size, report)
+            self._skip_bytes(self.size)
         self.report_skipped(
             gap.packet, gap.time_ns, "a frame broken by a gap" if left >= 0 else "no boundary before a gap", report
         )
@@ -349,10 +461,35 @@ class Stream:
             self.ended_head = self.head._replace(last_packet=packet, last_time_ns=time_ns)
             self.head = None
 
-    def give_up(self, report: ReportWeird) -> None:
-        """Skip the unfinished frame, or, without a known boundary, the bytes searched so far: they take too much
-        memory.
+    def _lose_long(self, long: LongHead, gap: Gap, report: Report) -> bool:
+        """Handle a gap after these bytes of a long frame; True if it ends inside the frame, whose bytes are not kept.
+
+        Else the frame is as broken as any other.
         """
+        self._skip_long(long, report)
+        if self.long is None:
+            return False
+        if not 0 < gap.size <= self.skip:
+            self.skipped, self.skipped_from, self.long = long.framed, long.first_packet, None
+            return False
+        self.lost = True
+        long.wants = False
+        self.skip -= gap.size
+        if gap.reason == "snapped" and len(long.head) + 4 >= (REQUEST_HEAD if self.by_client else ANSWER_HEAD):
+            gap.reason = "body"
+        if not self.skip:
+            self._end_long(long, gap.packet, gap.time_ns, report)
+        return True
+
+    def give_up(self, report: Report) -> None:
+        """Skip the unfinished frame but for its first bytes, or, without a known boundary, the bytes searched so far:
+        they take too much memory.
+        """
+        if self.need > 4 and not self.searching:
+            self.long = LongHead(self.need - 4, self.packet[0], self.time_ns[0])
+            self.skip = self.need
+            self._skip_long(self.long, report)
+            return
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
         text = f"{self.size} bytes" + ("" if self.searching or self.by_client is None else f" of {self.need}")
         report(
@@ -362,16 +499,20 @@ class Stream:
         )
         if self.by_client is None:
             self.lost = True  # not recognised yet: after recognition the next boundary is searched
-        elif not self.searching:
-            self.skip, self.skip_why = self.need - self.size, "the rest of a skipped frame"
+        self.doubtful = False
         if self.awaited > self.size:
             self.skip, self.skip_why = self.awaited - self.size, "the rest of a skipped frame"
         self.try_at = self.awaited = 0
-        self._skip_bytes(self.size, report)
+        self._skip_bytes(self.size)
         self.need = 4
 
-    def find(self, other: Stream, checker: BodyChecker, final: bool, report: ReportWeird) -> bool:
+    def find(self, other: Stream, checker: BodyChecker, final: bool, report: Report) -> bool:
         """Search the bytes for the next message boundary; True if frames can be cut again."""
+        if self.doubtful:
+            if not self._decide(other, checker, report):
+                return False
+            if not self.searching:
+                return True
         if self.size < _LEAST or (self.size < self.try_at and not final):
             return False
         data, edges = self.joined(), self.edges()
@@ -385,13 +526,13 @@ class Stream:
             self.wait_for(boundary, report)
             return False
         packet, time_ns = self.ready[0], self.ready_ns[0]
-        self._skip_bytes(boundary.at, report)
+        self._skip_bytes(boundary.at)
         self.report_skipped(packet, time_ns, "until the next message boundary", report)
         self.searching = False
         self.unsure = UNSURE
         return True
 
-    def find_cut(self, other: Stream, missing: int, checker: BodyChecker, report: ReportWeird) -> None:
+    def find_cut(self, other: Stream, missing: int, checker: BodyChecker, report: Report) -> None:
         """Search the last packet, of which the snap length cut off `missing` bytes, for a message that fills it."""
         data, size = self.data[-1], len(self.data[-1]) + missing
         if self.by_client:
@@ -400,19 +541,19 @@ class Stream:
             found = begins_answer(data, size, self.open_ids(other))
         if found:
             packet, time_ns = self.ready[-1], self.ready_ns[-1]
-            self._skip_bytes(self.size - len(data), report)
+            self._skip_bytes(self.size - len(data))
             self.report_skipped(packet, time_ns, "until the next message boundary", report)
-            self.searching = False
+            self.searching = self.doubtful = False
             self.unsure = UNSURE
 
-    def wait_for(self, boundary: Boundary | None, report: ReportWeird) -> None:
+    def wait_for(self, boundary: Boundary | None, report: Report) -> None:
         """Let the search wait for more bytes, since no boundary is certain yet. Of too many bytes, skip those without
         one.
         """
         if self.is_too_much:
             old = self.size - min(limits.RECOGNITION_BYTES, sum(map(len, self.data[-limits.SEARCH_PIECES // 4 :])))
             old = old if boundary is None else min(boundary.at, old)
-            self._skip_bytes(old, report)
+            self._skip_bytes(old)
             boundary = boundary and boundary._replace(at=boundary.at - old, end=boundary.end - old)
         self.awaited = 0 if boundary is None else boundary.end
         next_size = self.size + (self.size >> 2) if self.is_dear else self.size + 1 if self.by_client else 0
@@ -437,44 +578,47 @@ class Stream:
         """Report the rest of the bytes when the connection ends: they are not a whole frame."""
         if self.head is not None:
             head, self.head = self.head, None
-            text = f"{head.whole - self.skip} of {head.whole} bytes when the {_ENDS.get(how, 'connection')} ended"
-            report(
-                Weird(
-                    "FRAME_TRUNCATED_AT_CLOSE",
-                    "framing",
-                    packet,
-                    time_ns,
-                    text,
-                    self.flow.id,
-                    self.side,
-                    head.packet,
-                    len(head.data),
-                )
-            )
-        if self.size and not self.searching and not self.skip:
-            whole = 4 + _INT32(self.joined(), 0)[0] if self.size >= 4 else None
-            text = (
-                f"{self.size} of {whole if whole is not None else 'at least 4'} bytes when the "
-                f"{_ENDS.get(how, 'connection')} ended"
-            )
-            first = self.packet[0]
-            report(
-                Weird(
-                    "FRAME_TRUNCATED_AT_CLOSE",
-                    "framing",
-                    packet,
-                    time_ns,
-                    text,
-                    self.flow.id,
-                    self.side,
-                    first,
-                    self.size,
-                )
-            )
+            begin, seen = (head.packet, head.time_ns), head.whole - self.skip
+            self._report_unfinished(how, begin, (packet, time_ns), len(head.data), seen, head.whole - 4, report)
+        if self.long is not None:
+            begin, size, seen = self.long.begin, self.long.framed, 4 + self.long.size - self.skip
+            self._report_unfinished(how, begin, (packet, time_ns), size, seen, self.long.size, report)
+            self.long, self.skip = None, 0
+        elif self.size and (self.doubtful or not (self.searching or self.skip)):
+            length = _INT32(self.joined(), 0)[0] if self.size >= 4 else None
+            begin = self.packet[0], self.time_ns[0]
+            self._report_unfinished(how, begin, (packet, time_ns), self.size, self.size, length, report)
             self.drop(self.size)
         elif self.size:
-            self._skip_bytes(self.size, report)
+            self._skip_bytes(self.size)
         self.report_skipped(packet, time_ns, "no message boundary was found", report)
+
+    def _report_unfinished(
+        self,
+        how: str,
+        begin: tuple[int, int],
+        end: tuple[int, int],
+        size: int,
+        seen: int,
+        length: int | None,
+        report: ReportWeird,
+    ) -> None:
+        """Report a frame that did not end: packet and time of its beginning and of the end, its captured bytes, how far
+        it was seen, and the length that it announces.
+        """
+        (first, first_ns), (packet, time_ns) = begin, end
+        whole = "at least 4" if length is None else 4 + length
+        text = f"{seen} of {whole} bytes when the {_ENDS.get(how, 'connection')} ended"
+        report(
+            Weird("FRAME_TRUNCATED_AT_CLOSE", "framing", packet, time_ns, text, self.flow.id, self.side, first, size)
+        )
+        most = self.request_limit
+        if most is None or length is None or length <= most.size or how in ("capture", "forgotten"):
+            return
+        if most.is_set or seen <= limits.UNREAD_BYTES:  # else a broker read it, whose setting is above the default
+            known_by = "(--max-request-bytes)" if most.is_set else "by default"
+            text = f"{length} bytes announced; brokers accept up to {most.size} {known_by}"
+            report(Weird("REQUEST_TOO_LONG", "framing", first, first_ns, text, self.flow.id, self.side))
 
 
 def signed(number: int) -> int:

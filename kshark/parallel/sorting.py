@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from kshark.analysis.facts.reading import SESSION_APIS, doubt_of
 from kshark.analysis.facts.releases import RELEASE_APIS
 from kshark.analysis.rules import BOOK
+from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
 from kshark.link.disorder import DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
@@ -37,7 +38,7 @@ _BATCH_BYTES: Final = 1 << 17
 #: First byte of a list whose length follows in four bytes (msgpack: array 32).
 _LIST: Final = b"\xdd"
 #: Weirds that verdicts depend on.
-_ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS
+_ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | GIVEN_UP
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id",
     "size", "weird",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from kshark.cli.ending import ended
-from kshark.cli.parser import Parser, add_format, add_restrictions, add_secrets, close_to
+from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_restrictions, add_secrets, close_to
 from kshark.cli.shown import add_filter
 from kshark.cli.tls import add_tls_keys, digest_of_keys
 from kshark.errors import Destroyed, Empty, UnreadableInput, UsageError
@@ -117,6 +117,7 @@ def _parser(command: str) -> Parser:
         metavar="NAME=VALUE",
         help="a Spark setting, as for spark-submit",
     )
+    add_max_request_bytes(parser)
     add_tls_keys(parser)
     parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, no findings")
     if command == "export":
@@ -208,7 +209,8 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     from kshark.pipeline import JUDGED
     from kshark_spark.captures import checked
 
-    captures, options = _captures(args), replace(JUDGED, tls_keys=args.tls_keys)
+    captures = _captures(args)
+    options = replace(JUDGED, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes)
     spark = _session(args)
     with shown(spark):
         results = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
@@ -239,8 +241,19 @@ def _export(args: Namespace) -> int:
     if _tables(args) is not None:
         raise UsageError(f"{args.paths[0]} already contains tables; name captures")
     captures = [[absolute(file) for file in files] for files in _captures(args)]
-    values = {"records": args.records, "secrets": args.secrets, "tls_keys": digest_of_keys(args)}
-    asked = Options(records=args.records or "headers", embedded=True, secrets=args.secrets, tls_keys=args.tls_keys)
+    values = {
+        "records": args.records,
+        "secrets": args.secrets,
+        "tls_keys": digest_of_keys(args),
+        "max_request_bytes": args.max_request_bytes,
+    }
+    asked = Options(
+        records=args.records or "headers",
+        embedded=True,
+        secrets=args.secrets,
+        tls_keys=args.tls_keys,
+        max_request_bytes=args.max_request_bytes,
+    )
     with folder_of(args, {name: value for name, value in values.items() if value}) as export:
         spark = _session(args)
         with shown(spark):

@@ -8,6 +8,7 @@ Spark finds it by the module pyspark_kshark. Options are those of `kshark export
 | each | true: every file is a separate capture; otherwise all files form one capture |
 | since, until | only events in that period |
 | decode_as | ports to treat as Kafka, separated by commas: 9093,9094 |
+| max_request_bytes | socket.request.max.bytes of the brokers, if it is not the default |
 | dissector | files with your own APIs, separated by commas |
 | no_payload | true: keys, values and header values of records are left out |
 
@@ -43,7 +44,12 @@ from kshark.tables.captures import capture_names
 #: Bytes of the captures that one task reads, or one larger capture.
 TASK_BYTES: Final = 64 << 20
 #: Options with one value, options with several values, and options that are true or false.
-_ONE: Final = {"since": "--since", "until": "--until", "tls_keys": "--tls-keys"}
+_ONE: Final = {
+    "since": "--since",
+    "until": "--until",
+    "tls_keys": "--tls-keys",
+    "max_request_bytes": "--max-request-bytes",
+}
 _SEVERAL: Final = {"dissector": "--dissector"}
 _SWITCHES: Final = {"each": "--each", "no_payload": "--no-payload", "secrets": "--secrets"}
 _OTHERS: Final = ("path", "paths", "table", "decode_as")

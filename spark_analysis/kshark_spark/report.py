@@ -64,6 +64,7 @@ _OPTIONS: Final = (
     "since",
     "until",
     "decode_as",
+    "max_request_bytes",
     "tls_keys",
 )
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
@@ -78,7 +79,10 @@ def parts_of_captures(
     is_large = [] if is_restricted(args) else are_split([*places.values()], cores, sizes)
     large = dict(compress(places.items(), is_large))
     tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
-    needed, options = needed_options(args), replace(OPTIONS, tls_keys=args.tls_keys)
+    needed, options = (
+        needed_options(args),
+        replace(OPTIONS, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes),
+    )
     made = results(
         spark,
         tasks,

@@ -146,7 +146,10 @@ class RotatedReader(DataSourceStreamReader):
             engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
             return engine, analyzer, rows
         options = replace(
-            options_of(self._args, self._table), kafka_ports=ports(self._args), tls_keys=self._args.tls_keys
+            options_of(self._args, self._table),
+            kafka_ports=ports(self._args),
+            tls_keys=self._args.tls_keys,
+            max_request_bytes=self._args.max_request_bytes,
         )
         return (
             Engine(options, apis),

@@ -25,6 +25,7 @@ from kshark.analysis import APIS, Observed
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.rules import BOOK
 from kshark.analysis.states.partition.window import USUAL, usual_size
+from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.exchange.owner import owner_of
 from kshark.link.disorder import DISORDERS
@@ -147,7 +148,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
         of.observed.connection(flow)
         of.events += of_flow(row, flow, of.courses[first])
         of.events += signs_of_flow(row, flow)
-    kind, is_asked_for = F.col("kind"), F.col("code").isin("DUPLICATE_PACKETS", *DISORDERS, *BOOK.weirds)
+    kind, is_asked_for = F.col("kind"), F.col("code").isin("DUPLICATE_PACKETS", *DISORDERS, *GIVEN_UP, *BOOK.weirds)
     alone = (kind == "event") | F.col("exchange").isNull()  # other weirds come with their exchanges
     for row in tables["weirds"].where((kind == "gap") | (alone & is_asked_for)).toArrow().to_pylist():
         of, first = connections[row["capture"]], first_packet_of(row["flow_id"])

@@ -146,11 +146,11 @@ def test_of_requests_without_answer_the_last_ones_are_remembered(others: int, co
     assert codes(messages(talk)[-1]) == [code]
 
 
-@pytest.mark.parametrize(("open_ones", "given_up"), [(3, 0), (4, 1)])
+@pytest.mark.parametrize(("open_ones", "given_up"), [(3, 0), (4, 2)])
 def test_as_many_requests_may_be_open_as_the_limit_says(
     monkeypatch: pytest.MonkeyPatch, open_ones: int, given_up: int
 ) -> None:
-    monkeypatch.setattr(limits, "IN_FLIGHT", 3)
+    monkeypatch.setattr(limits, "OPEN_BYTES", 2 * (limits.OPEN_REQUEST_BYTES + len(metadata(0)) - 4))
     talk = Talk()
     talk.tcp.client(b"".join(map(metadata, range(open_ones))))
     assert [event.code for event in talk.events() if isinstance(event, Weird)].count("IN_FLIGHT_LIMIT") == given_up

@@ -295,18 +295,19 @@ def test_tokens_after_the_old_handshake_are_no_kafka_frames() -> None:
 
 
 def test_too_many_open_requests_give_up_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "IN_FLIGHT", 3)
+    monkeypatch.setattr(limits, "OPEN_BYTES", 2 * (limits.OPEN_REQUEST_BYTES + len(metadata(0)) - 4))
     talk = Talk()
     talk.tcp.client(b"".join(metadata(n) for n in range(5)))
-    assert [row for row in talk.exchanges() if row[0] == "unanswered"][:2] == [
+    assert [row for row in talk.exchanges() if row[0] == "unanswered"][:3] == [
         ("unanswered", 0, None),
         ("unanswered", 1, None),
+        ("unanswered", 2, None),
     ]
     weirds = [event for event in talk.events() if isinstance(event, Weird)]
     assert [(weird.code, weird.flow, weird.first_packet, weird.packet) for weird in weirds] == [
         ("IN_FLIGHT_LIMIT", 0, 4, 4)
-    ] * 2
-    assert [weird.detail for weird in weirds] == [f"Metadata with correlation id {n} in packet 4" for n in (0, 1)]
+    ] * 3
+    assert [weird.detail for weird in weirds] == [f"Metadata with correlation id {n} in packet 4" for n in (0, 1, 2)]
     assert not any(codes(message) for message in talk.messages())
 
 

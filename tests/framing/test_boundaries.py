@@ -5,14 +5,16 @@ from __future__ import annotations
 import struct
 
 import pytest
+from msgspec import UNSET
 
 from kshark import limits
 from kshark.framing.boundaries import next_answer, next_request
 from kshark.framing.recognition import answers_alone
 from kshark.framing.streams import Stream
 from kshark.model import ACK, FIN, Closed, Ends, Exchange, Flow, HalfClosed, Message, Weird
+from kshark.pipeline import Engine
 from tests.exchange.test_stage import Talk, answer, codes, framed, metadata
-from tests.packets import Tcp
+from tests.packets import Tcp, batches
 
 PACKET = 1460
 
@@ -122,7 +124,7 @@ def test_one_answer_is_enough_only_from_a_packets_edge_to_the_end_of_what_came()
 
 
 @pytest.mark.parametrize(
-    ("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IN_FLIGHT, 4), (6 + limits.IN_FLIGHT, None)]
+    ("number", "found"), [(6, 4), (5, None), (4, None), (5 + limits.IDS_APART, 4), (6 + limits.IDS_APART, None)]
 )
 def test_one_request_is_enough_only_if_it_goes_on_from_the_last_one(number: int, found: int | None) -> None:
     assert requests_at(b"junk" + metadata(number), [0, 4], 5, b"c") == found
@@ -216,7 +218,7 @@ def test_a_connection_that_lost_its_first_bytes_makes_no_broker_known(whole: boo
 # -- room
 
 
-def test_of_too_many_unfinished_bytes_only_the_longest_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_unfinished_bytes_only_the_longest_lose_their_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "UNFINISHED_BYTES", 20_000)
     talk = Talk()
     other = other_port(talk)
@@ -224,7 +226,17 @@ def test_of_too_many_unfinished_bytes_only_the_longest_are_given_up(monkeypatch:
         tcp.client(metadata(1))
         tcp.broker(answer(1))
         tcp.client(metadata(2))
-    talk.tcp.broker(framed(struct.pack(">i", 2) + bytes(50_000))[:15_000])
-    other.broker(framed(struct.pack(">i", 2) + bytes(50_000))[:8_000])
-    given_up = [event for event in talk.events() if isinstance(event, Weird) and event.code == "UNFINISHED_LIMIT"]
-    assert [event.size for event in given_up] == [15_000]
+    long, short = (framed(struct.pack(">i", 2) + bytes(size)) for size in (20_000, 9_000))
+    talk.tcp.broker(long[:15_000])
+    other.broker(short[:8_000])
+    begun = len(talk.wire.packets)
+    talk.tcp.broker(long[15_000:])
+    other.broker(short[8_000:])
+    found = [
+        (each.size, each.weird)
+        for page in Engine().pages(batches(talk.wire.packets, [begun]))
+        for each in page
+        if isinstance(each, Message) and each.kind == "response" and each.correlation_id == 2
+    ]
+    assert [weird != UNSET and "BODY_NOT_KEPT" in weird for _, weird in found] == [True, False]
+    assert [size for size, _ in found] == [20_004, 9_004]

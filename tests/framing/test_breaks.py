@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
 from kshark import limits
 from kshark.framing.cutting import cut
@@ -204,7 +205,7 @@ def test_a_frame_in_many_pieces_is_held_in_few_and_read_as_if_in_one(monkeypatch
     assert max(held) <= 10
 
 
-def test_too_many_unfinished_bytes_cost_their_frame_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_unfinished_bytes_cost_the_body_of_their_frame_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "UNFINISHED_BYTES", 20_000)
     wire = Wire()
     tcp = Tcp(wire).open()
@@ -214,10 +215,15 @@ def test_too_many_unfinished_bytes_cost_their_frame_and_no_other(monkeypatch: py
 
     told_of = events(wire.packets, [10] * 9)
 
-    answered = [one.correlation_id for one in told_of if isinstance(one, Message) and one.kind == "response"]
+    answers = [one for one in told_of if isinstance(one, Message) and one.kind == "response"]
     codes = [one.code for one in told_of if isinstance(one, Weird) and one.stage == "framing"]
-    assert answered == [1, 3, 4]
-    assert codes == ["UNFINISHED_LIMIT", "BYTES_SKIPPED"]
+    assert [(one.correlation_id, one.size, one.weird) for one in answers] == [
+        (1, 12, UNSET),
+        (2, 50_004, ["BODY_NOT_KEPT"]),
+        (3, 12, UNSET),
+        (4, 12, UNSET),
+    ]
+    assert codes == []
 
 
 def test_too_many_bytes_of_an_unrecognised_connection_are_passed_over_and_what_follows_is_read(

@@ -11,6 +11,7 @@ import pytest
 from kshark import limits
 from kshark.framing.judgement import Conversation
 from kshark.framing.rested import Rested
+from kshark.framing.streams import request_limit
 from kshark.model import Closed, Ends, Event, Exchange, Flow, Message, Tls, Weird
 from kshark.pipeline import Engine, Options
 from tests.exchange.test_stage import answer, framed, metadata
@@ -170,7 +171,7 @@ def test_else_it_is_looked_at_as_one_that_nobody_knew(broken: Callable[[Place], 
 
 
 def conversation(flow: Flow) -> Conversation:
-    made = Conversation(flow)
+    made = Conversation(flow, request_limit(None))
     made.settle(0)
     return made
 
@@ -178,7 +179,7 @@ def conversation(flow: Flow) -> Conversation:
 @pytest.mark.parametrize("tls", [None, Tls(0)])
 def test_what_was_decrypted_does_not_go_on_as_it_stood(tls: Tls | None) -> None:
     """The state of its keys is gone."""
-    rested, ends = Rested(), Ends("10.0.0.1:50001", BROKER)
+    rested, ends = Rested(request_limit(None)), Ends("10.0.0.1:50001", BROKER)
     rested.leave(conversation(Flow(7, ends, 1, 1, tls=tls)))
     assert (rested.resume(Flow(8, ends, 2, 2, continues=7)) is None) == (tls is not None)
     assert rested.resume(Flow(9, ends, 3, 3, continues=7)) is None  # it went on already

@@ -131,7 +131,7 @@ def test_an_answer_is_whole_that_came_while_nothing_was_known_of_its_request(mon
         assert found == [2, 3], start
 
 
-def test_a_frame_too_long_to_keep_is_jumped_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_too_long_to_keep_has_its_header_and_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next boundary is where its length says."""
     monkeypatch.setattr(limits, "UNFINISHED_BYTES", 50_000)
     wire = Wire()
@@ -146,7 +146,9 @@ def test_a_frame_too_long_to_keep_is_jumped_over(monkeypatch: pytest.MonkeyPatch
         for event in page
         if isinstance(event, Message)
     ]
-    assert [each.size for each in found] == [len(produce(1, 3_000)) - 4] * 3
+    assert [each.size for each in found] == [len(produce(1, size)) - 4 for size in (3_000, 90_000, 3_000, 3_000)]
+    assert ["BODY_NOT_KEPT" in (each.weird or ()) for each in found] == [False, True, False, False]
+    assert [each.correlation_id for each in found] == [2 + size % 7 for size in (3_000, 90_000, 3_000, 3_000)]
 
 
 def test_the_same_comes_out_however_the_packets_are_fed() -> None:

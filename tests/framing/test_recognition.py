@@ -71,7 +71,8 @@ def test_another_protocol_on_a_kafka_broker_is_foreign(head: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"\xff\xff\xff\xff\x00\x12", b"\x7f\xff\xff\xffabc", struct.pack(">i", limits.REQUEST_BYTES + 1)]
+    "head",
+    [b"\xff\xff\xff\xff\x00\x12", b"\x7f\xff\xff\xffabc", struct.pack(">i", limits.REQUEST_BYTES + 1) + bytes(20)],
 )
 def test_a_length_that_cannot_be_on_a_known_broker_is_named(head: bytes) -> None:
     talk = Talk()

@@ -132,7 +132,11 @@ def test_what_bytes_hold_and_how_topics_are_called_does_not_depend_on_batches(na
 LOW = {
     "HELD_NS": 400_000,
     "REORDER_NS": 200_000,
-    "IN_FLIGHT": 3,
+    "OPEN_BYTES": 3_200,
+    "FRAME_BYTES": 700,
+    "HEAD_BYTES": 60,
+    "REQUEST_BYTES": 900,
+    "ANSWER_BYTES": 1_500,
     "RECOGNITION_BYTES": 3_000,
     "SEARCH_BYTES": 9_000,
     "SEARCH_PIECES": 60,

@@ -96,7 +96,7 @@ def test_nobody_can_tell_where_the_state_was_put_away(capture: Path) -> None:
 
 #: So low that a short capture reaches them.
 LOW = {
-    "IN_FLIGHT": 3,
+    "OPEN_BYTES": 3_200,
     "RECOGNITION_BYTES": 3_000,
     "SEARCH_BYTES": 9_000,
     "REORDER_SEGMENTS": 5,

@@ -66,7 +66,7 @@ def test_a_frame_that_nobody_can_tell_counts_as_a_request() -> None:
 
 def test_the_request_that_made_them_too_many_tells_that_the_first_was_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not what comes next on the connection, which is a hole two packets later."""
-    monkeypatch.setattr(limits, "IN_FLIGHT", 1)
+    monkeypatch.setattr(limits, "OPEN_BYTES", 1)
     story = Story(missed=(6,))
     for mss in (99, 99, 99, 10, 99, 99):
         story.ask(3, 1, mss=mss, topics=None)

@@ -273,6 +273,15 @@ class Connections:
         first = weird.packet if weird.first_packet is None else weird.first_packet
         connection.gaps.add(Hole(first, weird.packet, "cut"))
 
+    def give_up(self, weird: Weird) -> None:
+        """Note that a limit of memory gave up requests or bytes: from there on nothing is sure to be complete."""
+        connection = None if weird.flow is None else self.by_flow.get(weird.flow)
+        if connection is None or connection.gaps.reach >= _NEVER:
+            return  # a hole without end is there already
+        hole = Hole(weird.packet if weird.first_packet is None else weird.first_packet, _NEVER, "limit")
+        connection.gaps.add(hole)
+        self._lose(connection, hole)
+
     def unread(self, connection: ConnectionFacts, request: Message, answer: Message) -> None:
         """Note an unreadable request with an answer: its effect is unknown."""
         self._lose(connection, Hole(request.packet, answer.packet, "cut"))

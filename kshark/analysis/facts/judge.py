@@ -19,6 +19,7 @@ from kshark.analysis.facts.connections import ConnectionFacts
 REASONS: Final = {
     "gap": "the capture lacks bytes of these connections between the exchanges that prove the finding",
     "cut": "a message among these exchanges was cut or could not be read to its end",
+    "limit": "kshark reached a limit of its memory, and gave up what could explain it",
     "version_unknown": "the API of the message is unknown, or its version is older or newer than the known ones",
     "resync": "the message was found again after a gap: its boundary is likely, but not certain",
     "beginning_not_seen": "the session, the member or the connection began before the capture or outside it",
@@ -37,10 +38,9 @@ REASONS: Final = {
     "listener_unknown": "the listener answered no connection without a PROXY header in this capture, so it may have "
     "closed this one for another reason",
     "end_not_seen": "it is unknown whether the other connection was still open",
-    "setting_unknown": "it depends on a setting of the broker that the capture does not show",
+    "setting_unknown": "a setting of the broker decides, and neither the capture nor an option shows it",
     "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, or the file "
     "has no times",
-    "limit": "kshark reached a limit and gave up what could explain it",
 }
 
 

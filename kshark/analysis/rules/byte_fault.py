@@ -21,8 +21,8 @@ class ByteFault(Struct, eq=False):
 
     `sender`: the party that sent the bytes. `call`: the exchange up to the faulty message, or a Sighting. `detail`: the
     exact fault.
-    `codes`: all codes of the message. `doubt`: the reason why the bytes may be something else. `times`: the number of
-    faults that this one represents.
+    `codes`: all codes of the message, or that of the event. `doubt`: the reason why the bytes may be something else.
+    `times`: the number of faults that this one represents.
     `disordered`: True if the capture's times run backwards. `end`: the end of the connection, if only the end shows the
     fault.
     """
@@ -37,6 +37,9 @@ class ByteFault(Struct, eq=False):
     times: int = 1
     disordered: bool = False
     end: Closed | None = None
+
+    def has(self, code: str) -> bool:
+        return code in self.codes
 
     @property
     def is_over(self) -> bool:
@@ -59,13 +62,19 @@ class ByteFault(Struct, eq=False):
 
     def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
         """Return the argument, placed at the end of the connection."""
-        argument = self.argument(needs)
+        argument = self.with_end(self.argument(needs))
         if self.end is None:
             return argument
-        packet, time_ns = self.end.packet, self.end.time_ns
-        position = Position(self.connection, packet, time_ns)
-        end = End(packet, time_ns, self.closed_by, self.connection.flow.id)
-        return replace(argument, position=position, ends=(end,), because=argument.because or because)
+        position = Position(self.connection, self.end.packet, self.end.time_ns)
+        return replace(argument, position=position, because=argument.because or because)
+
+    def with_end(self, argument: Argument) -> Argument:
+        """Return the argument with the end of the connection as evidence."""
+        if self.end is None:
+            return argument
+        return replace(
+            argument, ends=(End(self.end.packet, self.end.time_ns, self.closed_by, self.connection.flow.id),)
+        )
 
     def argument(self, needs: ProofNeeds = EXCHANGE) -> Argument:
         """Return the argument that the sender sent faulty bytes.

@@ -19,7 +19,20 @@ def impossible(odd: ByteFault) -> Argument | None:
     Only the client's requests show that a connection is Kafka. TLS, for example, has impossible lengths, and is no
     fault.
     """
-    return odd.argument(CONNECTION) if odd.sender == "client" else None
+    return odd.argument(CONNECTION) if odd.sender == "client" and odd.has(_IMPOSSIBLE) else None
+
+
+def refused(odd: ByteFault) -> Argument | None:
+    """Report a request that is too long for the broker, which closed the connection instead of an answer.
+
+    The longest one is a broker setting: only the broker shows that a request exceeds it.
+    """
+    if not odd.has(_TOO_LONG) or (odd.end is not None and odd.closed_by != "broker"):
+        return None
+    broker, argument = odd.connection.broker, odd.with_end(odd.argument(CONNECTION))
+    first = odd.call.packet
+    is_restart = odd.end is not None and broker is not None and broker.restarted_between(first, odd.end.packet)
+    return replace(argument, because="setting_unknown") if is_restart else argument
 
 
 def foreign(odd: ByteFault) -> Argument | None:
@@ -56,20 +69,25 @@ def header_refused(fault: ByteFault) -> Argument | None:
     return replace(argument, text=text, blame="network", because="listener_unknown" if plain is None else None)
 
 
+#: A negative length or one without a request, and a request above the broker's setting.
+_IMPOSSIBLE: Final = "FRAME_LENGTH_INVALID"
+_TOO_LONG: Final = "REQUEST_TOO_LONG"
+
 ROWS: Final = (
     Rule(
         number=1,
         code="FRAME_LENGTH_INVALID",
-        text="A length prefix is negative, or larger than a broker accepts.",
+        text="A length prefix is negative, is not followed by a request, or is larger than the broker accepts.",
         source="Kafka: NetworkReceive; socket.request.max.bytes",
         rests_on=(REQUEST_BYTES, Limit("FRAME_BYTES")),
-        weird=("FRAME_LENGTH_INVALID",),
+        weird=(_IMPOSSIBLE, _TOO_LONG),
         read="frames",
-        checks=(Check(impossible),),
-        sentence="no message has such a length",
-        must="A request begins with its length, 8 to socket.request.max.bytes (100 MB by default).",
+        checks=(Check(impossible), Check(refused)),
+        sentence="the broker reads no message of such a length",
+        must="A request begins with its length, 8 to the broker's socket.request.max.bytes (100 MB by default; name "
+        "another setting with --max-request-bytes).",
         advice="Write nothing but requests to the socket, each after its length. Brokers close the connection without "
-        "an answer.",
+        "an answer. If the length is right, send less at once, or raise socket.request.max.bytes.",
         wrong="length -2, 8 bytes",
         right="length 8, 8 bytes",
     ),

@@ -78,7 +78,7 @@ class ByteFaultRunner:
             seen = Witness(flow.id, weird.correlation_id, packet, None)
         sender: Blame = "client" if weird.side is None else flow.sender(weird.side)
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
-        return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, times=weird.times))
+        return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, (weird.code,), times=weird.times))
 
     def ended(self, connection: ConnectionFacts, closed: Closed) -> Sequence[Verdict]:
         """Return the verdicts that waited for the end of a connection."""

@@ -109,6 +109,7 @@ class PartitionRunner:
         self._wide = WidePartitions()
         #: The most finished ranges that each partition keeps.
         self._room = limits.IN_FLIGHT_RANGES
+        self._has_forgotten = False
         #: The states that were read of share partitions before a request for their records: start offset, records, and
         #: the exchange.
         self._initial_states: OrderedDict[_Key, tuple[int, list[StoredRange], StateStep]] = OrderedDict()
@@ -464,10 +465,13 @@ class PartitionRunner:
             share_partition = self._partitions[key] = SharePartition(
                 step, partition, broker, self._locks[step.group_id], self._on_change
             )
+            if self._has_forgotten:
+                share_partition.doubt = step.packet, "limit"  # it may be one of the forgotten ones
             self._groups.setdefault(step.group_id, {})[partition] = share_partition
             self._begin(share_partition)
             if len(self._partitions) > limits.SHARE_PARTITIONS:
                 self._forget(*self._partitions.popitem(last=False)[0])
+                self._has_forgotten = True
             self._room = min(limits.DONE_RANGES // len(self._partitions), limits.IN_FLIGHT_RANGES)
         else:
             self._partitions.move_to_end(key)

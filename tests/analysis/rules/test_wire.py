@@ -9,10 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from kshark import limits
+from kshark.analysis import Analyzer
 from kshark.model import Finding
+from kshark.pipeline import Options
 from tests.analysis.rules.promises.wire import CLIENT_HELLO, tls_hello
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
-from tests.conversation import Connection, Conversation, Thinned, everything, note, unknown, violation
+from tests.conversation import Connection, Conversation, Thinned, events, everything, note, unknown, violation
 
 #: Handshake failure, and what a server says to a hello.
 ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
@@ -23,14 +25,70 @@ def told(talk: Conversation | Thinned) -> list[tuple[str, str]]:
     return [(it.code, it.verdict) for it in everything(talk)]
 
 
-def test_the_longest_request_is_as_long_as_a_broker_takes() -> None:
-    for length, expected in (
-        (limits.REQUEST_BYTES, []),
-        (limits.REQUEST_BYTES + 1, [("FRAME_LENGTH_INVALID", "violation")]),
-    ):
-        talk = Conversation()
-        talk.connection().tcp.client(length.to_bytes(4, "big") + NO_METADATA)
-        assert told(talk) == expected
+#: Metadata v0 with correlation id 2, and nothing of its body.
+HEADER = b"\0\3\0\0\0\0\0\2\0\2c1"
+
+
+def begun(length: int, header: bytes = HEADER) -> tuple[Conversation, Connection]:
+    """A request of which only the beginning was sent."""
+    talk = Conversation()
+    connection = talk.connection()
+    connection.tcp.client(length.to_bytes(4, "big") + header)
+    return talk, connection
+
+
+def test_a_request_longer_than_brokers_accept_by_default_accuses_nobody_by_itself() -> None:
+    for length in (limits.REQUEST_BYTES, limits.REQUEST_BYTES + 1, (1 << 31) - 1):
+        talk, connection = begun(length)
+        assert told(talk) == []
+        connection.close()
+        assert told(talk) == [("FRAME_TRUNCATED_AT_CLOSE", "note")]
+
+
+@pytest.mark.parametrize(("length", "is_too_long"), [(limits.REQUEST_BYTES, False), (limits.REQUEST_BYTES + 1, True)])
+def test_a_broker_that_closes_at_the_length_shows_that_it_is_too_long(length: int, is_too_long: bool) -> None:
+    talk, connection = begun(length)
+    broker_closes(connection)
+    found = [it for it in everything(talk) if it.code == "FRAME_LENGTH_INVALID"]
+    assert [(it.verdict, it.blame) for it in found] == [("violation", "client")] * is_too_long
+
+
+def test_a_broker_that_reads_a_long_request_accepts_its_length() -> None:
+    """It closes in the middle for another reason."""
+    talk, connection = begun(limits.REQUEST_BYTES + 1)
+    for _ in range(limits.UNREAD_BYTES // 60_000 + 1):
+        connection.tcp.client(bytes(60_000), mss=60_000)
+    broker_closes(connection)
+    assert told(talk) == [("FRAME_TRUNCATED_AT_CLOSE", "note")]
+
+
+def test_a_broker_that_restarts_refuses_no_length() -> None:
+    talk, connection = begun(limits.REQUEST_BYTES + 1)
+    other = talk.connection()
+    broker_closes(other)
+    broker_closes(connection)
+    found = [(it.verdict, it.unknown_because) for it in everything(talk) if it.code == "FRAME_LENGTH_INVALID"]
+    assert found == [("unknown", "setting_unknown")]
+
+
+@pytest.mark.parametrize("ends", [broker_closes, Connection.close])
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize(("most", "is_named"), [(1_000, True), (2_000, False), (None, False)])
+def test_a_request_above_the_setting_that_the_user_names(
+    ends: Callable[[Connection], None], is_whole: bool, most: int | None, is_named: bool
+) -> None:
+    talk, connection = begun(1_500, HEADER + bytes(1_500 if is_whole else 200)[: 1_500 - len(HEADER)])
+    ends(connection)
+    analyzer = Analyzer()
+    found = [*analyzer.page(events(talk, Options(max_request_bytes=most))), *analyzer.close()]
+    accused = [(it.verdict, it.blame) for it in found if it.code == "FRAME_LENGTH_INVALID"]
+    assert accused == [("violation", "client")] * (is_named and ends is broker_closes)
+
+
+def test_a_length_without_a_header_is_none() -> None:
+    for header in (b"GET / HTTP/1.1", b"\0" * 20, b"\0\3\0\0\0\0\0\2\0\2\1\2"):
+        talk, _ = begun(limits.REQUEST_BYTES + 1, header)
+        assert told(talk) == [("FRAME_LENGTH_INVALID", "violation")]
 
 
 def test_a_length_behind_missing_bytes_proves_nothing() -> None:

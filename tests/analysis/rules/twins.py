@@ -32,7 +32,8 @@ _STEPS: Final = (-40, -3, 3, 40)
 _SEES_SILENCES: Final = "SILENCE_UNPROVED" in CATALOGUE
 #: Limits of tables that the analysis keeps; those of the stages before it have tests of their own.
 LIMITS: Final = sorted(
-    {basis.name for rule in RULES for basis in rule.rests_on if isinstance(basis, Limit)} - {"FRAME_BYTES", "IN_FLIGHT"}
+    {basis.name for rule in RULES for basis in rule.rests_on if isinstance(basis, Limit)}
+    - {"FRAME_BYTES", "OPEN_BYTES"}
 )
 
 

@@ -495,7 +495,8 @@ class SharePartition:
         """
         done = takewhile(is_done, (piece.value for piece in islice(self.records, count - self.room)))
         many = max(sum(1 for _ in done), count - limits.IN_FLIGHT_RANGES)
-        self.forgotten = self.records.forget(many) if many > 0 else self.forgotten
+        if many > 0:
+            self.forgotten = max(self.forgotten, self.records.forget(many))
 
     def _begin_anew(self, why: str, locked_until_ns: int = 0) -> None:
         self.earlier = self.earlier or (self.records, why)

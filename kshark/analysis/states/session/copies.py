@@ -84,7 +84,7 @@ class Acquisitions:
                 self._sessions[key] = other
                 return before
         self._sessions[key] = session
-        if len(self._sessions) > limits.IN_FLIGHT:
+        if len(self._sessions) > limits.ACQUISITIONS:
             self._sessions.popitem(last=False)
         return None
 

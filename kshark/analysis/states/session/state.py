@@ -164,6 +164,8 @@ class SessionState:
     quiet_until: int = 0
     #: Requests that later ones may overlap.
     overlapping: tuple[ShareStep, ...] = ()
+    #: The end of such requests that were forgotten: until then the broker may have counted any of them.
+    forgotten_until: int = 0
     #: Connections to which the session moved, without the one that opened it.
     crossed: tuple[int, ...] = ()
     #: The member's departure after which a fetch was accepted, and True if this fetch used the heartbeat's own
@@ -275,13 +277,15 @@ class SessionState:
         self.in_flight.take(step, reply)
         self._leave_trace(step)
         step.lighten()
-        self._overlap(step)
+        self._note_overlaps(step)
 
-    def _overlap(self, step: ShareStep) -> None:
-        """Keep the requests that were open when the step was sent. Without all of them, the states may be wrong."""
+    def _note_overlaps(self, step: ShareStep) -> None:
+        """Keep the requests that the next ones may overlap. Until forgotten ones are over, the state is unknown."""
         open_still = [other for other in (*self.overlapping, step) if other.end > step.packet]
         self.overlapping = tuple(open_still[-limits.OVERLAPPING_STEPS :])
         if len(open_still) > limits.OVERLAPPING_STEPS:
+            self.forgotten_until = max(other.end for other in open_still[: -limits.OVERLAPPING_STEPS])
+        if step.packet < self.forgotten_until:
             self.lose_sight("limit")
 
     def _note_departure(self, step: ShareStep) -> None:
