@@ -51,6 +51,7 @@ def read(
         dissectors=tuple(map(Path, dissectors)),
         embedded=True,
         secrets=secrets,
+        knows=False,
         max_request_bytes=max_request_bytes,
     )
     for page in pages(paths, replace(options_of_read, tls_keys=_key_log(tls_keys))):

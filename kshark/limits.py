@@ -67,6 +67,9 @@ REORDER_BYTES: Final = 4 << 20
 LATE_BYTES: Final = 32 << 20
 #: A hole is given up when the peer has acknowledged past it and this many segments came after it.
 REORDER_SEGMENTS: Final = 64
+#: Packets of all connections waiting for their acknowledgement, which shows what a sender had received: 40 bytes each;
+#: counted after as many packets. Beyond it those of the directions with the most of them are forgotten: unknown.
+UNACKED_PACKETS: Final = 1 << 20
 #: No message is held longer than this for data of other connections, in nanoseconds of packet time.
 HELD_NS: Final = 200_000_000
 #: A hole is also given up this long after that acknowledgement; an unacknowledged one holds other connections no longer

@@ -341,9 +341,9 @@ class Frames(msgspec.Struct, eq=False):
 
     `start` and `end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows`
     (the connection) and `by_client` (True if the client sends; None if content has not shown it). `first_*` and
-    `last_*` are the packets and times of a frame's first and last byte, with the length prefix; `resync` marks frames
-    found again after a gap, whose boundary is likely, not certain. `cut`: the bytes at the end of each message that the
-    snap length cut off; None if all messages are whole.
+    `last_*` are the packets and times of a frame's first and last byte, with the length prefix; `knows` as in Message,
+    -1 if unknown; `resync` marks frames found again after a gap, whose boundary is likely, not certain. `cut`: the
+    bytes at the end of each message that the snap length cut off; None if all messages are whole.
     """
 
     buffer: bytes
@@ -356,6 +356,7 @@ class Frames(msgspec.Struct, eq=False):
     first_time_ns: Int64s
     last_packet: Int64s
     last_time_ns: Int64s
+    knows: Int64s
     resync: NDArray[np.bool_]
     cut: Int64s | None = None
 
@@ -375,6 +376,7 @@ class Frames(msgspec.Struct, eq=False):
             self.first_time_ns[rows],
             self.last_packet[rows],
             self.last_time_ns[rows],
+            self.knows[rows],
             self.resync[rows],
             None if self.cut is None else self.cut[rows],
         )
@@ -432,6 +434,9 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     member_id: str | UnsetType = UNSET
     #: The TCP connection's end, if it is a proxy that named the client in a PROXY header.
     proxy: str | UnsetType = UNSET
+    #: The last packet of the other side that its sender had certainly received when it sent the first byte; 0: none. It
+    #: is a fact for rules, and not part of the JSON line.
+    knows: int | UnsetType = UNSET
 
 
 #: Fields that a response takes from its request; bodies use the same names.

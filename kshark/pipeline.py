@@ -44,7 +44,8 @@ class Options:
     structures inside bytes and learn topic names, for consumers that show bodies. `tls_keys`: the text of a TLS key
     log, as SSLKEYLOGFILE makes it. `max_request_bytes`: the brokers' `socket.request.max.bytes`, None if it is unknown.
     `secrets`: credentials are shown, not masked. `transport`: packets are measured for
-    Flow.transport. `exact`: no stage takes its fast path; the events are the same (tests compare the two).
+    Flow.transport. `knows`: messages say what their sender had received, for rules (Message.knows). `exact`: no stage
+    takes its fast path; the events are the same (tests compare the two).
     """
 
     records: Opening = True
@@ -57,6 +58,7 @@ class Options:
     max_request_bytes: int | None = None
     secrets: bool = False
     transport: bool = False
+    knows: bool = True
     exact: bool = False
 
 
@@ -107,7 +109,7 @@ class Back:
         self.records = make_reader(options.records, options.payload, exact=options.exact)
         masking = None if options.secrets else Masking()
         self.decoders = Decoders(registry, self.records, options.bodies, exact=options.exact, masking=masking)
-        self._exchange = ExchangeStage(self.decoders, self.records, options.max_request_bytes)
+        self._exchange = ExchangeStage(self.decoders, self.records, options.max_request_bytes, knows=options.knows)
         self.embedding: Embedding | None = None
         if options.embedded:
             from kshark.embedded import Embedding  # imported only by consumers that show bodies

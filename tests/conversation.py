@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ import kshark
 from kshark.analysis import Analyzer
 from kshark.analysis.rules import BOOK
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
-from kshark.model import Event, Finding
+from kshark.model import SYN, Event, Finding
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from kshark.schema import Api
@@ -29,6 +30,7 @@ from tests.packets import Packet, Tcp, Wire, batch
 from tests.rows import as_the_rows_say
 
 BROKER = "10.0.0.9:9092"
+_BROKER_PORT = struct.pack(">H", 9092)
 TOPIC = "AAAAAAAAAAAAAAAAAAAABw"
 #: Highest ShareFetch version that a broker of a release offers; None: no share APIs advertised.
 SHARE_FETCH_OF = {"4.0": 0, "4.1": 1, "4.2": 2, "4.3": 2, "4.4": 2}
@@ -166,6 +168,10 @@ class Connection:
             keys += [{"api_key": key, "min_version": min(top, 1), "max_version": top} for key in (78, 79)]
         asked = self.ask(18, "ApiVersions", 3, {"client_software_name": name, "client_software_version": version})
         return asked.answered(error, api_keys=keys)
+
+    def pipelined(self) -> AbstractContextManager[None]:
+        """While this lasts, the client has not received the answers that the capture already shows."""
+        return self.tcp.on_the_way()
 
     def close(self) -> None:
         self.tcp.close()
@@ -312,6 +318,19 @@ class Conversation:
     def without_exchange(self, index: int) -> Thinned:
         """Without the packets of the exchange at that place in `exchanges`."""
         return self.without_packets(self.exchanges[index].all_packets)
+
+
+def unheard(talk: Conversation) -> Thinned:
+    """The same conversation with all answers on their way until its end: clients have acknowledged none of them."""
+    first: dict[bytes, bytes] = {}
+    rows = []
+    for number, packet in talk.packets():
+        data, flags = packet.data, packet.data[47]
+        if data[36:38] == _BROKER_PORT and not flags & SYN:
+            ends, ack = data[26:38], data[42:46]
+            data = data[:42] + first.setdefault(ends, ack) + data[46:]
+        rows.append((number, replace(packet, data=data)))
+    return Thinned(rows)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tests.packets import ETHERNET
 _BATCH_PACKETS = 2_000
 _COLUMNS = ("number", "time_ns", "link_type", "offset", "length", "wire_length")
 #: Where a packet stands in the file; all else of a message or a finding is the same without the copies.
-_NUMBERS = {"packet", "packets", "request_packet", "response_packet", "file", "frame"}
+_NUMBERS = {"packet", "packets", "request_packet", "response_packet", "knows", "file", "frame"}
 
 
 def packets_of(capture: Path) -> PacketBatch:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -96,13 +97,23 @@ class Tcp:
     source: str = "10.0.0.1:50000"
     target: str = "10.0.0.9:9092"
     seq: list[int] = field(default_factory=lambda: [1_000, 5_000])
+    #: By side: the number up to which it has received the other's bytes, while more of them are on their way.
+    received: list[int | None] = field(default_factory=lambda: [None, None])
+
+    @contextmanager
+    def on_the_way(self, side: int = 0) -> Iterator[None]:
+        """While this lasts, what is sent to a side does not reach it: it acknowledges none of it."""
+        self.received[side] = self.seq[1 - side]
+        yield
+        self.received[side] = None
 
     def _send(self, side: int, flags: int, payload: bytes = b"") -> int:
-        ends = (self.source, self.target)
+        ends, received = (self.source, self.target), self.received[side]
+        ack = self.seq[1 - side] if received is None else received
         now = self.wire.time_ns // 1_000_000 & 0xFFFFFFFF
         stamps = (now, now) if self.wire.stamped else None
         number = self.wire.add(
-            tcp_packet(ends[side], ends[1 - side], self.seq[side], self.seq[1 - side], flags, payload, stamps=stamps)
+            tcp_packet(ends[side], ends[1 - side], self.seq[side], ack, flags, payload, stamps=stamps)
         )
         self.seq[side] += len(payload) + (1 if flags & (SYN | FIN) else 0)
         return number
@@ -118,6 +129,13 @@ class Tcp:
 
     def broker(self, data: bytes, *, mss: int = 1460) -> list[int]:
         return [self._send(1, ACK, data[i : i + mss]) for i in range(0, len(data), mss)]
+
+    def acknowledge(self, side: int = 0, *, ahead: int = 0) -> int:
+        """A segment without bytes; `ahead`: after so many bytes that the capture does not have (yet)."""
+        self.seq[side] += ahead
+        number = self._send(side, ACK)
+        self.seq[side] -= ahead
+        return number
 
     def fin(self, side: int = 0) -> int:
         return self._send(side, FIN | ACK)

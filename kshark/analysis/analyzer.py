@@ -253,6 +253,8 @@ class Analyzer:
         else:
             self._sessions.move_to_end(key)
             step.group_id, step.member_id = session.owner  # one string for all requests of the session
+            if (before := session.state.here.get(message.flow)) is not None:
+                before.last.note_received(step)
         if step.listed or step.doubt is not None:
             session.state.member.lists(step)
         session.state.member.hears(step)

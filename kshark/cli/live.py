@@ -32,6 +32,7 @@ from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.findings import FindingCounts
+from kshark.output.jsonlines import shown
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.troubles import Troubles
@@ -176,7 +177,7 @@ class _Output:
 
     def _messages(self, messages: list[Message]) -> None:
         if messages and not self._args.quiet:
-            self._write(messages)
+            self._write([shown(message) for message in messages])
 
     def _findings(self, findings: Sequence[Finding]) -> None:
         for finding in findings:

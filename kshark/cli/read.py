@@ -88,7 +88,7 @@ def options(args: Namespace) -> Options:
             needs = fields(args).needs(args.fields)
             read = with_needs(read, needs if shown is None else needs._replace(bodies=needs.bodies & shown))
     read = filtered(read, args)
-    return read if args.records else replace(read, records=False)
+    return replace(read, knows=False, records=read.records if args.records else False)
 
 
 def _print(source: Source, args: Namespace, sink: Sink) -> None:

@@ -41,6 +41,8 @@ _CORRELATION: Final = Struct(">i").unpack_from
 _BODY_CUT: Final = "BODY_CUT"
 #: Faults of a body; one that ends early may seem to have any of them.
 _BODY_FAULTS: Final = {code for code, entry in CATALOGUE.items() if entry.group == "codec"}
+#: Stands in Frames.knows for an unknown packet.
+UNKNOWN: Final = -1
 #: Correlation ids of one-way requests that are remembered per connection.
 _ONE_WAY: Final = 64
 
@@ -58,13 +60,24 @@ class ExchangeStage:
     There is no `close`: framing closes every connection, and the last batch has its last page.
     """
 
-    def __init__(self, decoders: Decoders, records: RecordsReader, max_request_bytes: int | None = None) -> None:
-        """`max_request_bytes`: the longest request that the brokers accept, if the user knows it."""
+    def __init__(
+        self,
+        decoders: Decoders,
+        records: RecordsReader,
+        max_request_bytes: int | None = None,
+        *,
+        knows: bool = True,
+    ) -> None:
+        """`max_request_bytes`: the longest request that the brokers accept, if the user knows it.
+
+        `knows`: set Message.knows.
+        """
         self._decoders = decoders
         self._most = max_request_bytes
         #: The cost of all open requests (OpenRequest.cost).
         self._open_bytes = 0
         self._records = records
+        self._knows = knows
         self._connections: dict[int, KafkaConnection] = {}
         self._offers = Offers()
         self._page: list[Event] = []
@@ -106,12 +119,13 @@ class ExchangeStage:
             frames.last_packet,
             frames.last_time_ns,
         )
+        known = frames.knows.tolist() if self._knows else [UNKNOWN] * len(frames)
         cut = [0] * len(frames) if frames.cut is None else frames.cut.tolist()
-        rows = zip(*[column.tolist() for column in columns], frames.resync.tolist(), cut, strict=True)
+        rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), cut, strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
-        for stream, start, end, first, first_ns, last, last_ns, again, missing in rows:
+        for stream, start, end, first, first_ns, last, last_ns, knows, again, missing in rows:
             try:
                 connection = connections[stream]
             except KeyError:
@@ -128,6 +142,8 @@ class ExchangeStage:
                 self._cut_off(connection, message, missing)
             if connection.proxy is not None:
                 message.proxy = connection.proxy
+            if knows >= 0:
+                message.knows = knows
             if again:
                 _mark(message, "RESYNC")
             if records.pending_bytes > most:

@@ -41,9 +41,9 @@ class Cuts:
         self._size = 0
         #: Streams that have rows, with their number in `Frames.flows`.
         self._streams: dict[Stream, int] = {}
-        #: Stream, start, end, first packet and its time, last packet and its time, True if marked RESYNC, bytes cut
-        #: off.
-        self._rows: list[tuple[int, int, int, int, int, int, int, bool, int]] = []
+        #: Stream, start, end, first packet and its time, last packet and its time, `knows`, True if marked RESYNC,
+        #: bytes cut off.
+        self._rows: list[tuple[int, int, int, int, int, int, int, int, bool, int]] = []
 
     def cut_all(self, streams: Iterable[Stream], report: Report) -> list[Broken]:
         """Cut all these streams at once."""
@@ -81,7 +81,7 @@ class Cuts:
         number, before = self._streams.setdefault(stream, len(self._streams)), self._size
         ends = before + 4, before + len(head.data)
         packets = head.packet, head.time_ns, head.last_packet, head.last_time_ns
-        self._rows.append((number, *ends, *packets, bool(stream.confirm(1)), head.cut))
+        self._rows.append((number, *ends, *packets, head.knows, bool(stream.confirm(1)), head.cut))
         correlation_id = _UINT32(head.data, 8 if stream.by_client else 4)[0]
         stream.remember([head.last_packet << 32 | correlation_id], head.data, [4] if head.names_client else [])
         self._buffer.append(head.data)
@@ -96,12 +96,13 @@ class Cuts:
     def _add(self, stream: Stream, data: bytes, starts: list[int], ends: list[int]) -> None:
         number = self._streams.setdefault(stream, len(self._streams))
         packet, time_ns, ready, ready_ns = stream.packet, stream.time_ns, stream.ready, stream.ready_ns
+        knows = stream.knows
         edges, before = stream.edges() if len(packet) > 1 else None, self._size
         ids: list[int] = []
         unsure = stream.confirm(len(starts))
         for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
             first, last = (bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1) if edges else (0, 0)
-            row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last]
+            row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last], knows[first]
             self._rows.append((number, *row, index < unsure, 0))
             id_at = start + 4 if stream.by_client else start
             if id_at + 4 <= end:
@@ -114,12 +115,12 @@ class Cuts:
     def _make_columns(self) -> None:
         if not self._rows:
             return
-        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, unsure, cut_off = np.array(
+        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows, unsure, cut_off = np.array(
             self._rows
         ).T.copy()
         flows = [stream.flow for stream in self._streams]
         by_client = [stream.by_client for stream in self._streams]
-        columns = (stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns)
+        columns = (stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows)
         resync, some_cut = unsure.astype(bool), cut_off if cut_off.any() else None
         self._done.append(Frames(b"".join(self._buffer), flows, by_client, *columns, resync=resync, cut=some_cut))
         self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
@@ -138,6 +139,7 @@ def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[
     time_ns = _column([stream.time_ns for stream in ready])
     came = _column([stream.ready for stream in ready])
     came_ns = _column([stream.ready_ns for stream in ready])
+    knows = _column([stream.knows for stream in ready])
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     starts: list[int] = []
     ends: list[int] = []
@@ -168,6 +170,7 @@ def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[
         first_time_ns=time_ns[first],
         last_packet=came[last],
         last_time_ns=came_ns[last],
+        knows=knows[first],
         resync=np.zeros(len(start), bool),
     )
     _remember(ready, counts, done)

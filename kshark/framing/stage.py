@@ -245,7 +245,8 @@ class Framing:
         """
         conversation = self._conversation(run.flow)
         stream = conversation.streams[run.side]
-        stream.take_piece(run.data[index], run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index])
+        times = run.time_ns[index], run.ready[index], run.ready_ns[index]
+        stream.take_piece(run.data[index], run.packet[index], *times, run.knows[index])
         if gapped and conversation.flow.service == "kafka":
             if not conversation.searching:
                 self._resume(conversation, stream)
@@ -327,7 +328,7 @@ class Framing:
         After an impossible length the next boundary is searched, first in the bytes of that packet, then again with
         every later piece. So the same boundary is found however many pieces arrive at once. A long frame is skipped.
         """
-        waiting: deque[tuple[bytes, int, int, int, int]] = deque()
+        waiting: deque[tuple[bytes, int, int, int, int, int]] = deque()
         other = conversation.streams[1 - stream.side]
         while True:
             for _, rest in self._cuts.cut_one(stream, self._events.append):

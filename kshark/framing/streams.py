@@ -54,7 +54,7 @@ def request_limit(size: int | None) -> RequestLimit:
 
 #: A length and a correlation id: fewer bytes do not prove that a message begins.
 _LEAST: Final = 8
-#: The lists of an empty stream. Most of many open connections have one, and five empty lists take as much memory as the
+#: The lists of an empty stream. Most of many open connections have one, and six empty lists take more memory than the
 #: rest.
 _NONE: Final[Any] = ()
 
@@ -69,6 +69,7 @@ class Head(NamedTuple):
     whole: int
     packet: int
     time_ns: int
+    knows: int
     last_packet: int = 0
     last_time_ns: int = 0
 
@@ -87,8 +88,9 @@ class Stream:
     """The bytes of one direction that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "doubtful", "ended_head", "flow", "head", "ids", "limit", "long",
-        "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip", "skip_why",
+        "awaited", "by_client", "client_id", "data", "doubtful", "ended_head", "flow", "head", "ids", "knows", "limit",
+        "long", "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip",
+        "skip_why",
         "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
@@ -101,6 +103,7 @@ class Stream:
         self.time_ns: list[int] = _NONE
         self.ready: list[int] = _NONE
         self.ready_ns: list[int] = _NONE
+        self.knows: list[int] = _NONE
         self.size = 0
         self.need = 4
         self.by_client: bool | None = None
@@ -138,30 +141,32 @@ class Stream:
     def take(self, run: Run, index: int) -> None:
         """Add a run's pieces from `index` on."""
         data, packet, time_ns = run.data[index:], run.packet[index:], run.time_ns[index:]
-        ready, ready_ns = run.ready[index:], run.ready_ns[index:]
+        ready, ready_ns, knows = run.ready[index:], run.ready_ns[index:], run.knows[index:]
         if self.size:
-            self._add(data, packet, time_ns, ready, ready_ns)
+            self._add(data, packet, time_ns, ready, ready_ns, knows)
         else:
             self.data, self.packet, self.time_ns, self.ready, self.ready_ns = data, packet, time_ns, ready, ready_ns
+            self.knows = knows
         self.size += sum(map(len, data))
 
     def take_runs(self, runs: Runs, index: int) -> None:
         """Add the pieces of one run of `runs`."""
         first, stop = runs.first[index], runs.end[index]
         packet, time_ns = runs.packet[first:stop], runs.time_ns[first:stop]
-        data, ready, ready_ns = runs.pieces(first, stop), packet[:], time_ns[:]
+        data, ready, ready_ns, knows = runs.pieces(first, stop), packet[:], time_ns[:], runs.knows[first:stop]
         if self.size:
-            self._add(data, packet, time_ns, ready, ready_ns)
+            self._add(data, packet, time_ns, ready, ready_ns, knows)
         else:
             self.data, self.packet, self.time_ns, self.ready, self.ready_ns = data, packet, time_ns, ready, ready_ns
+            self.knows = knows
         self.size += runs.size[index]
 
-    def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
+    def take_piece(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int, knows: int = -1) -> None:
         if self.untouched:
             self.untouched = False
             self.searching = not self.begun
         if self.size:
-            self._add((data,), (packet,), (time_ns,), (ready,), (ready_ns,))
+            self._add((data,), (packet,), (time_ns,), (ready,), (ready_ns,), (knows,))
         else:
             self.data, self.packet, self.time_ns, self.ready, self.ready_ns = (
                 [data],
@@ -170,17 +175,19 @@ class Stream:
                 [ready],
                 [ready_ns],
             )
+            self.knows = [knows]
         self.size += len(data)
 
     def _add(
         self, data: Iterable[bytes], packet: Iterable[int], time_ns: Iterable[int], ready: Iterable[int],
-        ready_ns: Iterable[int]
+        ready_ns: Iterable[int], knows: Iterable[int]
     ) -> None:  # fmt: skip
         self.data += data
         self.packet += packet
         self.time_ns += time_ns
         self.ready += ready
         self.ready_ns += ready_ns
+        self.knows += knows
 
     @property
     def begun(self) -> bool:
@@ -230,12 +237,12 @@ class Stream:
         """Drop the first `count` bytes."""
         self.size -= count
         if not self.size:
-            self.data = self.packet = self.time_ns = self.ready = self.ready_ns = _NONE
+            self.data = self.packet = self.time_ns = self.ready = self.ready_ns = self.knows = _NONE
         elif count:
             edges = self.edges()
             piece = bisect_right(edges, count) - 1
             rest = self.data[piece][count - edges[piece] :]
-            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns):
+            for column in (self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows):
                 del column[:piece]
             self.data[0] = rest
 
@@ -248,7 +255,7 @@ class Stream:
             and len(self.data) > limits.FRAME_PIECES
         ):
             self.data[1:] = [b"".join(self.data[1:])]
-            for column in (self.packet, self.time_ns, self.ready, self.ready_ns):
+            for column in (self.packet, self.time_ns, self.ready, self.ready_ns, self.knows):
                 del column[1:-1]
 
     def remember(self, ids: list[int], data: bytes, starts: Iterable[int]) -> None:
@@ -299,8 +306,9 @@ class Stream:
             self.doubtful = True
         if not self.size:
             return []
-        later = Run(self.flow, self.side, self.data, self.packet, self.time_ns, self.ready, self.ready_ns)
-        self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.size = [], [], [], [], [], 0
+        later = Run(self.flow, self.side, self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows)
+        self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows = [], [], [], [], [], []
+        self.size = 0
         return [later]
 
     @property
@@ -452,7 +460,7 @@ class Stream:
         if self.size < (REQUEST_HEAD if self.by_client else ANSWER_HEAD) or self.by_client is None:
             return
         data = self.joined()[: limits.CUT_MESSAGE_BYTES]
-        self.head = Head(data, self.size + left, self.packet[0], self.time_ns[0])
+        self.head = Head(data, self.size + left, self.packet[0], self.time_ns[0], self.knows[0])
         self.drop(len(data))
 
     def _end_head(self, packet: int, time_ns: int) -> None:

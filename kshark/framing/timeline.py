@@ -166,6 +166,7 @@ def joined(parts: list[Frames]) -> Frames | None:
         column("first_time_ns"),
         column("last_packet"),
         column("last_time_ns"),
+        column("knows"),
         np.concatenate([part.resync for part in parts]),
         _cut(parts),
     )

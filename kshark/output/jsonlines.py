@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
+
+from kshark.model import Message
 
 _ENCODER = msgspec.json.Encoder()
 _DEL: Final = 0x7F
@@ -22,6 +26,13 @@ _FOREIGN: Final = re.compile("[^\0-~]")
 def json_lines(objects: Sequence[Any]) -> bytes:
     """Encode one object a line: structs in field order without UNSET fields, bytes as base64."""
     return escaped(_ENCODER.encode_lines(objects))
+
+
+def shown(message: Message) -> Message:
+    """Return the message as its JSON line shows it: without the facts that only rules need."""
+    message = copy(message)
+    message.knows = UNSET
+    return message
 
 
 def pretty(value: Any) -> bytes:

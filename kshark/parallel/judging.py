@@ -35,6 +35,7 @@ class _Request(msgspec.Struct, array_like=True, gc=False):
     size: int
     weird: list[str] | None
     detail: str | None
+    knows: int | None
     body: msgspec.Raw
 
 
@@ -46,6 +47,7 @@ class _Response(msgspec.Struct, array_like=True, gc=False):
     size: int
     weird: list[str] | None
     detail: str | None
+    knows: int | None
     body: msgspec.Raw
 
 
@@ -154,6 +156,7 @@ class Judging:
             packed.packet, or_unset(packed.packets), packed.time_ns, flow.id, packed.client, packed.broker, "request",
             *names,
             UNSET, UNSET, packed.size, readers[0](packed.body), or_unset(packed.weird), or_unset(packed.detail),
+            knows=or_unset(packed.knows),
         )  # fmt: skip
         yield row.asked, request
         response, answer = None, row.response
@@ -162,7 +165,7 @@ class Judging:
                 answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, packed.client, packed.broker,
                 "response", *names,
                 packed.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body),
-                or_unset(answer.weird), or_unset(answer.detail),
+                or_unset(answer.weird), or_unset(answer.detail), knows=or_unset(answer.knows),
             )  # fmt: skip
         exchange = Exchange(request, response, row.outcome, flow, row.packet)
         self._refused(exchange)

@@ -42,9 +42,9 @@ _ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | GIVEN_UP
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id",
     "size", "weird",
-    "detail", "body",
+    "detail", "knows", "body",
 )  # fmt: skip
-_answered: Final = attrgetter("packet", "packets", "time_ns", "latency_ns", "size", "weird", "detail", "body")
+_answered: Final = attrgetter("packet", "packets", "time_ns", "latency_ns", "size", "weird", "detail", "knows", "body")
 _PACKED: Final = msgspec.msgpack.Encoder(enc_hook=lambda _: None)  # UNSET
 _JSON: Final = msgspec.json.Encoder(enc_hook=lambda _: None)
 

@@ -25,7 +25,7 @@ from kshark.proxy.headers import FIRST_BYTES, least_bytes, may_begin, read_heade
 from kshark.reassembly import Chunks, Item, Run, Runs
 
 #: Data, packet, time, and packet and time at which it was ready.
-Piece = tuple[bytes, int, int, int, int]
+Piece = tuple[bytes, int, int, int, int, int]
 
 
 class Beginning(Struct, eq=False):
@@ -102,7 +102,7 @@ class ProxyStage:
 
     def _sort_runs(self, runs: Runs, firsts: _Firsts, out: list[Item]) -> None:
         """Separate the runs that may begin with a header from the others."""
-        rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns)
+        rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns, runs.knows)
         for index, (flow, side) in enumerate(zip(runs.flow, runs.side, strict=True)):
             at = runs.start[runs.first[index]]
             if self._is_beginning(flow, side, runs.buffer[at : at + 1], firsts, (id(runs), index)):
@@ -181,7 +181,7 @@ class ProxyStage:
         """Pass on the pieces, which are no header: this packet shows it, so they are ready then."""
         del self._open[beginning.flow.id]
         self._held -= beginning.size
-        held = [(*piece[:3], *max(piece[3:], (packet, time_ns))) for piece in beginning.held]
+        held = [(*piece[:3], *max(piece[3:5], (packet, time_ns)), piece[5]) for piece in beginning.held]
         if pieces := [*held, *(later or ())]:
             columns = [[*column] for column in zip(*pieces, strict=True)]
             out.append(Run(beginning.flow, beginning.side, *columns))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from kshark import limits
 from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
 from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, SequenceRange
-from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead, skipped
+from kshark.reassembly.directions import MASK, UNKNOWN, WINDOW, Direction, Segment, Waiting, ahead, skipped
 from kshark.reassembly.runs import Hole, Item, Run
 
 #: The greatest distance from the next expected number at which a RST is accepted.
@@ -85,8 +85,7 @@ class TcpConnection:
         if flags & SYN:
             segment, seq = self._syn(segment)
         distance = 0 if here.next is None else ahead(seq, here.next)
-        if flags & ACK and abs(distance) <= WINDOW:
-            self._acknowledged(segment)
+        knows = self._acknowledged(segment) if flags & ACK and abs(distance) <= WINDOW else UNKNOWN
         if flags & RST:
             self._rst(here, there, segment, seq, distance, out)
             return
@@ -99,7 +98,7 @@ class TcpConnection:
         if flags & FIN:
             self._fin(here, end, segment)
         if segment.size or (flags & FIN and here.fin == end):
-            self._data(here, segment, out)
+            self._data(here, segment, knows, out)
         elif distance > 0:
             here.reach(seq)
         if here.fin is not None:
@@ -109,6 +108,8 @@ class TcpConnection:
         """True if segments in order, beginning with this sequence number, only advance this side."""
         here, there = self.sides[side], self.sides[1 - side]
         if here.next != seq or here.late or there.late or here.fin is not None or here.early or there.early:
+            return False
+        if not there.peer_seen or here.was_sent_before(seq):
             return False
         return there.next is not None or (there.base is not None and (here.position > 0 or not self.flow.begun[side]))
 
@@ -141,16 +142,26 @@ class TcpConnection:
             self._learn(side, here.next, ack, ACK)
         else:
             there.acknowledge(ack, (packet, time_ns))
+        if ack == there.next and ack == there.acked and not there.unacked:
+            knows = there.acked_packet  # the usual case, without a call
+        else:
+            knows = there.received_by(ack)
         if payload:
             if here.early is not None:
                 here.displaced(flow.id, side, packet, time_ns, out)
-            self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns)
+            if here.reached is not None and here.was_sent_before(here.next):
+                knows = UNKNOWN
+            self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns, knows)
             size = len(payload)
             flow.stream_bytes[side] += size
             here.next = (here.next + size) & MASK
             here.position += size
             here.last_packet = here.last_ready = packet
             here.last_ready_ns = time_ns
+            if here.unacked or not here.peer_seen:
+                here.sent(packet)
+            else:
+                here.unacked = [packet << 32 | here.next]
         if here.fin is not None:
             self._come_to_fin(side, packet, time_ns, out)
 
@@ -178,7 +189,7 @@ class TcpConnection:
     def _running(self, here: Direction, side: Side, out: list[Item]) -> Run:
         """Return the run that takes the next piece."""
         if here.run is None:
-            here.run = Run(self.flow, side, [], [], [], [], [], here)
+            here.run = Run(self.flow, side, [], [], [], [], [], [], here)
             out.append(here.run)
         return here.run
 
@@ -188,6 +199,7 @@ class TcpConnection:
         here = self.sides[side]
         if here.isn is None:
             here.isn = segment.seq
+            self.sides[1 - side].peer_seen = True
             begin = (segment.seq + 1) & MASK
             if here.next is None:
                 here.next = begin
@@ -220,16 +232,18 @@ class TcpConnection:
         """True if bytes of either side were delivered. From then on `Flow.begun` must not change."""
         return bool(self.sides[0].position or self.sides[1].position)
 
-    def _acknowledged(self, segment: Segment) -> None:
+    def _acknowledged(self, segment: Segment) -> int:
+        """Apply an acknowledgement; return the last packet that its sender had certainly received (received_by)."""
         there = self.sides[1 - segment.side]
         if there.next is None:
             self._learn(segment.side, segment.seq, segment.ack, segment.flags)
-            return
+            return there.received_by(segment.ack)
         before = there.acked
         there.acknowledge(segment.ack, (segment.packet, segment.time_ns))
         if there.late and there.acked != before:
             there.last_acked = Moment(segment.packet, segment.clock_ns)
             there.see_acked(there.last_acked)
+        return there.received_by(segment.ack)
 
     def _learn(self, side: Side, seq: int, ack: int, flags: int) -> None:
         """Learn where the other side began from the answer to a SYN, or from the first acknowledgement of a side that
@@ -237,7 +251,7 @@ class TcpConnection:
         """
         here, there = self.sides[side], self.sides[1 - side]
         if flags & SYN or (self.flow.begun[side] and here.position == 0 and seq == here.next):
-            there.next = ack
+            there.next, there.peer_seen = ack, True
             if not self._has_spoken():
                 self.flow.begun = self.flow.begun[0] or side == 1, self.flow.begun[1] or side == 0
             return
@@ -255,7 +269,7 @@ class TcpConnection:
             return True
         return here.isn is None and (here.next is None or bool(segment.flags & ACK and there.next == segment.ack))
 
-    def _data(self, here: Direction, segment: Segment, out: list[Item]) -> None:
+    def _data(self, here: Direction, segment: Segment, knows: int, out: list[Item]) -> None:
         assert here.next is not None
         distance = ahead(segment.seq, here.next)
         if segment.payload and here.finished and here.next == here.fin and distance > 0:
@@ -267,11 +281,12 @@ class TcpConnection:
             if segment.size:
                 self._again(segment)
             return
-        late = Waiting(here.position + distance, segment.packet, segment.time_ns, segment.payload, segment.missing)
+        late = here.placed(segment, distance, knows)
         moment = Moment(segment.packet, segment.clock_ns)
         if distance <= 0 and here.early is not None:
             here.displaced(self.flow.id, segment.side, segment.packet, segment.time_ns, out)
         if distance > 0:
+            here.reach(segment.seq)
             self._keep(here, late, moment, out, segment.side)
             return
         since = here.since if here.late else None
@@ -326,11 +341,13 @@ class TcpConnection:
         if ready < here.last_ready:
             ready, ready_ns = here.last_ready, here.last_ready_ns
         if payload:
-            self._running(here, side, out).add(payload, late.packet, late.time_ns, ready, ready_ns)
+            knows = UNKNOWN if overlap else late.knows
+            self._running(here, side, out).add(payload, late.packet, late.time_ns, ready, ready_ns, knows)
             self.flow.stream_bytes[side] += len(payload)
         here.last_packet, here.last_ready, here.last_ready_ns = late.packet, ready, ready_ns
         here.next = (here.next + len(payload) + missing) & MASK
         here.position += len(payload) + missing
+        here.sent(ready)
         if missing:
             self._gap(here, side, late.packet, late.time_ns, missing, "snapped", out)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,10 +17,15 @@ from kshark.link.disorder import acked_unseen
 from kshark.model import Moment, Side, Weird
 from kshark.reassembly.runs import Item, Run
 
+if TYPE_CHECKING:
+    from kshark.model import Int64s
+
 MASK: Final = 0xFFFFFFFF
 HALF: Final = 1 << 31
 #: Packets closer together than this are not reported: no host answers so fast.
 LEAST_DISPLACED_NS: Final = 1 << 13
+#: Stands for the packet that a sender knows of (Direction.received_by) if the capture does not show it.
+UNKNOWN: Final = -1
 #: The greatest distance of a segment from the expected sequence number; farther ones lie in no window (RFC 7323: 1
 #: GiB).
 WINDOW: Final = 1 << 30
@@ -66,6 +71,7 @@ class Waiting(Struct, eq=False):
     """A segment after a hole, or a FIN, which has no bytes.
 
     `position` is its distance from the direction's first sequence number, so that order survives the wrap of numbers.
+    `knows` as in Run.
     """
 
     position: int
@@ -73,6 +79,7 @@ class Waiting(Struct, eq=False):
     time_ns: int
     payload: bytes
     missing: int
+    knows: int
 
 
 #: Without late segments: most of many open connections have no hole, and an empty dict and list take memory.
@@ -106,8 +113,14 @@ class Direction:
     #: delay reported.
     early: tuple[int, int] | None = None
     early_ns: int = LEAST_DISPLACED_NS
-    #: The farthest number of a segment without bytes.
+    #: The farthest number of a segment that did not follow the bytes here: all bytes before it were sent by then.
     reached: int | None = None
+    #: The peer's packets are in the capture.
+    peer_seen: bool = False
+    #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
+    unacked: list[int] = _NONE
+    #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN: it may be any.
+    acked_packet: int = 0
     fin: int | None = None
     finished: bool = False
     last_packet: int = 0
@@ -139,9 +152,75 @@ class Direction:
         `at`: its packet and time; None if all acknowledged bytes are known to be here.
         """
         if self.acked is None or 0 < (ack - self.acked & MASK) < HALF:  # `ahead`, without a call
-            self.acked = ack
+            self.acked, self.peer_seen = ack, True
             if at is not None and self.early is None and self.next is not None and 0 < (ack - self.next & MASK) < HALF:
                 self.early = at
+
+    def sent(self, packet: int) -> None:
+        """Note that with this packet all bytes before `next` are here. Nothing is kept if the peer's acknowledgements
+        are not in the capture.
+        """
+        assert self.next is not None
+        if not self.peer_seen:
+            self.acked_packet = UNKNOWN
+        elif not self.unacked:
+            self.unacked = [packet << 32 | self.next]
+        else:
+            if self.unacked[-1] >> 32 == packet:
+                del self.unacked[-1]
+            self.unacked.append(packet << 32 | self.next)
+
+    def forget_unacked(self) -> int:
+        """Forget the packets that are not acknowledged; return their number."""
+        count, self.unacked, self.acked_packet = len(self.unacked), _NONE, UNKNOWN
+        return count
+
+    def sent_all(self, entries: list[int]) -> None:
+        """Do the same for many packets, given as entries of `unacked`."""
+        if not self.peer_seen:
+            self.acked_packet = UNKNOWN
+        elif self.unacked:
+            self.unacked.extend(entries)
+        elif entries:
+            self.unacked = entries
+
+    def received_by_each(self, acks: Int64s) -> list[int]:
+        """Return `received_by` for many acknowledgements, none of which is before the one before it."""
+        if acks[0] == acks[-1]:
+            return [self.received_by(int(acks[0]), is_here=True)] * len(acks)
+        return [self.received_by(ack, is_here=True) for ack in acks.tolist()]
+
+    def received_by(self, ack: int, *, is_here: bool = False) -> int:
+        """Return the last packet that the peer had certainly received when it sent this acknowledgement; 0 if none.
+
+        UNKNOWN: an acknowledgement overtaken by a later one, of bytes before the capture, or of bytes that are not here
+        (yet). `is_here`: the acknowledged bytes are certainly here, or come with this batch.
+        """
+        if self.acked is not None and 0 < (self.acked - ack & MASK) < HALF:
+            return UNKNOWN
+        count = 0
+        for entry in self.unacked:
+            if (ack - entry & MASK) >= HALF:
+                break
+            count += 1
+        if count:
+            self.acked_packet = self.unacked[count - 1] >> 32
+            if count < len(self.unacked):
+                del self.unacked[:count]
+            else:
+                self.unacked = _NONE
+        if not is_here and self.next is not None and 0 < (ack - self.next & MASK) < HALF:  # `lacks`, without a call
+            return UNKNOWN
+        return self.acked_packet
+
+    def was_sent_before(self, seq: int) -> bool:
+        """True if the segment with this number may be a retransmission whose first transmission is not here."""
+        if self.reached is None:
+            return False
+        if 0 < (self.reached - seq & MASK) < HALF:
+            return True
+        self.reached = None  # after 2 GiB more it would seem to be ahead again
+        return False
 
     def lacks(self, ack: int) -> bool:
         """True if that acknowledges bytes that are not here."""
@@ -158,9 +237,18 @@ class Direction:
             out.append(acked_unseen(flow, side, packet, time_ns, since, self.early_ns))
 
     def reach(self, seq: int) -> None:
-        """Note a segment without bytes at this number: all bytes before it were sent."""
+        """Note a segment at this number, after the bytes here: all bytes before it were sent."""
         if self.reached is None or ahead(seq, self.reached) > 0:
             self.reached = seq
+
+    def placed(self, segment: Segment, distance: int, knows: int) -> Waiting:
+        """Return a segment at this distance from `next`; a possible retransmission shows no longer what its sender
+        knew.
+        """
+        if distance < 0 or self.was_sent_before(segment.seq):
+            knows = UNKNOWN
+        position = self.position + distance
+        return Waiting(position, segment.packet, segment.time_ns, segment.payload, segment.missing, knows)
 
     def keep(self, late: Waiting, moment: Moment) -> Waiting | None:
         """Keep a segment after a hole; if one is already kept at the same position, return that one."""

@@ -31,8 +31,10 @@ class Stretches(Struct):
     adjacent.
 
     `seq` is the first sequence number of the stretch, `due` the one after its last byte; `size` counts payload bytes.
-    The segments with payload are rows `first` to `end` (exclusive) of the last four columns: `start` and `stop` in
-    the batch's buffer, packet, time.
+    The segments with payload are rows `first` to `end` (exclusive) of the last columns: `start` and `stop` in the
+    batch's buffer, packet, time, `knows` as in Run, the acknowledgement, and the entry of Direction.unacked. The
+    senders of the first `older` rows know of no packet of this batch. `heard` is the row of the other direction up to
+    which the direction acknowledges, -1 if none of this batch. Rows from `unacked` on are not acknowledged in it.
     """
 
     path: list[int]
@@ -44,10 +46,16 @@ class Stretches(Struct):
     size: list[int]
     first: list[int]
     end: list[int]
+    older: list[int]
+    heard: list[int]
+    unacked: list[int]
     start: list[int]
     stop: list[int]
     packet: list[int]
     time_ns: list[int]
+    knows: list[int]
+    acks: Int64s
+    entries: Int64s
 
 
 class FastPath:
@@ -144,7 +152,7 @@ class FastPath:
     def _early(self) -> NDArray[np.bool_]:
         """True by position if a segment acknowledges bytes that the other side sends later in its stretch."""
         order, size, path = self._order, self._end - self._begin, self._path
-        other = np.minimum(np.searchsorted(path, path ^ 1), len(path) - 1)
+        self._other = other = np.minimum(np.searchsorted(path, path ^ 1), len(path) - 1)
         sends = (path[other] == path ^ 1) & (self._first[other] < self._stop[other])
         first = np.repeat(self._first[other], size)
         sort_key = np.repeat(path, size) * (len(order) + 2) + order
@@ -165,6 +173,10 @@ class FastPath:
         loaded = np.flatnonzero(self._length)
         rows = order[loaded]
         start = segments.offset[rows]
+        packet = segments.packet[rows]
+        begin, end = np.searchsorted(loaded, first), np.searchsorted(loaded, stop)
+        covered, heard, unacked = self._acknowledged(loaded, chosen)
+        older = np.concatenate(([0], np.cumsum(covered < 0)))
         return Stretches(
             path=self._path[chosen].tolist(),
             seq=self._seq[first].tolist(),
@@ -173,10 +185,44 @@ class FastPath:
             last_packet=segments.packet[last].tolist(),
             last_time_ns=segments.time_ns[last].tolist(),
             size=(sizes[stop] - sizes[first]).tolist(),
-            first=np.searchsorted(loaded, first).tolist(),
-            end=np.searchsorted(loaded, stop).tolist(),
+            first=begin.tolist(),
+            end=end.tolist(),
+            older=(older[end] - older[begin]).tolist(),
+            heard=heard.tolist(),
+            unacked=np.maximum(begin, unacked).tolist(),
             start=start.tolist(),
             stop=(start + segments.length[rows]).tolist(),
-            packet=segments.packet[rows].tolist(),
+            packet=packet.tolist(),
             time_ns=segments.time_ns[rows].tolist(),
+            knows=packet[covered].tolist() if len(packet) else [],
+            acks=self._ack[loaded],
+            entries=(packet << 32) + self._due[loaded],
+        )
+
+    def _acknowledged(self, loaded: Int64s, chosen: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """Return for each loaded row the last row of the other direction that it acknowledges, with all its bytes.
+
+        Then the same for each chosen direction as a whole, and its first row that is not acknowledged. -1: none.
+        """
+        first, other, path = self._first, self._other, self._path
+        base = self._seq[np.minimum(first, len(self._seq) - 1)]
+        of_loaded = np.searchsorted(self._begin, loaded, "right") - 1
+        rows = np.flatnonzero(self._fast[of_loaded] & (first[of_loaded] <= loaded) & (loaded < self._stop[of_loaded]))
+        direction = of_loaded[rows]
+        ends = (direction << 33) + ((self._due[loaded[rows]] - base[direction]) & _MASK)
+
+        def covered(by: Int64s, ack: Int64s) -> Int64s:
+            sender = other[by]
+            size = ((ack - base[sender] + _HALF) & _MASK) - _HALF
+            at = np.searchsorted(ends, (sender << 33) + np.maximum(size, 0), "right") - 1
+            known = (at >= 0) & (path[sender] == path[by] ^ 1)
+            known[known] = direction[at[known]] == sender[known]
+            return np.where(known, rows[at], -1) if len(rows) else np.full(len(by), -1)
+
+        heard = np.full(len(path), -1)
+        heard[chosen] = covered(chosen, self._ack[self._stop[chosen] - 1])
+        return (
+            covered(of_loaded, self._ack[loaded]),
+            heard[chosen],
+            np.where(path[other] == path ^ 1, heard[other] + 1, 0)[chosen],
         )

@@ -23,6 +23,9 @@ class Grower(Protocol):
 class Run(Struct, eq=False):
     """Ordered bytes of one direction: pieces with their packet and time, and the packet and time at which each was
     ready.
+
+    `knows`: the last packet of the other side that the sender of the piece had certainly received when it sent it, by
+    the acknowledgement in the same segment (RFC 9293, 3.4): 0 if none, -1 if unknown.
     """
 
     flow: Flow
@@ -32,19 +35,21 @@ class Run(Struct, eq=False):
     time_ns: list[int]
     ready: list[int]
     ready_ns: list[int]
+    knows: list[int]
     #: The side that may still add pieces; None once the run is delivered.
     grower: Grower | None = None
 
-    def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> None:
+    def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int, knows: int) -> None:
         self.data.append(data)
         self.packet.append(packet)
         self.time_ns.append(time_ns)
         self.ready.append(ready)
         self.ready_ns.append(ready_ns)
+        self.knows.append(knows)
 
-    def pieces(self) -> Iterator[tuple[bytes, int, int, int, int]]:
+    def pieces(self) -> Iterator[tuple[bytes, int, int, int, int, int]]:
         """Yield for each piece the values of its columns, in their order."""
-        return zip(self.data, self.packet, self.time_ns, self.ready, self.ready_ns, strict=True)
+        return zip(self.data, self.packet, self.time_ns, self.ready, self.ready_ns, self.knows, strict=True)
 
     def done(self) -> None:
         if self.grower is not None:
@@ -57,7 +62,7 @@ class Runs(Struct, eq=False):
     """The runs of many directions as columns; each piece was ready at its own packet.
 
     One value a direction: flow, side, size in bytes, and its pieces `first` to `end` (exclusive). One value a piece:
-    `start` and `stop` in `buffer`, packet, time. Some pieces may belong to no direction.
+    `start` and `stop` in `buffer`, packet, time, `knows` as in Run. Some pieces may belong to no direction.
     """
 
     buffer: bytes
@@ -65,6 +70,7 @@ class Runs(Struct, eq=False):
     stop: list[int]
     packet: list[int]
     time_ns: list[int]
+    knows: list[int]
     flow: list[Flow] = field(default_factory=list)
     side: list[Side] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
@@ -85,8 +91,8 @@ class Runs(Struct, eq=False):
     def run(self, index: int) -> Run:
         """Return one direction as a Run."""
         first, end = self.first[index], self.end[index]
-        packet, time_ns = self.packet[first:end], self.time_ns[first:end]
-        return Run(self.flow[index], self.side[index], self.pieces(first, end), packet, time_ns, packet, time_ns)
+        packet, time_ns, knows = self.packet[first:end], self.time_ns[first:end], self.knows[first:end]
+        return Run(self.flow[index], self.side[index], self.pieces(first, end), packet, time_ns, packet, time_ns, knows)
 
 
 class Hole(NamedTuple):

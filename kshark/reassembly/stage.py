@@ -49,6 +49,8 @@ class Reassembly:
         self._packet = 0
         self._holed: dict[int, TcpConnection] = {}
         self._past = Past()
+        #: Segments since unacknowledged packets were counted last.
+        self._uncounted = 0
 
     def feed(self, segments: Segments | None, weirds: Iterable[Weird] = ()) -> Chunks:
         """Return the chunks of a batch; `segments` None means that it has no TCP."""
@@ -73,6 +75,9 @@ class Reassembly:
         self._packet = int(segments.packet[-1])
         self._expire(self._clock_ns, out)
         self._make_room(out)
+        self._uncounted += len(segments.packet)
+        if self._uncounted > limits.UNACKED_PACKETS:
+            self._forget_unacked()
         for item in out:
             if type(item) is Run:
                 item.done()
@@ -117,6 +122,16 @@ class Reassembly:
                     connection.give_up(Moment(self._packet, self._clock_ns), out)
                     self._settle(pair, connection)
 
+    def _forget_unacked(self) -> None:
+        """Forget the unacknowledged packets of the directions with the most of them, if there are too many in all."""
+        self._uncounted = 0
+        sides = [side for connection in self._connections.values() for side in connection.sides if side.unacked]
+        held = sum([len(side.unacked) for side in sides])
+        for side in sorted(sides, key=lambda side: -len(side.unacked)):
+            if held <= limits.UNACKED_PACKETS:
+                break
+            held -= side.forget_unacked()
+
     def _holes(self) -> dict[int, Hole]:
         """Return the flows with a hole: bytes after it may still change their order."""
         return {connection.flow.id: connection.hole(self._clock_ns) for connection in self._holed.values()}
@@ -135,7 +150,7 @@ class Reassembly:
                 or (silent and connection.sides[~path & 1].lacks(ack))
             ):
                 failed.add(path >> 1)
-        runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns)
+        runs = Runs(buffer, fast.start, fast.stop, fast.packet, fast.time_ns, fast.knows)
         columns = zip(
             paths,
             fast.due,
@@ -145,17 +160,27 @@ class Reassembly:
             fast.last_time_ns,
             fast.first,
             fast.end,
+            fast.older,
+            fast.heard,
+            fast.unacked,
             strict=True,
         )
-        for path, due, ack, size, packet, time_ns, first, end in columns:
+        for path, due, ack, size, packet, time_ns, first, end, older, heard, unacked in columns:
             if failed and path >> 1 in failed:
                 continue
             connection = connections[path >> 1]
             side: Side = 1 if path & 1 else 0
+            here, there = connection.sides[side], connection.sides[1 - side]
+            if older:
+                fast.knows[first : first + older] = there.received_by_each(fast.acks[first : first + older])
+            there.received_by(ack, is_here=True)
+            if heard >= 0:
+                there.acked_packet = fast.packet[heard]
+            if size:
+                here.sent_all(fast.entries[unacked:end].tolist())
             connection.advance(side, due, ack, size, packet, time_ns)
             if size:
                 runs.add(connection.flow, side, size, first, end)
-                here = connection.sides[side]
                 here.last_packet = here.last_ready = fast.packet[end - 1]
                 here.last_ready_ns = fast.time_ns[end - 1]
         if runs.flow:

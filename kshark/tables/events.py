@@ -288,6 +288,7 @@ def _message(row: RowMap, flow: Flow, bodies: Bodies, kind: Any) -> Message:
         weird=UNSET if weird is None else list(weird),
         detail=or_unset(row[f"{kind}_detail"]),
         proxy=or_unset(row["proxy"]),
+        knows=or_unset(row[f"{kind}_knows_packet"]),
     )
 
 

@@ -154,6 +154,22 @@ EXCHANGES: Final = table(
         its("message.proxy"),
         since=3,
     ),
+    Column(
+        "request_knows_packet",
+        "bigint",
+        "last packet of the broker that the client had certainly received when it sent the request, by its TCP "
+        "acknowledgement; 0: none, null: unknown",
+        its("request.knows"),
+        since=3,
+    ),
+    Column(
+        "response_knows_packet",
+        "bigint",
+        "last packet of the client that the broker had certainly received when it sent the response; 0: none, null: "
+        "unknown",
+        its("response.knows"),
+        since=3,
+    ),
 )
 _columns: Final = EXCHANGES.columns_maker()
 

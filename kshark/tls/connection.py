@@ -78,7 +78,8 @@ class TlsConnection:
             self._tls.unread[run.side] += len(data)
             return
         side = self._sides[run.side]
-        self._unread(side, side.add(data, run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index]))
+        at = run.packet[index], run.time_ns[index], run.ready[index], run.ready_ns[index], run.knows[index]
+        self._unread(side, side.add(data, *at))
         if self._server_hello is not None and self._agreed is None:
             self._agree(*side.ready, out)
         self._advance(side, out)
@@ -180,9 +181,9 @@ class TlsConnection:
             self._silent = False
         run = self._runs[number]
         if run is None:
-            run = self._runs[number] = Run(self.flow, number, [], [], [], [], [])
+            run = self._runs[number] = Run(self.flow, number, [], [], [], [], [], [])
             out.append(run)
-        run.add(content, record.packet, record.time_ns, ready, ready_ns)
+        run.add(content, record.packet, record.time_ns, ready, ready_ns, record.knows)
         self._tls.content[number] += len(content)
 
     # -- the handshake

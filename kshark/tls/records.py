@@ -33,7 +33,9 @@ _BEGINNING: Final = re.compile(rb"[\x15-\x17]\x03\x03")
 
 
 class Record(NamedTuple):
-    """One record; the packet and time of its first byte, and those at which it was complete."""
+    """One record; the packet and time of its first byte, those at which it was complete, and `knows` (Run) of its first
+    byte.
+    """
 
     kind: int
     header: bytes
@@ -42,6 +44,7 @@ class Record(NamedTuple):
     time_ns: int
     ready: int
     ready_ns: int
+    knows: int
 
     @property
     def size(self) -> int:
@@ -70,8 +73,8 @@ class Records:
         self.ready = (0, 0)
         self._data = bytearray()
         self._begin = 0
-        #: End of each piece, counted from the side's first byte; its packet and time.
-        self._pieces: deque[tuple[int, int, int]] = deque()
+        #: End of each piece, counted from the side's first byte; its packet and time, and `knows` (Run).
+        self._pieces: deque[tuple[int, int, int, int]] = deque()
         #: Bytes still to come of a record that a hole broke.
         self._skip = 0
         self._tries = limits.TLS_TRIES
@@ -85,7 +88,7 @@ class Records:
         """Memory of these bytes and of the facts about their pieces."""
         return len(self._data) + _PIECE_BYTES * len(self._pieces)
 
-    def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int) -> int:
+    def add(self, data: bytes, packet: int, time_ns: int, ready: int, ready_ns: int, knows: int) -> int:
         """Add a piece; return how many of its bytes are skipped."""
         self.ready = ready, ready_ns
         skipped = min(self._skip, len(data))
@@ -95,7 +98,7 @@ class Records:
             data = data[skipped:]
         if data:
             self._data += data
-            self._pieces.append((self._begin + len(self._data), packet, time_ns))
+            self._pieces.append((self._begin + len(self._data), packet, time_ns, knows))
         return skipped
 
     def next(self) -> Record | None:
@@ -109,7 +112,8 @@ class Records:
         end = HEADER + length
         if len(data) < end:
             return None
-        record = Record(kind, bytes(data[:HEADER]), bytes(data[HEADER:end]), *self._first_packet(), *self.ready)
+        packet, time_ns, knows = self._first_packet()
+        record = Record(kind, bytes(data[:HEADER]), bytes(data[HEADER:end]), packet, time_ns, *self.ready, knows)
         self.drop(end)
         return record
 
@@ -213,6 +217,6 @@ class Records:
         while self._pieces and self._pieces[0][0] <= self._begin:
             self._pieces.popleft()
 
-    def _first_packet(self) -> tuple[int, int]:
-        """Return packet and time of the first byte held."""
+    def _first_packet(self) -> tuple[int, int, int]:
+        """Return packet and time of the first byte held, and `knows` (Run)."""
         return self._pieces[0][1:]

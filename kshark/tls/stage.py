@@ -90,7 +90,7 @@ class TlsStage:
 
     def _sort_runs(self, runs: Runs, doubtful: dict[int, list[StreamItem]], out: list[Item]) -> None:
         """Separate the runs of doubtful connections from the others."""
-        rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns)
+        rest = Runs(runs.buffer, runs.start, runs.stop, runs.packet, runs.time_ns, runs.knows)
         for index, flow in enumerate(runs.flow):
             if self._is_doubtful(flow):
                 doubtful.setdefault(flow.id, []).append(runs.run(index))

@@ -63,7 +63,9 @@ def test_captures_one_after_the_other_are_read(first, second) -> None:  # type: 
 
 
 def test_empty_captures_and_gzip_members_join_too() -> None:
-    found, weirds = read(gzip.compress(pcap([])) + gzip.compress(pcap(talk(3)) + pcap([])) + gzip.compress(ng(later(talk(2)))))
+    found, weirds = read(
+        gzip.compress(pcap([])) + gzip.compress(pcap(talk(3)) + pcap([])) + gzip.compress(ng(later(talk(2))))
+    )
     assert weirds == []
     assert len(found) == len(talk(3)) + len(talk(2))
 

@@ -50,6 +50,8 @@ class Piece(NamedTuple):
     ready: int
     time_ns: int
     ready_ns: int
+    #: The last packet of the other side that its sender had received.
+    knows: int
 
 
 class Hole(NamedTuple):
@@ -65,7 +67,7 @@ def pieces(item: Item) -> Iterator[Piece]:
         for index in range(len(item.flow)):
             yield from pieces(item.run(index))
     elif isinstance(item, Run):
-        columns = zip(item.data, item.packet, item.ready, item.time_ns, item.ready_ns, strict=True)
+        columns = zip(item.data, item.packet, item.ready, item.time_ns, item.ready_ns, item.knows, strict=True)
         yield from (Piece(item.flow.id, item.side, *column) for column in columns)
 
 
@@ -154,6 +156,10 @@ class Heard:
             for part in self.streams.get((flow, side), [])
             if isinstance(part, Piece)
         ]
+
+    def knows(self, side: int, flow: int = 0) -> list[int]:
+        """For each piece of a side, the last packet of the other side that its sender had received."""
+        return [part.knows for part in self.streams.get((flow, side), []) if isinstance(part, Piece)]
 
     @property
     def gaps(self) -> list[tuple[int, int, int, int, int]]:

@@ -149,6 +149,7 @@ CHAPTER = Chapter(
             request(
                 4, 18, "ApiVersions", 3, 1, 23, '{"client_software_name":"demo","client_software_version":"1.0"}', 1,
                 **answer(5, 13, '{"error_code":0,"api_keys":[],"throttle_time_ms":0}', 2), error_code=0,
+                request_knows_packet=0, response_knows_packet=4,
                 response_weird=["TRAILING_BYTES"], response_detail="TRAILING_BYTES at byte 8, field (none)",
             ),
             request(
@@ -159,12 +160,14 @@ CHAPTER = Chapter(
                     '{"throttle_time_ms":0,"brokers":[{"node_id":7,"host":"localhost","port":9092,"rack":null}],"cluster_id":null,'
                     '"controller_id":-1,"topics":[]}', 5,
                 ),
+                request_knows_packet=5, response_knows_packet=6,
             ),
             request(
                 9, 12, "Heartbeat", 4, 3, 24, EMPTY_HEARTBEAT.format("g", 3, "m"), 7, request_first_packet=8,
                 **{**answer(11, 12, '{"throttle_time_ms":4,"error_code":27}', 8, first=10), "throttle_time_ms": 4, "error_codes": [27]},
                 error_code=27, group_id="g", member_id="m",
                 request_weird=["TRAILING_BYTES"], request_detail="TRAILING_BYTES at byte 10, field (none)",
+                request_knows_packet=7, response_knows_packet=9,
             ),
             row(
                 13, correlation_id=4, response_packet=13, response_ts_ns=ns(13), response_bytes=12, outcome="orphan",
@@ -173,12 +176,13 @@ CHAPTER = Chapter(
             request(
                 14, 0, "Produce", 9, 5, 22, '{"transactional_id":null,"acks":0,"timeout_ms":1,"topic_data":[]}', 13,
                 position=14,
-                outcome="one_way", request_weird=["RESYNC"],
+                outcome="one_way", request_weird=["RESYNC"], request_knows_packet=13,
             ),
             request(
                 15, 12, "Heartbeat", 4, 6, 23, EMPTY_HEARTBEAT.format("h", 4, "n"), 15, position=18,
                 outcome="unanswered",
                 group_id="h", member_id="n", request_weird=["RESYNC"], given_up_packet=17,
+                request_knows_packet=13,
             ),
         ],
         "heartbeats": [

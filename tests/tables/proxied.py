@@ -41,7 +41,7 @@ CHAPTER = Chapter(
                 member_id="",
                 request_json='{"group_id":"g","generation_id":0,"member_id":"","group_instance_id":null}',
                 response_json='{"throttle_time_ms":0,"error_code":0}',
-                request_position=1, response_position=2, position=3,
+                request_position=1, response_position=2, position=3, request_knows_packet=0, response_knows_packet=5,
             ),
         ],
         "flows": [

@@ -61,6 +61,7 @@ class ProofNeeds(Struct, frozen=True):
 
     `state`: the state of the session was observed, and the broker's answer agrees with it.
     `whole`: the connections have no missing bytes from their beginning up to the last of these exchanges.
+    `knows`: the client had received the answers of these exchanges when it sent the last witness: it reacted to them.
     `absence`: nothing in this scope happened outside the capture. No capture can prove this.
     `proof`: evidence that must appear later. Without it the finding is unknown because of `unproved`, or refuted if
     `unproved` is None.
@@ -68,9 +69,14 @@ class ProofNeeds(Struct, frozen=True):
 
     state: bool = False
     whole: bool = False
+    knows: Sequence[Call] = ()
     absence: str | None = None
     proof: Proof | None = None
     unproved: str | None = "end_not_seen"
+
+    def after(self, *calls: Call) -> ProofNeeds:
+        """Also need that the client had received the answers of these exchanges."""
+        return replace(self, knows=calls)
 
     def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> ProofNeeds:
         return replace(self, proof=proof, unproved=unproved)

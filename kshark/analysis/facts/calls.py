@@ -15,6 +15,8 @@ from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import Witness
 
+#: Stands for the packet that a sender knows of if the capture does not show it.
+UNKNOWN: Final = -1
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
@@ -176,6 +178,7 @@ class Answer(Struct, eq=False, gc=False):
     `leaders`: the leaders of the partitions that another broker leads.
     `throttled`: the answer names no partition because of a quota, even if records were acquired.
     `spans`: for a partition with records in the answer, the offsets that have a record, where they are known.
+    `knows`: the last packet of the client that the broker had certainly received when it sent the answer.
     """
 
     packet: int
@@ -189,6 +192,7 @@ class Answer(Struct, eq=False, gc=False):
     leaders: Mapping[Partition, Leader] = NOTHING
     throttled: bool = False
     spans: Mapping[Partition, Sequence[Span]] = NOTHING
+    knows: int = UNKNOWN
 
 
 class Call(Struct, eq=False):
@@ -217,6 +221,10 @@ class Call(Struct, eq=False):
     end_ns: int = 0
     #: Why the request or the answer is unreliable. "cut" comes first, because a cut message lacks fields.
     any_doubt: str | None = None
+    #: The last packet of the broker that the client had certainly received when it sent the request (Message.knows).
+    knows: int = UNKNOWN
+    #: The time of the client's next request that shows that it has received the answer; None: not seen.
+    received_ns: int | None = None
 
     def __post_init__(self) -> None:
         if self.end:
@@ -250,6 +258,11 @@ class Call(Struct, eq=False):
     def here(self) -> str:
         """Return `ShareFetch #17`: the API and the correlation id."""
         return f"{self.api} #{self.correlation_id}"
+
+    def note_received(self, later: Call) -> None:
+        """Note a later request of the client on the same connection, which may show that it has the answer."""
+        if self.received_ns is None and 0 < self.end <= later.knows:
+            self.received_ns = later.time_ns
 
     def on(self, other: Call) -> str:
         """Return ` on 10.0.0.1:50001` if the other call was on another connection."""

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.bases import resolution_ns
+from kshark.analysis.facts.calls import UNKNOWN, Call
 from kshark.analysis.facts.connections import ConnectionFacts
 
 #: Reasons of an unknown finding: the stable word and its meaning.
@@ -25,6 +26,8 @@ REASONS: Final = {
     "beginning_not_seen": "the session, the member or the connection began before the capture or outside it",
     "hidden_traffic": "requests that are not in the capture (another connection, listener or TLS) could explain it",
     "unanswered": "a request has no answer, or an error that does not show whether it was counted",
+    "in_flight": "the client may have sent the request before the answer reached it: no TCP acknowledgement in the "
+    "capture shows that it had the answer",
     "disorder": "packets are not in the order in which they were sent: an answer may come before its request",
     "race": "requests were open at the same time on several connections, and their order in the broker is unknown",
     "release_unknown": "broker releases differ here, and no ApiVersions answer shows the release of this broker",
@@ -82,6 +85,9 @@ def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = Tr
     `accuses`: True if the rule can name a party at fault. Otherwise the verdict is a note.
     """
     needs = argument.needs
+    received = [has_received(argument.witness[-1], call) for call in needs.knows]
+    if False in received:
+        return REFUTED
     because = (
         argument.because
         or _state(argument, situation)
@@ -92,6 +98,8 @@ def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = Tr
     )
     if because is not None:
         return Judgement("unknown", because)
+    if None in received:
+        return Judgement("unknown", "in_flight")
     if needs.absence is not None:
         return Judgement("unknown", "hidden_traffic")
     if needs.proof is not None:
@@ -103,6 +111,18 @@ def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = Tr
         if not shown:
             return REFUTED if needs.unproved is None else Judgement("unknown", needs.unproved)
     return Judgement("violation" if accuses and not argument.noted else "note")
+
+
+def has_received(step: Call, before: Call) -> bool | None:
+    """True if the client had received the answer of `before` when it sent `step`, by its TCP acknowledgements.
+
+    False if it certainly had not; None if the capture does not show it. The application may have read the answer later,
+    never earlier.
+    """
+    if step.connection is before.connection:
+        return None if step.knows == UNKNOWN else before.end <= step.knows
+    received_ns = before.received_ns
+    return True if received_ns is not None and step.connection.clock.is_before(received_ns, step.time_ns) else None
 
 
 def _doubt(argument: Argument) -> str | None:

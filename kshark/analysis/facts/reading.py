@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from kshark.analysis.facts.calls import (
+    UNKNOWN,
     AcknowledgementBatch,
     Acquired,
     Answer,
@@ -65,6 +66,11 @@ def doubt_by(codes: Iterable[str]) -> str | None:
     return "cut" if "cut" in doubts else next(iter(doubts), None)
 
 
+def knows_of(message: Message) -> int:
+    """Return the last packet of the other side that the sender had certainly received."""
+    return UNKNOWN if message.knows is UNSET else message.knows
+
+
 def _listed(topics: Sequence[Any]) -> list[Listed]:
     """Read the partitions of a request. Arrays may be null, here and below."""
     return [
@@ -105,6 +111,7 @@ def step_of(request: Message, connection: ConnectionFacts) -> ShareStep | None:
         body.member_id,
         epoch,
         doubt,
+        knows=knows_of(request),
     )
     if doubt != "cut":
         if body.topics:
@@ -150,6 +157,7 @@ def read_as(
         None if request.weird is UNSET else doubt_of(request),
         None if response is None else answer_of(response),
         settled=True,
+        knows=knows_of(request),
     )
 
 
@@ -159,10 +167,9 @@ def answer_of(response: Message) -> Answer:
     error = getattr(body, "error_code", UNSET)
     doubt = None if response.weird is UNSET else doubt_of(response)
     if not isinstance(error, int):
-        return Answer(
-            response.packet, response.time_ns, None, doubt or (None if response.api_key in _ERRORS_INSIDE else "cut")
-        )
-    answer = Answer(response.packet, response.time_ns, error, doubt)
+        doubt = doubt or (None if response.api_key in _ERRORS_INSIDE else "cut")
+        return Answer(response.packet, response.time_ns, None, doubt, knows=knows_of(response))
+    answer = Answer(response.packet, response.time_ns, error, doubt, knows=knows_of(response))
     if doubt == "cut" or response.api_key not in SESSION_APIS:
         return answer
     if responses := body.responses:

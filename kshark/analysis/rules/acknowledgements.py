@@ -164,7 +164,7 @@ def twice(situation: Acknowledging) -> Argument | None:
         offsets = (piece.first, piece.last)
         text = f"{before.here} had already {_did(record, offsets_text(*offsets))} ({before.packets})"
         because = None if _is_first(situation, record) else "lock_unknown"  # it may have been delivered twice
-        return refusal(situation, text, "twice", offsets, (before,), because=because)
+        return refusal(situation, text, "twice", offsets, (before,), needs=EXCHANGE.after(before), because=because)
     return None
 
 
@@ -191,8 +191,8 @@ def not_acquired(situation: Acknowledging) -> Argument | None:
             offsets = (piece.first, piece.last)
             text = f"{release.here} had {_did(record, offsets_text(*offsets))} ({release.packets})"
             is_proved = _is_unbroken_since(situation, release) and _is_first(situation, record)
-            because = None if is_proved else "hidden_traffic"
-            return refusal(situation, text, "not_acquired", offsets, (release,), because=because)
+            because, needs = None if is_proved else "hidden_traffic", EXCHANGE.after(release)
+            return refusal(situation, text, "not_acquired", offsets, (release,), needs=needs, because=because)
     if situation.missing and situation.is_all_seen:
         offsets = situation.missing[0]
         # in a disordered capture the delivery may come after the acknowledgement

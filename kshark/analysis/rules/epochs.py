@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
 from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import (
     ACCEPTED,
@@ -70,7 +70,7 @@ def counted_an_error(situation: SessionSituation) -> Argument | None:
         return None
     error = before.answer.error if before.answer is not None else None
     text = f"{before.story} (error {error}), so {before.epoch} was still due; {step.story}"
-    return Argument(text, (*situation.epoch_witness, before, step), cause="skip_after_error")
+    return Argument(text, (*situation.epoch_witness, before, step), STATE.after(before), "skip_after_error")
 
 
 def counted_apart(situation: SessionSituation) -> Argument | None:

@@ -36,7 +36,7 @@ def hint_ignored(situation: Misdirected) -> Argument | None:
         f"{(step.time_ns - first.end_ns) / 1e9:.1f} s later ({step.packets})"
     )
     ground = at_least(_BROKER_LAG_NS, first.ended, step)
-    return Argument(text, (first, step), EXCHANGE, partition=situation.partition, grounds=(ground,))
+    return Argument(text, (first, step), EXCHANGE.after(first), partition=situation.partition, grounds=(ground,))
 
 
 def left_aside(situation: MemberSituation) -> Argument | None:

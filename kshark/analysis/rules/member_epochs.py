@@ -52,7 +52,7 @@ def sent_old_epoch_fenced(situation: MemberSituation) -> Argument | None:
     if situation.relations != {SMALLER} or last is None or last is not situation.before_here or not _keeps(step, last):
         return None
     text, witness = _after_last(situation)
-    return Argument(text, witness, STATE, "not_adopted")
+    return Argument(text, witness, STATE.after(last), "not_adopted")
 
 
 def _keeps(step: Beat, last: Beat) -> bool:
@@ -69,7 +69,7 @@ def outdated_epoch(situation: MemberSituation) -> Argument | None:
     text, witness = _after_last(situation)
     lost, last = situation.member.unanswered, situation.member.last
     if lost is None or last is None or situation.step.epoch != last.given:
-        return Argument(text, witness, STATE, "behind")
+        return Argument(text, witness, STATE.after(*witness[:-1]), "behind")
     return Argument(
         f"{last.story}; {lost.story}; {situation.step.story}",
         (last, lost, situation.step),
@@ -98,7 +98,7 @@ def sent_old_epoch_accepted(situation: MemberSituation) -> Argument | None:
     if last is None or last is not situation.before_here or not _keeps(step, last):
         return None
     text, witness = _after_last(situation)
-    return Argument(text, witness, EXCHANGE)
+    return Argument(text, witness, EXCHANGE.after(last))
 
 
 ROWS: Final = (

@@ -139,7 +139,7 @@ def did_not_rejoin(situation: MemberSituation) -> Argument | None:
     if before is None or before.reply not in OUT or before.end >= step.packet or before.kind is FINAL:
         return None
     text = f"{before.story}; {step.story} instead of joining again"
-    return Argument(text, (before, step), EXCHANGE if step.reply in OUT else ABSENCE)
+    return Argument(text, (before, step), (EXCHANGE if step.reply in OUT else ABSENCE).after(before))
 
 
 def late(situation: MemberSituation) -> Argument | None:

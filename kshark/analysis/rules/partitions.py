@@ -180,7 +180,9 @@ def fetched_after_departure(situation: SessionSituation) -> Argument | None:
     here = gone.connection is step.connection
     if gone is session.departed and (session.departed_here or not here):
         return None
-    needs = EXCHANGE if here else EXCHANGE.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
+    needs = EXCHANGE if gone.kind is FINAL else EXCHANGE.after(gone)  # a member knows that it left
+    if not here:
+        needs = needs.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
     grounds = () if here and gone.kind is FINAL else (at_least(ON_ITS_WAY_NS, gone.ended, step),)
     return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs, grounds=grounds)
 

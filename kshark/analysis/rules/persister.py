@@ -130,7 +130,7 @@ def wrote_after_a_refused_read(situation: StoredSituation) -> Argument | None:
     step, read = situation.step, _refused_read(situation)
     if read is None:
         return None
-    return Argument(step.story_after(read), (read.call, step.call), EXCHANGE)
+    return Argument(step.story_after(read), (read.call, step.call), EXCHANGE.after(read.call))
 
 
 def wrote_without_reading(situation: StoredSituation) -> Argument | None:
@@ -183,7 +183,7 @@ def wrote_without_a_state(situation: StoredSituation) -> Argument | None:
     step, read = situation.step, _refused_read(situation)
     if read is None:
         return None
-    return Argument(step.story_after(read), (read.call, step.call), EXCHANGE, "not_initialized")
+    return Argument(step.story_after(read), (read.call, step.call), EXCHANGE.after(read.call), "not_initialized")
 
 
 def wrote_once_more(situation: StoredSituation) -> Argument | None:

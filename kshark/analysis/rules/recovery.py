@@ -63,8 +63,11 @@ def did_not_reopen(situation: SessionSituation) -> Argument | None:
         and continues_from(step.epoch, before.epoch)
         and step.time_ns - before.end_ns < _BACKOFF_NS
     ):
-        return Argument(text, (before, step), EXCHANGE, grounds=(at_most(_BACKOFF_NS, before.ended, step),))
-    return None if initial is not None and initial.packet > before.end else Argument(text, (before, step), ABSENCE)
+        needs, grounds = EXCHANGE.after(before), (at_most(_BACKOFF_NS, before.ended, step),)
+        return Argument(text, (before, step), needs, grounds=grounds)
+    if initial is not None and initial.packet > before.end:
+        return None
+    return Argument(text, (before, step), ABSENCE.after(before))
 
 
 def reopened_in_a_loop(situation: SessionSituation) -> Argument | None:

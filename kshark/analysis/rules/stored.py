@@ -37,7 +37,7 @@ def start_went_back(situation: StoredSituation) -> Argument | None:
         return None
     if not step.is_same_leader(before) or (before.given or before).state_epoch != step.state_epoch:
         return None
-    return _lower(step, before, EXCHANGE)
+    return _lower(step, before, EXCHANGE if before.given is None else EXCHANGE.after(before.call))
 
 
 def start_is_below_the_stored_one(situation: StoredSituation) -> Argument | None:

@@ -47,6 +47,8 @@ class MemberRunner:
         if beat is None:
             return ()
         member = self._member(beat)
+        if (last := member.before) is not None and last.connection is connection:
+            last.note_received(beat)
         if self._skips_plain and is_plain(member, beat):
             member.remember(beat)
             return ()

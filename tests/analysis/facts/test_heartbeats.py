@@ -25,6 +25,7 @@ def message(packet: int, body: dict[str, Any] | None, weird: Any = UNSET) -> Any
         "time_ns": packet,
         "correlation_id": 7,
         "client_id": "c",
+        "knows": UNSET,
         "weird": weird,
     }
     return SimpleNamespace(

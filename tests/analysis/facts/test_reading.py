@@ -27,6 +27,7 @@ def message(body: Any, api_key: Any = SHARE_FETCH, weird: Any = UNSET, **more: A
         "time_ns": 11,
         "correlation_id": 7,
         "client_id": "c",
+        "knows": UNSET,
         **more,
     }
     return SimpleNamespace(body=None if body is None else SimpleNamespace(**body), api_key=api_key, weird=weird, **told)

@@ -39,6 +39,7 @@ def message(packet: int, version: int | None, doubt: bool = False, **body: Any) 
         client_id="c",
         body=SimpleNamespace(group_id="g", member_id="m", **body),
         weird=["RESYNC"] * doubt,
+        knows=UNSET,
     )
 
 
