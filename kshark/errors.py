@@ -4,6 +4,9 @@
 class Error(Exception):
     """An operation that kshark rejects, in one sentence with the next step."""
 
+    #: 2: bad usage or unreadable input. Commands that judge set 3 where nothing can be judged.
+    exit_code: int = 2
+
 
 class UsageError(Error):
     """The command or call does not make sense; exit code 2."""
@@ -32,6 +35,14 @@ class NoCapture(UnreadableInput):
     """The file can be read, but is not a capture."""
 
     code = "no_capture"
+
+
+class Empty(NoCapture):
+    """The file has no bytes."""
+
+
+class Destroyed(NoCapture):
+    """The file was a capture before a terminal, or a transfer as text, changed its bytes."""
 
 
 class Damaged(UnreadableInput):

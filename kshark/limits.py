@@ -102,6 +102,8 @@ REQUEST_BYTES: Final = 100 << 20
 ANSWER_BYTES: Final = 256 << 20
 #: Bytes of unfinished frames held for all flows together. Consumers fetch 50 MB (`fetch.max.bytes`).
 UNFINISHED_BYTES: Final = 64 << 20
+#: Bytes that are kept of a message whose end the snap length cut off.
+CUT_MESSAGE_BYTES: Final = 64 << 10
 #: The longest frame that is collected. Of a longer one, and of the longest ones when all together exceed the limit
 #: above, the first bytes are kept, which have the header, and the rest is skipped.
 FRAME_BYTES: Final = UNFINISHED_BYTES

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Side = Literal[0, 1]
 Kind = Literal["request", "response", "unknown"]
 Service = Literal["unknown", "kafka", "tls", "http", "other"]
-Outcome = Literal["answered", "unanswered", "one_way", "orphan"]
+Outcome = Literal["answered", "body_cut", "unanswered", "one_way", "orphan"]
 
 
 @dataclass(slots=True)
@@ -309,7 +309,8 @@ class Gap(msgspec.Struct, eq=False):
 
     They were lost between `first_packet` (the last one before the hole) and `last_packet` (the first one after it).
     `packet` is its position in the time line; `size` is -1 if unknown. In a decrypted TLS connection, bytes that were
-    not decrypted are missing too.
+    not decrypted are missing too. `reason` "snapped": the snap length cut them off; framing makes it "body" where
+    all of them belong to one message whose head is there.
     """
 
     flow: Flow
@@ -319,7 +320,7 @@ class Gap(msgspec.Struct, eq=False):
     first_packet: int
     last_packet: int
     size: int
-    reason: Literal["missing", "snapped", "buffer_full", "at_close", "undecrypted"]
+    reason: Literal["missing", "snapped", "body", "buffer_full", "at_close", "undecrypted"]
 
 
 @final
@@ -341,7 +342,8 @@ class Frames(msgspec.Struct, eq=False):
     `start` and `end` are the message's bounds in `buffer`, without its length prefix. `stream` is an index into `flows`
     (the connection) and `by_client` (True if the client sends; None if content has not shown it). `first_*` and
     `last_*` are the packets and times of a frame's first and last byte, with the length prefix; `knows` as in Message,
-    -1 if unknown; `resync` marks frames found again after a gap, whose boundary is likely, not certain.
+    -1 if unknown; `resync` marks frames found again after a gap, whose boundary is likely, not certain. `cut`: the
+    bytes at the end of each message that the snap length cut off; None if all messages are whole.
     """
 
     buffer: bytes
@@ -356,6 +358,7 @@ class Frames(msgspec.Struct, eq=False):
     last_time_ns: Int64s
     knows: Int64s
     resync: NDArray[np.bool_]
+    cut: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -375,6 +378,7 @@ class Frames(msgspec.Struct, eq=False):
             self.last_time_ns[rows],
             self.knows[rows],
             self.resync[rows],
+            None if self.cut is None else self.cut[rows],
         )
 
 

@@ -59,16 +59,16 @@ WAYS: Final = {
     "tables": ("export", "-q"),
 }
 ALLOWED: Final = {
-    ("share RPCs", "json"): Counts(10.9, 28.6, 187.5),
-    ("share RPCs", "no records"): Counts(5.2, 20.9, 148.6),
-    ("share RPCs", "fields"): Counts(3.5, 12.8, 83.2),
-    ("share RPCs", "check"): Counts(31.2, 44.6, 330.6),
-    ("share RPCs", "tables"): Counts(45.7, 73.3, 439.9),
-    ("record batches", "json"): Counts(25.6, 44.4, 292.1),
-    ("record batches", "no records"): Counts(7.5, 28.2, 152.5),
-    ("record batches", "fields"): Counts(5.8, 18.9, 103.8),
-    ("record batches", "tables"): Counts(15.4, 57.4, 271.5),
-    ("pipelined requests", "fields"): Counts(4.7, 12.4, 85.9),
+    ("share RPCs", "json"): Counts(11.5, 29.1, 195.2),
+    ("share RPCs", "no records"): Counts(5.8, 21.3, 156.3),
+    ("share RPCs", "fields"): Counts(3.9, 13.2, 90.9),
+    ("share RPCs", "check"): Counts(34.1, 45.2, 344.9),
+    ("share RPCs", "tables"): Counts(49.1, 73.9, 456.4),
+    ("record batches", "json"): Counts(26.3, 44.9, 300.1),
+    ("record batches", "no records"): Counts(8.2, 28.7, 160.4),
+    ("record batches", "fields"): Counts(6.5, 19.5, 111.8),
+    ("record batches", "tables"): Counts(16.1, 57.9, 282.2),
+    ("pipelined requests", "fields"): Counts(4.8, 12.5, 95.0),
 }
 
 

@@ -16,12 +16,13 @@ import pytest
 from kshark import encode, limits
 from kshark.capture import captures, source
 from kshark.capture.numbering import Numbering
+from kshark.capture.source import open_capture
 from kshark.link import stage as link_stage
 from kshark.link.ends import EndsTable
 from kshark.records import Record
 from kshark.records.writer import write_batch
 from kshark_dissectors.index import INDEX
-from tests.capture.files import Pcapng
+from tests.capture.files import Pcapng, rows
 from tests.conformance.malformed import CATALOGUE as MALFORMED
 from tests.embedding import batch_of, exchange, request_frame, response_frame
 from tests.link.frames import Tcp as Segment
@@ -263,6 +264,18 @@ def nobody_reads_metadata(bench: Bench) -> list[Path]:
     return bench.talk(metadata())
 
 
+def text_before(bench: Bench) -> list[Path]:
+    return bench.file(b"tcpdump: listening on eth0\n" + pcap([packet(FRAME)]))
+
+
+def answer_cut(bench: Bench) -> list[Path]:
+    """The snap length leaves the answer's head."""
+    [path] = bench.talk(metadata(), told())
+    *others, last = rows(open_capture(path))
+    kept = [Packet(row.time_ns, row.data, row.wire_length) for row in others]
+    return bench.packets([*kept, Packet(last.time_ns, last.data[:66], last.wire_length)])
+
+
 def many_names(bench: Bench) -> list[Path]:
     bench.limit(TOPICS=3)
     topics = [{"name": name, "topic_id": "A" * 20 + name + "A"} for name in "ghijk"]
@@ -318,6 +331,8 @@ MAKERS: Final[dict[str, Maker]] = {
     "CAPTURE_CUT": cut,
     "PACKET_LENGTH_INVALID": packet_without_end,
     "CAPTURE_UNREAD": packet_without_end,
+    "CAPTURE_DESTROYED": lambda bench: bench.file(pcap([packet(FRAME)] * 9).replace(b"\n", b"\r\n")),
+    "FOREIGN_BYTES": text_before,
     "BLOCK_INVALID": block_of_two_lengths,
     "INTERFACE_UNKNOWN": another_interface,
     "PACKETS_DROPPED": drops,
@@ -360,6 +375,7 @@ MAKERS: Final[dict[str, Maker]] = {
     "UNFINISHED_LIMIT": long_first_request,
     "BODY_NOT_KEPT": long_answer,
     "BYTES_SKIPPED": bundled("tcp-hostile.pcap"),
+    "BODY_CUT": answer_cut,
     "RESYNC": bundled("tcp-hostile.pcap"),
     "RESPONSE_UNMATCHED": bundled("tcp-var-missed.pcap"),
     "RESPONSE_OUT_OF_ORDER": answers_in_another_order,

@@ -33,6 +33,11 @@ class Carry:
         self._pieces, self._size = [], 0
         return joined
 
+    def take(self) -> bytes:
+        """Return the kept bytes, however few they are."""
+        self._need = 0
+        return self.join(b"") or b""
+
     def keep(self, joined: bytes, consumed: int, need: int) -> None:
         """Keep the bytes that were not consumed; the next attempt comes when `need` bytes are here."""
         self.position += consumed

@@ -14,16 +14,13 @@ from msgspec.structs import replace
 
 from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, PacketBlocks
 from kshark.capture.carry import Carry
+from kshark.capture.formats import MAGIC, ORDERS, SMALLEST_BLOCK, begins_pcap
 from kshark.capture.interfaces import Interface, described, dropped
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
 from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
 from kshark.model import PacketBatch, Weird
 from kshark.rate_limit import WeirdLimit
-
-MAGIC: Final = b"\x0a\x0d\x0d\x0a"
-#: Byte order of a section by its byte-order magic.
-ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
 SECTION_HEADER: Final = 0x0A0D0D0A
 INTERFACE_DESCRIPTION: Final = 1
@@ -33,7 +30,6 @@ DECRYPTION_SECRETS: Final = 10
 OTHER_PACKETS: Final = frozenset((SIMPLE_PACKET, PACKET))
 READ_BLOCKS: Final = frozenset((SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS))
 
-SMALLEST_BLOCK: Final = 12
 SMALLEST_DESCRIPTION: Final = 20
 SMALLEST_STATISTICS: Final = 24
 SMALLEST_SECRETS: Final = 20
@@ -53,8 +49,9 @@ class PcapngReader:
 
     Packets are numbered from 1 over all sections and interfaces, including those that cannot be delivered. Secrets of
     TLS are delivered with the next batch; blocks without packet or interface are skipped. Reading stops at a block
-    whose two lengths disagree; the bytes after it are counted and reported at the end. Raises Damaged when no section
-    begins. `begin`: the position of another reader without reports, from which this one continues.
+    whose two lengths disagree; the bytes after it are counted and reported at the end. Where a pcap file begins (cat
+    a.pcapng b.pcap), its bytes are left in `rest`. Raises Damaged when no section begins. `begin`: the position of
+    another reader without reports, from which this one continues.
     """
 
     def __init__(self, begin: ResumePoint[Section] = START) -> None:
@@ -63,6 +60,7 @@ class PcapngReader:
         self._order = "" if section is None else section.order
         self._interfaces = [] if section is None else list(map(replace, section.interfaces))
         self._unread: int | None = None
+        self.rest = b""
         self._secrets = b""
         self._limit = WeirdLimit()
 
@@ -94,6 +92,10 @@ class PcapngReader:
                 starts, walked_to = _walk(joined, position, self._order)
                 position = (yield from self._packets(joined, starts, walked_to)) if starts else walked_to
             size = self._block_size(joined, position)
+            if size is None and begins_pcap(joined, position):
+                self._carry.keep(joined[:position], position, SMALLEST_BLOCK)
+                self.rest = joined[position:]
+                return
             if size is None:
                 yield self._stop(joined, position)
                 return

@@ -11,17 +11,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace as changed
 
 from kshark.capture.captures import Captures
+from kshark.capture.destroyed import destroyed
 from kshark.capture.files import open_file, size_of
+from kshark.capture.formats import FILE_HEADER
 from kshark.capture.merge import NEVER, Lane, merge
 from kshark.capture.numbering import Numbering
-from kshark.capture.pcap import FILE_HEADER, Header, PcapReader
+from kshark.capture.pcap import Header, PcapReader
 from kshark.capture.pcapng import PcapngReader, Section
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.resync import READ, first_block, first_record
@@ -104,6 +106,10 @@ class Range(NamedTuple):
         return 0 if self.since is None else self.since.packets
 
 
+class _Joined(Exception):
+    """Another capture begins inside the file, so that its first facts do not hold for all of it."""
+
+
 # -- extents
 
 
@@ -122,7 +128,7 @@ def parts_of(file: str, range_bytes: int = RANGE_BYTES) -> list[FilePart]:
 
 
 def extent_of(file_part: FilePart) -> Extent | None:
-    """Return the extent of a part; None if no first record was found.
+    """Return the extent of a part; None if no first record was found, or if another capture begins there.
 
     The facts of the file's beginning are assumed to hold there.
     """
@@ -130,7 +136,7 @@ def extent_of(file_part: FilePart) -> Extent | None:
         return _whole(file_part.file)
     begin, end = file_part.bytes
     if not begin:
-        return next(_walk(file_part.file, START, [end]))
+        return _extent(file_part.file, START, end)
     with open_file(file_part.file) as file:
         head = file.read(HEAD_READ)
         file.seek(begin)
@@ -143,7 +149,14 @@ def extent_of(file_part: FilePart) -> Extent | None:
         position = None if facts is None else first_block(data, facts.order, to_end=to_end)
     if position is None:
         return None
-    return next(_walk(file_part.file, ResumePoint(begin + position, 0, -NEVER, facts), [end]))
+    return _extent(file_part.file, ResumePoint(begin + position, 0, -NEVER, facts), end)
+
+
+def _extent(file: str, begin: ResumePoint[Any], end: int) -> Extent | None:
+    try:
+        return next(_walk(file, begin, [end]))
+    except _Joined:
+        return None
 
 
 def are_proved(extents: Sequence[Extent | None]) -> bool:
@@ -163,10 +176,15 @@ def are_proved(extents: Sequence[Extent | None]) -> bool:
 
 
 def walked(file: str, file_parts: Iterable[FilePart]) -> list[Extent]:
-    """Return the extents of a file's parts, read from its beginning to its end; of the whole file if it must be sorted
-    by time.
+    """Return the extents of a file's parts, read from its beginning to its end.
+
+    One extent if the file is several captures, or must be sorted by time.
     """
-    extents = [*_walk(file, START, [file_part.bytes[1] for file_part in file_parts if file_part.bytes is not None])]
+    ends = [file_part.bytes[1] for file_part in file_parts if file_part.bytes is not None]
+    try:
+        extents = [*_walk(file, START, ends)]
+    except _Joined:
+        return [_whole(file)]
     return extents if _are_ordered(extents) else [_whole(file)]
 
 
@@ -183,7 +201,7 @@ def _are_ordered(extents: Sequence[Extent]) -> bool:
 
 def _facts_of(head: bytes) -> Header | Section | None:
     """Return the facts of a file's beginning; None if it is not a capture, or has none yet."""
-    reader = reader_for(head)
+    reader = reader_for(head) if destroyed(head) is None else None
     if reader is None:
         return None
     try:
@@ -204,7 +222,7 @@ def _whole(file: str) -> Extent:
 
 def _walk(file: str, begin: ResumePoint[Any], cuts: Iterable[int]) -> Iterator[Extent]:
     """Yield extents from a record on: each ends with the first record after a cut, the last one with the file."""
-    at, packets = begin.position, begin.packets
+    at, packets, size = begin.position, begin.packets, size_of(file)
     with open_file(file) as source:
         reader = _reader(file, source.read(FILE_HEADER), begin)
         source.seek(at)
@@ -213,15 +231,23 @@ def _walk(file: str, begin: ResumePoint[Any], cuts: Iterable[int]) -> Iterator[E
             extent = Extent(reader.resume_point, reader.resume_point)
             while (left := cut - at if at < cut else reader.missing) and (data := source.read(min(left, BATCH_BYTES))):
                 at += len(data)
-                for item in reader.feed(data):
+                items = chain(reader.feed(data), _last_items(reader) if at == size else ())
+                for item in items:
                     if isinstance(item, PacketBatch):
                         extent, packets = extent.add(item, before), int(item.number[-1])
                     elif reader.stopped:  # nothing after it can be read
-                        yield extent._replace(end=reader.resume_point._replace(position=size_of(file)))
+                        yield extent._replace(end=reader.resume_point._replace(position=size))
                         return
                     else:
                         extent = extent._replace(has_reports=True)
+                if reader.rest:
+                    raise _Joined
             yield extent._replace(end=reader.resume_point)
+
+
+def _last_items(reader: PcapReader | PcapngReader) -> Iterator[PacketBatch | Weird]:
+    """Yield the packets that the reader delivers only when the file ends."""
+    return (item for item in reader.close() if isinstance(item, PacketBatch))
 
 
 # -- ranges

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kshark.capture.pcap import Format
-from kshark.capture.pcapng import SMALLEST_BLOCK
+from kshark.capture.formats import LONGEST, SMALLEST_BLOCK, Format
 from kshark.limits import BLOCK_BYTES
 
 #: Bytes of the chain. Of 300 positions in a capture whose packets hold pcaps, a chain of 3 headers was wrong at 275,
@@ -23,25 +22,25 @@ SPAN: Final = 256 << 10
 #: Bytes in which a header is searched, and the bytes read for it.
 WINDOW: Final = 1 << 20
 READ: Final = WINDOW + 2 * SPAN
-#: The longest packet accepted in a chain; a file with longer ones is read from its beginning.
-_LONGEST: Final = 1 << 18
 _DAY_S: Final = 86_400
 _YEAR_S: Final = 366 * _DAY_S
 
 
-def first_record(data: bytes, form: Format, around_s: int, *, to_end: bool) -> int | None:
+def first_record(data: bytes, form: Format, around_s: int | None, *, to_end: bool, least: int = 0) -> int | None:
     """Return the position in `data` of the first chain; None without any.
 
-    `around_s`: a time of the file. `to_end`: the data ends with the file.
+    `around_s`: a time of the file, if one is known. `to_end`: the data ends with the file; so may a chain of at least
+    so many whole records.
     """
     if len(data) < form.record_header:
         return len(data) if to_end else None
     places = len(data) - form.record_header + 1
     header = sliding_window_view(np.frombuffer(data, np.uint8), 16)[: min(places, WINDOW)].view(form.order + "u4")
     second, fraction, length, wire = (header[:, column].astype(np.int64) for column in range(4))
-    likely = (length > 0) & (length <= wire) & (length <= _LONGEST) & (fraction * form.unit_ns < 1_000_000_000)
-    likely &= abs(second - around_s) < _YEAR_S
-    return next((at for at in np.flatnonzero(likely).tolist() if _records_continue(data, at, form, to_end)), None)
+    likely = (length > 0) & (length <= wire) & (length <= LONGEST) & (fraction * form.unit_ns < 1_000_000_000)
+    if around_s is not None:
+        likely &= abs(second - around_s) < _YEAR_S
+    return next((at for at in np.flatnonzero(likely).tolist() if records_continue(data, at, form, to_end, least)), None)
 
 
 def first_block(data: bytes, order: str, *, to_end: bool) -> int | None:
@@ -61,20 +60,21 @@ def first_block(data: bytes, order: str, *, to_end: bool) -> int | None:
     return len(data) if position is None and to_end else position
 
 
-def _records_continue(data: bytes, at: int, form: Format, to_end: bool) -> bool:
-    """True if headers follow each other from there on."""
+def records_continue(data: bytes, at: int, form: Format, to_end: bool, least: int = 0) -> bool:
+    """True if headers follow each other from there on; a shorter chain may end with the file, as in first_record."""
     header_at = struct.Struct(form.order + "IIII").unpack_from
-    begin, before = at, None
+    begin, before, count = at, None, 0
     while at - begin <= SPAN:
         if at + form.record_header > len(data):
-            return to_end
+            return to_end and (at == len(data) or count - (at > len(data)) >= least)
         second, fraction, length, wire = header_at(data, at)
-        if length > wire or length > _LONGEST or fraction * form.unit_ns >= 1_000_000_000:
+        if length > wire or length > LONGEST or fraction * form.unit_ns >= 1_000_000_000:
             return False
         if before is not None and abs(second - before) > _DAY_S:
             return False
         before = second
         at += form.record_header + length
+        count += 1
     return True
 
 

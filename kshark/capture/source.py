@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
+from kshark.capture.destroyed import destroyed
 from kshark.capture.files import open_file, unreadable
+from kshark.capture.formats import FORMATS, MAGIC
 from kshark.capture.in_order import TimeOrder
+from kshark.capture.kinds import archive_of, capture_inside, kind_of
 from kshark.capture.paths import STANDARD_INPUT
-from kshark.capture.pcap import FORMATS, PcapReader
-from kshark.capture.pcapng import MAGIC, PcapngReader
+from kshark.capture.pcap import PcapReader
+from kshark.capture.pcapng import PcapngReader
 from kshark.capture.resume_point import START, ResumePoint
+from kshark.capture.snoop import SNOOP, Snoop
 from kshark.capture.stop import Stop
-from kshark.errors import NoCapture, UnreadableInput
+from kshark.capture.text import text_line
+from kshark.errors import Destroyed, Empty, NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS, SORTED_NS
 from kshark.model import PacketBatch, Weird
 
@@ -27,18 +32,6 @@ from kshark.model import PacketBatch, Weird
 HEAD: Final = 4
 #: Bytes of the first read: few, since some captures are opened only for their first time.
 HEAD_READ: Final = 1 << 16
-
-#: First bytes of files that are not captures, and their kind.
-FOREIGN: Final = {
-    b"BZh": "a bzip2 file; decompress it first",
-    b"\xfd7zX": "an xz file; decompress it first",
-    b"\x04\x22\x4d\x18": "an lz4 file; decompress it first",
-    b"PK\x03\x04": "a zip archive; unpack it first",
-    b"snoop\0": "a snoop capture; convert it first (editcap -F pcapng)",
-    b"GMBU": "a Network Monitor capture; convert it first (editcap -F pcapng)",
-    b"PAR1": "a Parquet file",
-    b"\x7fELF": "a program",
-}
 
 
 class Plain:
@@ -108,6 +101,10 @@ class Capture:
         plain = Plain(file, most, stop)
         self.regular = plain.regular
         self._input: Input = plain
+        #: Bytes before the capture that are no part of it.
+        self._before = b""
+        #: How the capture was destroyed, so that nothing in it can be trusted; None if it was not.
+        self._how_destroyed: str | None = None
         try:
             self._head, self._reader = self._open()
         except BaseException:
@@ -122,10 +119,12 @@ class Capture:
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         number, time_ns, data, size = 0, 0, self._head, HEAD_READ
         in_order = TimeOrder()
+        seen, unread = data, 0
         try:
             while data:
                 before = number
-                for item in self._reader.feed(data):
+                unread += len(data) if self._how_destroyed is not None else 0
+                for item in self._feed(data) if self._how_destroyed is None else ():
                     if isinstance(item, PacketBatch):
                         number, time_ns = int(item.number[-1]), int(item.time_ns[-1])
                     yield from in_order.feed(item)
@@ -134,11 +133,17 @@ class Capture:
                 if in_order.holds and self._input.is_idle(SORTED_NS // 1_000_000):
                     yield from in_order.flush()
                 data = self._input.read(size)
+                if data and len(seen) < HEAD_READ:  # a pipe shows only later that a terminal destroyed the capture
+                    seen += data
+                    self._how_destroyed = destroyed(seen)
             yield from in_order.flush()
             if self._input.fault is not None:
                 code, detail = self._input.fault
                 yield Weird(code, "capture", number, time_ns, detail)
-            yield from self._reader.close()
+            if self._how_destroyed is None:
+                yield from self._reader.close()
+            else:
+                yield Weird("CAPTURE_DESTROYED", "capture", number, time_ns, self._how_destroyed, size=unread)
         except (OSError, UnreadableInput) as error:
             raise unreadable(self.name, error) from None
         finally:
@@ -147,24 +152,50 @@ class Capture:
     def close(self) -> None:
         self._input.close()
 
+    def _feed(self, data: bytes) -> Iterator[PacketBatch | Weird]:
+        """Read more bytes. Where another capture begins (cat a.pcap b.pcap), the next reader continues."""
+        if self._before:
+            detail = f"the capture begins after {text_line(self._before)}"
+            yield Weird("FOREIGN_BYTES", "capture", 0, 0, detail, size=len(self._before))
+            self._before = b""
+        yield from self._reader.feed(data)
+        while self._reader.rest:
+            rest, begin = self._reader.rest, self._reader.resume_point
+            yield from self._reader.close()
+            reader = reader_for(rest, begin._replace(facts=None))
+            assert reader is not None
+            self._reader = reader
+            yield from reader.feed(rest)
+
     def _open(self) -> tuple[bytes, PcapReader | PcapngReader]:
         try:
-            head = _head(self._input)
-            packed = ""
+            head, packed = _head(self._input), ""
             for magic, (called, make) in COMPRESSIONS.items():
                 if head.startswith(magic):
                     self._input = Decompressed(self._input, head, make)
-                    head = _head(self._input)
-                    packed = f"{called} of "
+                    head, packed = _head(self._input), f"{called} of "
                     break
+            if head.startswith(SNOOP):
+                self._input = Snoop(self._input, head)
+                head = _head(self._input)
         except (OSError, UnreadableInput) as error:
             raise unreadable(self.name, error) from None
+        self._how_destroyed = destroyed(head)
         reader = reader_for(head)
         if reader is not None:
             return head, reader
+        if self._how_destroyed is not None:
+            raise Destroyed(f"{self.name}: {packed}{self._how_destroyed}")
+        archive = archive_of(head)
+        at = capture_inside(head) if archive is None else None
+        reader = None if at is None else reader_for(head[at:])
+        if reader is not None:
+            self._before, head = head[:at], head[at:]
+            return head, reader
         if self._input.fault is not None and not head:
             raise NoCapture(f"{self.name}: nothing can be decompressed: {self._input.fault[1]}")
-        raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {packed}{_looks_like(head)}")
+        fault = NoCapture if head else Empty
+        raise fault(f"{self.name}: no capture (pcap or pcapng), but {packed}{archive or kind_of(head, self.name)}")
 
 
 def open_capture(path: str | Path, most: int | None = None, stop: Stop | None = None) -> Capture:
@@ -192,10 +223,15 @@ def reader_for(head: bytes, begin: ResumePoint[Any] = START) -> PcapReader | Pca
 
 
 def _head(source: Input) -> bytes:
+    """Return the first bytes: as many as show that they are a capture's, which a pipe may deliver slowly."""
     head = source.read(HEAD_READ)
-    while len(head) < HEAD and (more := source.read(HEAD_READ)):
+    while (len(head) < HEAD or not _is_known(head)) and len(head) < HEAD_READ and (more := source.read(HEAD_READ)):
         head += more
     return head
+
+
+def _is_known(head: bytes) -> bool:
+    return reader_for(head) is not None or head.startswith((SNOOP, *COMPRESSIONS))
 
 
 def _pipe(file: BinaryIO | io.RawIOBase) -> select.poll | None:
@@ -208,18 +244,3 @@ def _pipe(file: BinaryIO | io.RawIOBase) -> select.poll | None:
     waiting = select.poll()
     waiting.register(file, select.POLLIN)
     return waiting
-
-
-def _looks_like(head: bytes) -> str:
-    if not head:
-        return "an empty file"
-    for magic, what in FOREIGN.items():
-        if head.startswith(magic):
-            return what
-    try:
-        text = head[:512].decode("utf-8", errors="strict" if len(head) <= 512 else "ignore")
-    except UnicodeDecodeError:
-        text = "\0"
-    if all(letter.isprintable() or letter.isspace() for letter in text):
-        return "text"
-    return f"bytes that begin with {head[:HEAD].hex(' ')}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +18,7 @@ from kshark.cli.printed_findings import EarlyFindings, ShownFindings, print_find
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
-from kshark.errors import UsageError
+from kshark.errors import Destroyed, Empty, UsageError
 from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
 from kshark.output.findings import FindingCounts, Sort
@@ -36,13 +38,18 @@ EXAMPLES = (
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'a rule was broken'",
 )
 EXIT_CODES: Final = (
-    "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read, else 0.\n"
+    "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read,\n"
+    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), else 0.\n"
 )
 FAIL_ON: Final = {
     "violation": "a rule was broken",
     "unknown": "something could not be proved",
     "nothing-checked": "no rule was tested",
 }
+
+#: The exit code if no capture has anything that can be judged, and the outcome of each.
+NOTHING_JUDGED: Final = 3
+_NOTHING: Final = "nothing"
 
 Chosen = Callable[[Finding], bool]
 
@@ -98,10 +105,18 @@ def add_fail_on(parser: Parser) -> None:
 def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     failing = fail_on(args)
-    failed = False
-    for outcomes in each(args, filtered(options(args), args), _check):
-        failed = failed or bool(failing & outcomes)
-    return int(failed)
+    with judging():
+        return exit_code(each(args, filtered(options(args), args), _check), failing)
+
+
+@contextmanager
+def judging() -> Iterator[None]:
+    """Give an error the exit code 3 if it says that nothing can be judged."""
+    try:
+        yield
+    except (Empty, Destroyed) as error:
+        error.exit_code = NOTHING_JUDGED
+        raise
 
 
 def options(args: Namespace) -> Options:
@@ -162,12 +177,28 @@ def verdict(tally: FindingCounts, observed: Observed, args: Namespace, sink: Sin
 
             sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
         sink.lines(tally.lines(observed, rules, sink.width))
+    next_step = observed.next_step()
+    if next_step is not None:
+        print(f"kshark: nothing could be judged: {next_step}", file=sys.stderr)
+
+
+def exit_code(outcomes: Iterable[set[str]], failing: set[str]) -> int:
+    """Return the exit code for the outcomes of several captures, in which `failing` ones are 1."""
+    found = [*outcomes]
+    if any(map(failing.intersection, found)):
+        return 1
+    return NOTHING_JUDGED if found and all(_NOTHING in each for each in found) else 0
 
 
 def outcomes_of(tally: FindingCounts, observed: Observed, args: Namespace) -> set[str]:
-    """Return the keys of FAIL_ON that apply to a capture."""
+    """Return the keys of FAIL_ON that apply to a capture, and _NOTHING if nothing could be judged."""
     idle = asks_for_coverage(args) and not any(map(_was_checked, coverage_of(observed, args)))
-    outcomes = {"violation": tally.verdicts["violation"], "unknown": tally.verdicts["unknown"], "nothing-checked": idle}
+    outcomes = {
+        "violation": tally.verdicts["violation"],
+        "unknown": tally.verdicts["unknown"],
+        "nothing-checked": idle,
+        _NOTHING: observed.is_empty,
+    }
     return {outcome for outcome, applies in outcomes.items() if applies}
 
 

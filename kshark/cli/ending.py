@@ -1,7 +1,7 @@
 """Errors and exit codes of a command: every error is one sentence on stderr.
 
-Exit code 0: done, no violation; 1: at least one violation; 2: bad usage, unreadable input, or a bug in kshark. 1 always
-means a violation.
+Exit code 0: done, no violation; 1: at least one violation; 2: bad usage, unreadable input, or a bug in kshark; 3:
+nothing could be judged. 1 always means a violation.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # else its output would go to stdout
+    code = 2
     try:
         if sys.stdout is None:
             raise UsageError("standard output is closed; redirect it to a file, or to /dev/null")
@@ -45,7 +46,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
     except Stopped as stopped:
         return stopped.code
     except Error as error:
-        sentence = str(error)
+        sentence, code = str(error), error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # drop what is still buffered, without a message
         return _CLOSED_PIPE
@@ -59,7 +60,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
     from kshark.output.units import safe  # imports datetime: only needed for an error
 
     print(f"{program}: {safe(sentence)}", file=sys.stderr)
-    return 2
+    return code
 
 
 def _of_system(error: Exception) -> str | None:

@@ -16,6 +16,7 @@ from kshark.cli.check import (
     add_fail_on,
     add_selection,
     asks_for_coverage,
+    exit_code,
     fail_on,
     outcomes_of,
     selection,
@@ -75,7 +76,8 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
     parser.set_defaults(fields=[])
-    parser.epilog = f"{parser.epilog}\nexit code: 1 if a rule was broken, 2 if the interface cannot be read, else 0.\n"
+    codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
+    parser.epilog = f"{parser.epilog}\nexit code: {codes}.\n"
 
 
 def run(args: Namespace) -> int:
@@ -119,10 +121,10 @@ def run(args: Namespace) -> int:
             output.page(page)
     finally:
         capture.close()
-    failed = output.close()
+    code = output.close()
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
-    return int(failed)
+    return code
 
 
 def _stop_on_signals(capture: Any) -> None:
@@ -183,13 +185,10 @@ class _Output:
             self._troubles.add(finding)
         show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
 
-    def close(self) -> bool:
-        """Print the last findings, the clients in trouble and the verdict.
-
-        Return True if a reason of `--fail-on` applies.
-        """
+    def close(self) -> int:
+        """Print the last findings, the clients in trouble and the verdict; return the exit code."""
         self._findings(self._run.close())
         if self._args.format == "text":
             self._sink.lines(self._troubles.lines(self._sink.width))
         verdict(self._tally, self._run.observed, self._args, self._sink)
-        return bool(self._failing & outcomes_of(self._tally, self._run.observed, self._args))
+        return exit_code([outcomes_of(self._tally, self._run.observed, self._args)], self._failing)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.apis import registry
-from kshark.cli.check import EXIT_CODES, add_selection, selection, verdict
+from kshark.cli.check import EXIT_CODES, NOTHING_JUDGED, add_selection, judging, selection, verdict
 from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
@@ -52,8 +52,9 @@ def run(args: Namespace) -> int:
     captures = captures_of(args)
     writing = Writing(folder, args)
     show = partial(_part, capture_names(captures))
-    for part in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
-        writing.add(part, name_of(part.origin.files) if args.each else None)
+    with judging():
+        for part in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
+            writing.add(part, name_of(part.origin.files) if args.each else None)
     return writing.close()
 
 
@@ -98,6 +99,7 @@ class Writing:
         self._counts = Collected()
         self._origins: list[Origin] = []
         self._violated = False
+        self._judged = False
 
     def add(self, part: Part, name: str | None = None) -> None:
         """Add the part of a capture and print its verdict with `name`."""
@@ -105,6 +107,7 @@ class Writing:
         self._counts += part.collected
         self._origins.append(part.origin)
         self._violated = self._violated or part.tally.verdicts["violation"] > 0
+        self._judged = self._judged or not part.observed.is_empty
         if name is not None and self._args.format == "text":
             self._sink.text(f"== {name}\n")
         verdict(part.tally, part.observed, self._args, self._sink, name)
@@ -120,4 +123,4 @@ class Writing:
         write(self._folder / PAGE, html(report).encode("utf-8", "backslashreplace"))
         if not self._args.quiet:
             print(f"kshark: {self._folder / PAGE}, {DATA} and {FINDINGS}", file=sys.stderr)
-        return int(self._violated)
+        return 1 if self._violated else 0 if self._judged else NOTHING_JUDGED

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
+from kshark.anomaly import CATALOGUE
 from kshark.exchange.connection import KafkaConnection
 from kshark.exchange.decoding import (
     CLIENT_IDS,
@@ -37,6 +38,9 @@ _REQUEST: Final = Struct(">iih").unpack_from
 _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
+_BODY_CUT: Final = "BODY_CUT"
+#: Faults of a body; one that ends early may seem to have any of them.
+_BODY_FAULTS: Final = {code for code, entry in CATALOGUE.items() if entry.group == "codec"}
 #: Stands in Frames.knows for an unknown packet.
 UNKNOWN: Final = -1
 #: Correlation ids of one-way requests that are remembered per connection.
@@ -96,7 +100,7 @@ class ExchangeStage:
 
     def _lose(self, gap: Gap) -> None:
         connection = self._connections.get(gap.flow.id)
-        if connection is not None and gap.side != gap.flow.client_side:
+        if connection is not None and gap.side != gap.flow.client_side and gap.reason != "body":
             connection.answers_lost = True
 
     def _take_page(self) -> list[Event]:
@@ -116,11 +120,12 @@ class ExchangeStage:
             frames.last_time_ns,
         )
         known = frames.knows.tolist() if self._knows else [UNKNOWN] * len(frames)
-        rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), strict=True)
+        cut = [0] * len(frames) if frames.cut is None else frames.cut.tolist()
+        rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), cut, strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
-        for stream, start, end, first, first_ns, last, last_ns, knows, again in rows:
+        for stream, start, end, first, first_ns, last, last_ns, knows, again, missing in rows:
             try:
                 connection = connections[stream]
             except KeyError:
@@ -133,6 +138,8 @@ class ExchangeStage:
                 message = self._without_header(connection, "unknown", UNSET, end - start, packets, last, last_ns)
             else:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
+            if missing:
+                self._cut_off(connection, message, missing)
             if connection.proxy is not None:
                 message.proxy = connection.proxy
             if knows >= 0:
@@ -141,6 +148,19 @@ class ExchangeStage:
                 _mark(message, "RESYNC")
             if records.pending_bytes > most:
                 yield self._take_page()
+
+    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int) -> None:
+        """Note that the snap length cut so many bytes off the last message: that its body ends early is no fault."""
+        message.size += missing
+        message.weird = [*(code for code in message.weird or () if code not in _BODY_FAULTS), _BODY_CUT]
+        message.detail = UNSET
+        last = self._page[-1]
+        if type(last) is Exchange and last.response is message and last.request is not None:
+            last.outcome = "body_cut"
+            decoder = self._decoders[last.request.api_key << 16 | last.request.version & 0xFFFF]  # type: ignore[operator]
+            if decoder.sasl is not None and not isinstance(getattr(message.body, "error_code", None), int):
+                connection.authenticated = None  # whether it was refused is cut off
+                connection.raw = connection.raw or decoder.then_raw
 
     def _connection(self, flow: Flow) -> KafkaConnection:
         connection = self._connections.get(flow.id)
@@ -475,7 +495,7 @@ class ExchangeStage:
         connection = self._connections.pop(closed.flow.id, None)
         if connection is not None:
             for request in connection.open:
-                if closed.how not in ("capture", "forgotten") and not connection.answers_lost:
+                if closed.how not in ("capture", "forgotten") and not connection.answers_lost and _is_answered(request):
                     asked = request.message
                     for code, addition in connection.without_answer(request, closed):
                         self._report(code, closed.flow, asked, closed.packet, closed.time_ns, addition)
@@ -484,6 +504,13 @@ class ExchangeStage:
                         self._report("REQUEST_TOO_LONG", closed.flow, asked, asked.packet, asked.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
+
+
+def _is_answered(request: OpenRequest) -> bool:
+    """True if the request asks for an answer; False if the field that says so was cut off."""
+    one_way, message = request.decoder.one_way, request.message
+    is_cut = message.weird is not UNSET and _BODY_CUT in message.weird
+    return one_way is None or not is_cut or isinstance(getattr(message.body, one_way[0], None), int)
 
 
 def _mark(message: Message, code: str, detail: str = "") -> None:

@@ -41,11 +41,16 @@ class Cuts:
         self._size = 0
         #: Streams that have rows, with their number in `Frames.flows`.
         self._streams: dict[Stream, int] = {}
-        #: Stream, start, end, first packet and its time, last packet and its time, `knows`, True if marked RESYNC.
-        self._rows: list[tuple[int, int, int, int, int, int, int, int, bool]] = []
+        #: Stream, start, end, first packet and its time, last packet and its time, `knows`, True if marked RESYNC,
+        #: bytes cut off.
+        self._rows: list[tuple[int, int, int, int, int, int, int, int, bool, int]] = []
 
     def cut_all(self, streams: Iterable[Stream], report: Report) -> list[Broken]:
         """Cut all these streams at once."""
+        for stream in streams:
+            if stream.skip:
+                stream.can_be_cut(report)
+                self.take_head(stream)
         self._make_columns()
         frames, broken = cut(streams, report)
         if frames is not None:
@@ -54,7 +59,9 @@ class Cuts:
 
     def cut_one(self, stream: Stream, report: Report) -> list[Broken]:
         """Cut one stream."""
-        if not stream.can_be_cut(report):
+        can_be_cut = stream.can_be_cut(report)
+        self.take_head(stream)
+        if not can_be_cut:
             return []
         data = stream.joined()
         starts: list[int] = []
@@ -64,6 +71,21 @@ class Cuts:
             self._add(stream, data[:at], starts, ends)
         stream.drop(at)
         return [] if invalid is None else [(stream, stream.break_off(invalid, report))]
+
+    def take_head(self, stream: Stream) -> None:
+        """Add the message that is over and was cut by the snap length, if the stream has one."""
+        head = stream.ended_head
+        if head is None:
+            return
+        stream.ended_head = None
+        number, before = self._streams.setdefault(stream, len(self._streams)), self._size
+        ends = before + 4, before + len(head.data)
+        packets = head.packet, head.time_ns, head.last_packet, head.last_time_ns
+        self._rows.append((number, *ends, *packets, head.knows, bool(stream.confirm(1)), head.cut))
+        correlation_id = _UINT32(head.data, 8 if stream.by_client else 4)[0]
+        stream.remember([head.last_packet << 32 | correlation_id], head.data, [4] if head.names_client else [])
+        self._buffer.append(head.data)
+        self._size += len(head.data)
 
     def finished(self) -> list[Frames]:
         """Return all frames and keep none."""
@@ -81,7 +103,7 @@ class Cuts:
         for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
             first, last = (bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1) if edges else (0, 0)
             row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last], knows[first]
-            self._rows.append((number, *row, index < unsure))
+            self._rows.append((number, *row, index < unsure, 0))
             id_at = start + 4 if stream.by_client else start
             if id_at + 4 <= end:
                 ids.append(ready[last] << 32 | _UINT32(data, id_at)[0])
@@ -93,13 +115,14 @@ class Cuts:
     def _make_columns(self) -> None:
         if not self._rows:
             return
-        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows, unsure = np.array(
+        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows, unsure, cut_off = np.array(
             self._rows
         ).T.copy()
         flows = [stream.flow for stream in self._streams]
         by_client = [stream.by_client for stream in self._streams]
         columns = (stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows)
-        self._done.append(Frames(b"".join(self._buffer), flows, by_client, *columns, resync=unsure.astype(bool)))
+        resync, some_cut = unsure.astype(bool), cut_off if cut_off.any() else None
+        self._done.append(Frames(b"".join(self._buffer), flows, by_client, *columns, resync=resync, cut=some_cut))
         self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
 
 

@@ -18,9 +18,12 @@ from kshark.framing.recognition import (
     answer_to,
     answers_alone,
     answers_from,
+    begins_answer,
+    begins_request,
     body_score,
     foreign,
     lengths_from,
+    may_be_foreign,
     requests_from,
 )
 from kshark.framing.streams import UNSURE, Report, RequestLimit, Stream
@@ -40,7 +43,7 @@ FOR_OPENERS: Final = 6
 class Conversation:
     """A connection while it is cut into frames: its two streams, and the state of its recognition."""
 
-    __slots__ = ("_most", "_seen", "flow", "holed", "streams", "try_at")
+    __slots__ = ("_most", "_seen", "asked", "flow", "holed", "streams", "try_at")
 
     def __init__(self, flow: Flow, most: RequestLimit) -> None:
         self.flow = flow
@@ -50,6 +53,8 @@ class Conversation:
         #: not used for other connections.
         self.holed = False
         self.try_at = 0
+        #: Until it is recognised: side and correlation id of the last request that the snap length cut.
+        self.asked: tuple[Side, int] | None = None
         #: Until the connection is recognised: the first piece that consists of whole requests, and these requests.
         self._seen: tuple[bytes, Chain] | None = None
 
@@ -73,6 +78,10 @@ class Conversation:
         self.flow.service, self.flow.client_side = "kafka", client
         for stream in self.streams:
             stream.settle(stream.side == client, self._most)
+
+    @property
+    def is_kafka(self) -> bool:
+        return self.flow.service == "kafka"
 
     @property
     def size(self) -> int:
@@ -141,11 +150,34 @@ def judge(
     if side is None:
         side = _by_broker(conversation, heads, brokers, packet, checker, final)
     if side is not None:
-        _settle(conversation, side, checker)
+        settle(conversation, side, checker)
         return
     for stream, boundary in waits:  # only now: if this is Kafka, the other side's bytes may begin an answer
         stream.wait_for(boundary, report)
     _leave_open(conversation, heads, checker, report)
+
+
+def judge_cut(conversation: Conversation, side: Side, missing: int, checker: BodyChecker) -> None:
+    """Recognise a connection by a packet of that side, of which the snap length cut off `missing` bytes.
+
+    In a connection seen from its beginning the client's requests show it if the last one ends with the packet. In an
+    older one a request that fills a packet shows it, and an answer to it that fills another.
+    """
+    flow, stream = conversation.flow, conversation.streams[side]
+    if stream.begun:
+        head = stream.joined()
+        chain = requests_from(head, 0, checker.knows)
+        at = chain.headers[chain.whole - 1].end if chain.whole else 0
+        is_first = flow.opened_by == side and head[at + 4 : at + 6] != bytes(2)  # Produce is weak evidence
+        if is_first and begins_request(head[at:], len(head) - at + missing, checker.knows):
+            settle(conversation, side, checker)
+            return
+    data, asked = stream.data[-1], conversation.asked
+    size = len(data) + missing
+    if begins_request(data, size, checker.knows):
+        conversation.asked = side, int.from_bytes(data[8:12], "big", signed=True)
+    elif asked is not None and asked[0] != side and begins_answer(data, size, asked[1:]):
+        settle(conversation, asked[0], checker)
 
 
 def _leave_open(conversation: Conversation, heads: tuple[bytes, bytes], checker: BodyChecker, report: Report) -> None:
@@ -171,7 +203,7 @@ def _look_again(conversation: Conversation, report: Report) -> None:
     conversation.try_at = conversation.size + min(conversation.size >> 1, *missing, limits.SEARCH_BYTES)
 
 
-def _settle(conversation: Conversation, client: Side, checker: BodyChecker) -> None:
+def settle(conversation: Conversation, client: Side, checker: BodyChecker) -> None:
     conversation.settle(client)
     for stream in conversation.streams:
         if not stream.begun:
@@ -275,7 +307,7 @@ def _by_broker(
             continue
         chain = conversation.requests(side, head, checker.knows)
         announced = int.from_bytes(head[:4], "big", signed=True) if len(head) >= 4 else 0
-        broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES
+        broken = len(head) >= 4 and not LEAST_REQUEST <= announced <= limits.REQUEST_BYTES and not may_be_foreign(head)
         answered = _answered(chain, heads[1 - side], checker)
         decided = broken or final or answered >= 0 or (len(head) >= HEADER_BYTES and not chain.headers)
         if chain.whole and answered == OTHERWISE:

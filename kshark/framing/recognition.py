@@ -39,11 +39,15 @@ class BodyChecker(Protocol):
 _LENGTH: Final = Struct(">i").unpack_from
 _HEADER: Final = Struct(">ihhih").unpack_from
 _ANSWER: Final = Struct(">ii").unpack_from
+_API: Final = Struct(">hh").unpack_from
 #: Length, api key, version, correlation id and the client id's length.
 HEADER_BYTES: Final = 14
 #: The shortest request: ControlledShutdown v0 has no client id.
 LEAST_REQUEST: Final = 8
 LEAST_ANSWER: Final = 4
+#: The length prefix, and what identifies a message: correlation id; of a request also api key and version.
+REQUEST_HEAD: Final = 12
+ANSWER_HEAD: Final = 8
 _HTTP: Final = (
     b"GET ",
     b"POST ",
@@ -56,6 +60,10 @@ _HTTP: Final = (
     b"CONNECT ",
     b"PRI * ",
 )
+_LONGEST_MARK: Final = max(map(len, _HTTP))
+#: Content types of TLS records, and the bytes of a record's header. RFC 8446, section 5.1.
+_TLS_TYPES: Final = (20, 21, 22, 23)
+_TLS_HEADER: Final = 5
 #: The number of requests whose bodies are checked.
 BODIES: Final = 4
 #: A shorter Produce request hardly has room for a batch; an answer full of zeros easily looks like one.
@@ -93,8 +101,8 @@ class Chain(NamedTuple):
 def foreign(head: bytes) -> Service | None:
     """Return the other protocol that begins with these bytes; None if they do not show it."""
     if (
-        len(head) >= 5
-        and head[0] in (20, 21, 22, 23)
+        len(head) >= _TLS_HEADER
+        and head[0] in _TLS_TYPES
         and head[1] == 3
         and head[2] <= 4
         and int.from_bytes(head[3:5], "big") <= 16640
@@ -103,6 +111,14 @@ def foreign(head: bytes) -> Service | None:
     if head.startswith(_HTTP):
         return "http"
     return "other" if _is_zookeeper(head) else None
+
+
+def may_be_foreign(head: bytes) -> bool:
+    """True if further bytes decide whether another protocol begins with these."""
+    return len(head) < _LONGEST_MARK and (
+        (head[0] in _TLS_TYPES and head[1:2] == b"\3" and len(head) < _TLS_HEADER)
+        or any(mark.startswith(head) for mark in _HTTP)
+    )
 
 
 def _is_zookeeper(head: bytes) -> bool:
@@ -128,6 +144,28 @@ def header_at(data: bytes, at: int, knows: Knows) -> Header | None:
     if length > limits.REQUEST_BYTES and not is_name(client_id):
         return None
     return Header(at + 4 + length, key, version, correlation_id, client_id)
+
+
+def begins_request(data: bytes, size: int, knows: Knows, client_id: bytes | None = None) -> bool:
+    """True if these bytes begin a request of `size` bytes, with its length prefix; the rest was cut off.
+
+    `client_id`: the connection's, if it is known.
+    """
+    if len(data) < REQUEST_HEAD or _LENGTH(data)[0] + 4 != size or not knows(*_API(data, 4)):
+        return False
+    name = data[HEADER_BYTES:]
+    if len(data) < HEADER_BYTES:
+        return True
+    length = int.from_bytes(data[HEADER_BYTES - 2 : HEADER_BYTES], "big", signed=True)
+    if not -1 <= length <= size - HEADER_BYTES:
+        return False
+    name = name[: max(0, length)]
+    return name.isascii() and (client_id is None or client_id.startswith(name))
+
+
+def begins_answer(data: bytes, size: int, open_ids: Collection[int]) -> bool:
+    """True if these bytes begin an answer of `size` bytes, with its length prefix, to one of these requests."""
+    return len(data) >= ANSWER_HEAD and _LENGTH(data)[0] + 4 == size and _ANSWER(data)[1] in open_ids
 
 
 def is_name(client_id: bytes | None) -> bool:

@@ -16,7 +16,7 @@ from kshark.endpoints import port_of
 from kshark.framing.brokers import Brokers
 from kshark.framing.clock import Clock
 from kshark.framing.cutting import Cuts
-from kshark.framing.judgement import Conversation, judge
+from kshark.framing.judgement import Conversation, judge, judge_cut
 from kshark.framing.recognition import BodyChecker
 from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream, request_limit
@@ -350,7 +350,10 @@ class Framing:
             conversation.flow.service == "kafka" and not conversation.searching
         ):  # else each piece was searched as it came
             self._resume_both(conversation)
+        if gap.reason == "snapped" and stream.size:
+            self._take_cut(conversation, stream, gap)
         stream.lose(gap, self._events.append)
+        self._cuts.take_head(stream)
         self._events.append(gap)
         if conversation.flow.service == "kafka":
             self._review(conversation, packet)
@@ -358,6 +361,15 @@ class Framing:
         if stream.searching:
             self._uncertain[conversation.flow.id] = conversation
         self._wait(conversation, packet)
+
+    def _take_cut(self, conversation: Conversation, stream: Stream, gap: Gap) -> None:
+        """Recognise the connection, or find its next message boundary, by the packet that the snap length cut."""
+        if conversation.flow.service == "unknown":
+            judge_cut(conversation, gap.side, gap.size, self._checker)
+            if conversation.is_kafka:
+                self._resume_both(conversation)
+        if conversation.is_kafka and stream.searching and stream.size:
+            stream.find_cut(conversation.streams[1 - gap.side], gap.size, self._checker, self._events.append)
 
     def _finish(self, conversation: Conversation | None, closed: Closed, packet: int) -> None:
         flow = closed.flow

@@ -17,7 +17,15 @@ from typing import Any, Final, Literal, NamedTuple
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
 from kshark.framing.long_frames import LongHead, is_answer, is_request
-from kshark.framing.recognition import BodyChecker, header_at
+from kshark.framing.recognition import (
+    ANSWER_HEAD,
+    HEADER_BYTES,
+    REQUEST_HEAD,
+    BodyChecker,
+    begins_answer,
+    begins_request,
+    header_at,
+)
 from kshark.model import Flow, Gap, LongFrame, Side, Weird
 from kshark.reassembly import Run, Runs
 
@@ -51,12 +59,38 @@ _LEAST: Final = 8
 _NONE: Final[Any] = ()
 
 
+class Head(NamedTuple):
+    """The beginning of a message, with its length prefix, whose other bytes the snap length cut off.
+
+    `whole`: the bytes of the message, with the prefix. The last packet is known when the message is over.
+    """
+
+    data: bytes
+    whole: int
+    packet: int
+    time_ns: int
+    knows: int
+    last_packet: int = 0
+    last_time_ns: int = 0
+
+    @property
+    def cut(self) -> int:
+        return self.whole - len(self.data)
+
+    @property
+    def names_client(self) -> bool:
+        """True if a request's client id is in these bytes."""
+        size = int.from_bytes(self.data[HEADER_BYTES - 2 : HEADER_BYTES], "big", signed=True)
+        return HEADER_BYTES + max(0, size) <= len(self.data)
+
+
 class Stream:
     """The bytes of one direction that are not cut into frames yet."""
 
     __slots__ = (
-        "awaited", "by_client", "client_id", "data", "doubtful", "flow", "ids", "knows", "limit", "long", "lost",
-        "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip", "skip_why",
+        "awaited", "by_client", "client_id", "data", "doubtful", "ended_head", "flow", "head", "ids", "knows", "limit",
+        "long", "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip",
+        "skip_why",
         "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
@@ -96,6 +130,9 @@ class Stream:
         self.skip_why = ""
         self.skipped = 0
         self.skipped_from = 0
+        #: The message that the snap length cut, while its bytes are skipped, and after that.
+        self.head: Head | None = None
+        self.ended_head: Head | None = None
         self.unsure = 0
         #: Packet << 32 | correlation id: of the client's last requests, or of the broker's last answer.
         self.ids: array[int] = _NONE
@@ -366,6 +403,7 @@ class Stream:
             packet, time_ns = self.ready[piece], self.ready_ns[piece]
             self._skip_bytes(count)
             if not self.skip:
+                self._end_head(packet, time_ns)
                 self.report_skipped(packet, time_ns, self.skip_why, report)
 
     def report_skipped(self, packet: int, time_ns: int, why: str, report: ReportWeird) -> None:
@@ -399,6 +437,8 @@ class Stream:
             left = 4 + _INT32(self.joined(), 0)[0] - self.size
         else:
             left = -1
+        if gap.reason == "snapped" and frames_begin and left > 0 and not self.skip:
+            self._keep_head(left)
         if self.size:
             self._skip_bytes(self.size)
         self.report_skipped(
@@ -407,9 +447,27 @@ class Stream:
         self.need = 4
         if 0 < gap.size <= left and not self.searching:
             self.skip, self.skip_why = left - gap.size, "the rest of a frame broken by a gap"
+            if self.head is not None and gap.reason == "snapped":
+                gap.reason = "body"
         else:
             self.skip = 0
             self.search()
+        if not self.skip:
+            self._end_head(gap.packet, gap.time_ns)
+
+    def _keep_head(self, left: int) -> None:
+        """Keep the beginning of the message of which `left` bytes are not here, if it identifies the message."""
+        if self.size < (REQUEST_HEAD if self.by_client else ANSWER_HEAD) or self.by_client is None:
+            return
+        data = self.joined()[: limits.CUT_MESSAGE_BYTES]
+        self.head = Head(data, self.size + left, self.packet[0], self.time_ns[0], self.knows[0])
+        self.drop(len(data))
+
+    def _end_head(self, packet: int, time_ns: int) -> None:
+        """Note that the message whose head was kept ends with this packet."""
+        if self.head is not None:
+            self.ended_head = self.head._replace(last_packet=packet, last_time_ns=time_ns)
+            self.head = None
 
     def _lose_long(self, long: LongHead, gap: Gap, report: Report) -> bool:
         """Handle a gap after these bytes of a long frame; True if it ends inside the frame, whose bytes are not kept.
@@ -425,6 +483,8 @@ class Stream:
         self.lost = True
         long.wants = False
         self.skip -= gap.size
+        if gap.reason == "snapped" and len(long.head) + 4 >= (REQUEST_HEAD if self.by_client else ANSWER_HEAD):
+            gap.reason = "body"
         if not self.skip:
             self._end_long(long, gap.packet, gap.time_ns, report)
         return True
@@ -480,6 +540,20 @@ class Stream:
         self.unsure = UNSURE
         return True
 
+    def find_cut(self, other: Stream, missing: int, checker: BodyChecker, report: Report) -> None:
+        """Search the last packet, of which the snap length cut off `missing` bytes, for a message that fills it."""
+        data, size = self.data[-1], len(self.data[-1]) + missing
+        if self.by_client:
+            found = begins_request(data, size, checker.knows, self.client_id)
+        else:
+            found = begins_answer(data, size, self.open_ids(other))
+        if found:
+            packet, time_ns = self.ready[-1], self.ready_ns[-1]
+            self._skip_bytes(self.size - len(data))
+            self.report_skipped(packet, time_ns, "until the next message boundary", report)
+            self.searching = self.doubtful = False
+            self.unsure = UNSURE
+
     def wait_for(self, boundary: Boundary | None, report: Report) -> None:
         """Let the search wait for more bytes, since no boundary is certain yet. Of too many bytes, skip those without
         one.
@@ -510,6 +584,10 @@ class Stream:
         report: ReportWeird,
     ) -> None:
         """Report the rest of the bytes when the connection ends: they are not a whole frame."""
+        if self.head is not None:
+            head, self.head = self.head, None
+            begin, seen = (head.packet, head.time_ns), head.whole - self.skip
+            self._report_unfinished(how, begin, (packet, time_ns), len(head.data), seen, head.whole - 4, report)
         if self.long is not None:
             begin, size, seen = self.long.begin, self.long.framed, 4 + self.long.size - self.skip
             self._report_unfinished(how, begin, (packet, time_ns), size, seen, self.long.size, report)

@@ -168,7 +168,14 @@ def joined(parts: list[Frames]) -> Frames | None:
         column("last_time_ns"),
         column("knows"),
         np.concatenate([part.resync for part in parts]),
+        _cut(parts),
     )
+
+
+def _cut(parts: list[Frames]) -> Int64s | None:
+    if all(part.cut is None for part in parts):
+        return None
+    return np.concatenate([np.zeros(len(part), np.int64) if part.cut is None else part.cut for part in parts])
 
 
 def apart(frames: Frames) -> Frames:

@@ -35,7 +35,8 @@ class Totals(msgspec.Struct):
     #: Sessions by their end.
     session_ends: dict[str, int]
     members: int
-    #: Requests by outcome: answered, unanswered, one_way, orphan (a response without request).
+    #: Requests by outcome: answered, unanswered, one_way, orphan (a response without request); body_cut (the snap
+    #: length cut the answer) only if there are any.
     exchanges: dict[str, int]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kshark import __version__, limits
 from kshark.analysis import ShareSession
+from kshark.analysis.results.statistics import counts_of
 from kshark.anomaly import CATALOGUE
 from kshark.registry import Registry
 from kshark.report import facts
@@ -112,7 +113,7 @@ def _totals(counts: Collected) -> facts.Totals:
         sessions=len(counts.sessions),
         session_ends=_ordered(ends),
         members=len({member for member, _, _ in counts.steps}),
-        exchanges={outcome: counts.outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")},
+        exchanges=counts_of(counts.outcomes),
     )
 
 

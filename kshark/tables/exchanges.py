@@ -80,7 +80,12 @@ EXCHANGES: Final = table(
     ),
     Column("request_bytes", "int", "size of the request without its length prefix", its("request.size")),
     Column("response_bytes", "int", "size of the response without its length prefix", its("response.size")),
-    Column("outcome", "string", "answered, unanswered, one_way, orphan", its("exchange.outcome")),
+    Column(
+        "outcome",
+        "string",
+        "answered, body_cut (the snap length cut the answer), unanswered, one_way, orphan",
+        its("exchange.outcome"),
+    ),
     Column("error_code", "smallint", "error code of the response as a whole", answered("error_code")),
     Column(
         "error_codes",

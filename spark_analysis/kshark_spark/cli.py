@@ -19,7 +19,7 @@ from kshark.cli.ending import ended
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_restrictions, add_secrets, close_to
 from kshark.cli.shown import add_filter
 from kshark.cli.tls import add_tls_keys, digest_of_keys
-from kshark.errors import UnreadableInput, UsageError
+from kshark.errors import Destroyed, Empty, UnreadableInput, UsageError
 from kshark_spark.class_archive import java_options
 from kshark_spark.progress import shown
 from kshark_spark.session import cores_of, need_pyspark, open_session
@@ -159,19 +159,19 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import fail_on, outcomes_of, selection, verdict
+    from kshark.cli.check import NOTHING_JUDGED, exit_code, fail_on, outcomes_of, selection, verdict
     from kshark.cli.printed_findings import print_findings
     from kshark.cli.source import print_notes_on
     from kshark.output.catalogue import judged
     from kshark.output.sink import Sink
 
     chosen, failing = selection(args), fail_on(args)
-    sink, failed, unread = Sink(sys.stdout), False, 0
+    sink, outcomes, unread = Sink(sys.stdout), list[set[str]](), 0
     checked = _checked(args)
     for name, result in checked.items():
         if isinstance(result, UnreadableInput):
             print(f"kshark-spark: {result}", file=sys.stderr)
-            unread = 2
+            unread = NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
@@ -182,8 +182,8 @@ def _check(args: Namespace) -> int:
         if result.giant is not None:
             print(f"kshark-spark: {result.giant}", file=sys.stderr)
         verdict(tally, result.observed, args, sink, name if len(checked) > 1 else None)
-        failed = failed or bool(failing & outcomes_of(tally, result.observed, args))
-    return int(failed) or unread
+        outcomes.append(outcomes_of(tally, result.observed, args))
+    return exit_code(outcomes, failing) or unread
 
 
 def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kshark.model import Finding
 from tests.analysis.reference import ReferenceBroker
-from tests.conversation import Asked, Conversation, Member, Thinned, findings
+from tests.conversation import Asked, Connection, Conversation, Member, Thinned, findings
 from tests.examples import as_many
 
 #: What kshark may call the cause, by why the broker refused.
@@ -56,7 +56,7 @@ class Talk(NamedTuple):
 
 def hold(script: list[Act], release: str) -> Talk:
     talk, broker = Conversation(release=release), ReferenceBroker(release)
-    connections = [talk.connection() for _ in range(3)]
+    connections = [_numbered(talk.connection(), count) for count in range(3)]
     member = talk.member("a", connection=connections[0])
     refused, asked = [], []
     for act in script:
@@ -64,7 +64,7 @@ def hold(script: list[Act], release: str) -> Talk:
         if act.what == "close":
             broker.close(connection.tcp.source)
             connection.close()
-            connections[act.connection] = talk.connection()
+            connections[act.connection] = _numbered(talk.connection(), len(asked))
             continue
         due = broker.session.due if broker.session is not None else 1
         epoch = due + int(act.epoch) if isinstance(act.epoch, str) else act.epoch
@@ -73,6 +73,12 @@ def hold(script: list[Act], release: str) -> Talk:
         if broker.reason is not None:
             refused.append((request, broker.reason))
     return Talk(talk, refused, asked)
+
+
+def _numbered(connection: Connection, count: int) -> Connection:
+    """Number requests of all connections apart, as one client does: otherwise they may be copies of each other."""
+    connection.correlation_id += 1_000 * count
+    return connection
 
 
 def _ask(member: Member, act: Act, epoch: int, broker: ReferenceBroker) -> tuple[Asked, int]:

@@ -29,7 +29,7 @@ class PacketOrder:
         return second_ns - first_ns > self.disorder_ns if self.disorder_ns else second_ns >= first_ns
 
 
-_REASONS: Final = {"snapped": "cut"}
+_REASONS: Final = {"snapped": "cut", "body": "cut"}
 _NEVER: Final = 1 << 62
 _OTHER: Final[dict[By, By]] = {"client": "broker", "broker": "client", "unknown": "unknown"}
 
@@ -230,7 +230,8 @@ class Connections:
         connection = self.of(gap.flow)
         connection.first_gap = connection.first_gap or gap
         hole = Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap"))
-        connection.gaps.add(hole)
+        if gap.reason != "body":  # no message is hidden in the body of another
+            connection.gaps.add(hole)
         self._lose(connection, hole)
 
     def _lose(self, connection: ConnectionFacts, hole: Hole) -> None:

@@ -32,6 +32,7 @@ AnyCall = TypeVar("AnyCall", bound=Call)
 #: Codes of a message with unreliable fields, and the reason; an incomplete body counts as cut.
 _DOUBTS: Final = {
     **{code: "cut" for code, entry in CATALOGUE.items() if entry.group == "codec" and entry.severity == "error"},
+    "BODY_CUT": "cut",
     "BODY_NOT_KEPT": "cut",
     "RESYNC": "resync",
     "VERSION_UNKNOWN": "version_unknown",

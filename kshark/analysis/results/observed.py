@@ -39,8 +39,8 @@ class Observed(Struct):
     `explained`: those that a finding explains. `since_ns` to `until_ns`: the time of its connections. `brokers`: the
     addresses that spoke Kafka. `duplicates`: packets left out because they were captured twice. `coverage`: how often
     rules were put to the test, if counted. Of the exchanges, `orphans` have no request, `one_way` ask for no answer,
-    and `unanswered` have none. `connections`: those that speak Kafka. `tried`: how often rules about some exchanges
-    only were put to the test, if counted."""
+    and `unanswered` have none. `connections`: those that speak Kafka; `others`: all others. `destroyed`: the file
+    was. `tried`: how often rules about some exchanges only were put to the test, if counted."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -58,6 +58,8 @@ class Observed(Struct):
     one_way: int = 0
     unanswered: int = 0
     connections: int = 0
+    others: int = 0
+    destroyed: bool = False
     tried: Counter[Read] = field(default_factory=Counter)
 
     @property
@@ -78,6 +80,25 @@ class Observed(Struct):
             **self.tried,
         }
 
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing could be judged: no Kafka message, or only a few beside TLS that no rule is about."""
+        return not self.exchanges or (not self.judged and self.tls_connections > 0)
+
+    def next_step(self) -> str | None:
+        """Return what to do because nothing could be judged; None if something was."""
+        if not self.is_empty:
+            return None
+        if self.destroyed:
+            return "the file was destroyed: record again (kshark explain CAPTURE_DESTROYED)"
+        if self.tls_connections:
+            return "TLS hides the messages: give a key log with --tls-keys FILE (kshark explain TLS_UNREAD)"
+        if self.connections:
+            return "no Kafka message is whole: record for longer, and whole packets (tcpdump -s 0)"
+        if self.others:
+            return "no connection was recognised as Kafka: if one is, name its port with -d tcp.port==9092,kafka"
+        return "no TCP connection was read: check the interface and the filter of the recording"
+
     def rules(self) -> list[RuleCoverage]:
         """Return how often each rule was put to the test; an empty list if that was not counted."""
         return [] if self.coverage is None else self.coverage.rules(self.read)
@@ -86,11 +107,13 @@ class Observed(Struct):
         """Count a connection that is over."""
         self._extend(flow.first_time_ns, flow.last_time_ns)
         self.connections += flow.service == "kafka"
+        self.others += flow.service != "kafka"
         if flow.service == "kafka" and len(self.brokers) < limits.BROKERS:
             self.brokers.add(flow.broker)
         self.tls_connections += flow.service == "tls"
 
     def weird(self, weird: Weird) -> None:
+        self.destroyed |= weird.code == "CAPTURE_DESTROYED"
         if weird.code == "DUPLICATE_PACKETS":
             self.duplicates += weird.times
 
@@ -104,6 +127,8 @@ class Observed(Struct):
         self.one_way += other.one_way
         self.unanswered += other.unanswered
         self.connections += other.connections
+        self.others += other.others
+        self.destroyed |= other.destroyed
         self.tried.update(other.tried)
         self.answered.update(other.answered)
         self.explained.update(other.explained)

@@ -214,9 +214,7 @@ class Statistics:
             "first_time_ns": first,
             "last_time_ns": last,
             "messages": self._messages,
-            "exchanges": {
-                outcome: self._outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")
-            },
+            "exchanges": counts_of(self._outcomes),
             "flows": [{"service": name, **counts} for name, counts in sorted(self._services.items())],
             "apis": [self._api(key, version, counts) for (key, version), counts in sorted(self._apis.items())],
             "errors": self._all_errors(),
@@ -253,6 +251,12 @@ class Statistics:
             for code, count in counts.errors.items():
                 apis.setdefault(code, Counter())[self._registry.name(key) or str(key)] += count
         return [{**row, "apis": dict(apis[row["error_code"]].most_common())} for row in _named(total)]
+
+
+def counts_of(outcomes: Counter[str]) -> dict[str, int]:
+    """Return the exchanges by outcome; `body_cut` (the snap length cut the answer) only if there are any."""
+    shown = {outcome: outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")}
+    return {**shown, "body_cut": outcomes["body_cut"]} if outcomes["body_cut"] else shown
 
 
 def is_whole(message: Message) -> bool:

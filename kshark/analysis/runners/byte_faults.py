@@ -26,6 +26,7 @@ _SENDER: Final[dict[str, Blame]] = {"request": "client", "response": "broker"}
 _GAP_REASONS: Final = {
     "missing": "",
     "snapped": " (cut off by the snap length)",
+    "body": " (cut off by the snap length)",
     "buffer_full": " (given up: too much followed them)",
     "at_close": " (up to the end)",
     "undecrypted": " (not decrypted)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark import limits
-from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, LOCK_DURATION, Lasted, Shown, resolution_ns
+from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, LOCK_DURATION, Basis, Lasted, Shown, resolution_ns
 from kshark.analysis.facts.clock import Durations, Elapsed, PacketTime
 from kshark.link.disorder import acked_unseen, disorder
 from kshark.model import Weird

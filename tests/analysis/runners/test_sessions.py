@@ -92,6 +92,8 @@ def held(script: list[Act]) -> tuple[Conversation, Hall, set[tuple[int, int | No
     """The conversation, the broker, and the requests that were sent while others waited on another connection."""
     talk, hall = Conversation(), Hall()
     connections = [talk.connection() for _ in range(3)]
+    for count, connection in enumerate(connections):
+        connection.correlation_id += 1_000 * count  # one client numbers the requests of all its connections
     member = talk.member("a", connection=connections[0])
     crowded = set()
     due = 0
