@@ -55,6 +55,7 @@ TINY: Final[dict[str, int]] = {
     "ANSWER_BYTES": 300,
     "UNREAD_BYTES": 10,
     "UNFINISHED_BYTES": 200,
+    "UNACKED_PACKETS": 1,
     "CUT_MESSAGE_BYTES": 50,
     "FRAME_PIECES": 1,
     "RECOGNITION_BYTES": 100,

@@ -53,6 +53,37 @@ class StillOpen(NamedTuple):
         return self.connection.is_used_after(self.packet)
 
 
+class SentAfter(NamedTuple):
+    """Evidence that a request was sent after packet `since` of another connection, and not only arrived after it.
+
+    TCP retransmits a request of a connection that its client has given up (RFC 9293): it may arrive long after it was
+    sent. A connection that began later excludes this, and so does a later request on the connection.
+    """
+
+    request: Call
+    since: int
+
+    def holds(self) -> bool | None:
+        connection = self.request.connection
+        flow = connection.flow
+        if flow.opened_by is not None and flow.first_packet > self.since:
+            return True
+        if connection.last_request > self.request.packet:
+            return True
+        return False if connection.over else None
+
+
+class Both(NamedTuple):
+    """Evidence of two kinds that must both appear."""
+
+    first: Proof
+    second: Proof
+
+    def holds(self) -> bool | str | None:
+        first, second = self.first.holds(), self.second.holds()
+        return second if first is True else first
+
+
 class ProofNeeds(Struct, frozen=True):
     """The conditions that must be certain before a finding is proved.
 

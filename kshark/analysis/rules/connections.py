@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Both, SentAfter, StillOpen
 from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import ACCEPTED, INVALID_EPOCH, SUBSEQUENT, ShareStep, next_epoch
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, NOTES_TOO, Check, Rule
@@ -25,7 +25,8 @@ def overtaken(situation: SessionSituation) -> Argument | None:
             f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.name}; then "
             f"{step.story}"
         )
-        return Argument(text, (*situation.epoch_witness, ahead, step), cause="overtaken")
+        needs = STATE.and_proof(SentAfter(ahead, step.packet))
+        return Argument(text, (*situation.epoch_witness, ahead, step), needs, cause="overtaken")
     rival = next((other for other in situation.rivals if not situation.is_shifted(other)), None)
     if situation.met is None or not any(state.due == step.epoch for state in situation.met) or rival is None:
         return None
@@ -51,7 +52,8 @@ def _raced(situation: SessionSituation, rival: ShareStep) -> Argument:
     because = (
         None if len({state.due for state in situation.met or () if state not in situation.agreeing}) == 1 else "race"
     )
-    needs = EXCHANGE.and_proof(StillOpen(first.connection, second.packet))
+    proof = Both(StillOpen(first.connection, second.packet), SentAfter(second, first.packet))
+    needs = EXCHANGE.and_proof(proof)
     return Argument(text, (*situation.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
 
 
@@ -126,7 +128,8 @@ def concurrent(situation: SessionSituation) -> Argument | None:
         )
         is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
         proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)
-        needs = EXCHANGE.and_proof(proof, "hidden_traffic" if is_doubtful else "end_not_seen")
+        both = Both(proof, SentAfter(step, other.packet))
+        needs = EXCHANGE.and_proof(both, "hidden_traffic" if is_doubtful else "end_not_seen")
         # without an answer, it may be delayed on a connection that its client has given up since
         return Argument(text, (other, step), needs, because="unanswered" if step.answer is None else None)
     return None

@@ -196,8 +196,9 @@ def test_a_refusal_waits_for_the_answers_to_what_was_sent_before_it_came() -> No
     a.heartbeat(1).given(1)
     beside.answered()
     behind.answered(INVALID_SHARE_SESSION_EPOCH)
+    still_used = b.heartbeat(1)
     assert [(code, packet) for code, packet in said_at(talk) if code == "FETCH_OVERTAKEN"] == [
-        ("FETCH_OVERTAKEN", beside.packet)
+        ("FETCH_OVERTAKEN", still_used.packet)
     ]
     assert [(it.code, it.cause, it.packet) for it in caused(talk)] == [
         ("FETCH_OVERTAKEN", "concurrent_requests", refused.packet),

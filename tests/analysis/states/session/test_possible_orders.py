@@ -186,6 +186,7 @@ def test_two_that_cross_are_taken_in_either_order() -> None:
     first.answered(INVALID_SHARE_SESSION_EPOCH)
     second.answered()
     wrong = a.share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    b.heartbeat(1)
     assert caused(talk)[0] == violation("FETCH_OVERTAKEN", first, blame="client", cause="concurrent_requests")
     assert caused(talk)[1].packet == wrong.packet
 
