@@ -189,7 +189,9 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
     elif any(one.count is None for one in piece.value):
         return None
     else:
-        asked = any(run.first <= piece.last and run.last >= piece.first for runs in partition.open for run in runs)
+        asked = any(
+            run.first <= piece.last and run.last >= piece.first for request in partition.open for run in request.runs
+        )
         stages = {AVAILABLE, ACQUIRED} if asked else {AVAILABLE}  # what is being released may be handed out
         counts = {(one.count or 0) + 1 for one in piece.value if one.stage in stages}
         if (

@@ -200,6 +200,7 @@ def _columns(frames: list[Frame], flow: Flow) -> Frames:
         packet + START_NS,
         packet,
         packet + START_NS,
+        np.full(len(frames), -1, np.int64),
         np.zeros(len(frames), bool),
     )
 

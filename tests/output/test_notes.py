@@ -74,7 +74,8 @@ def test_weirds_are_counted_with_their_bytes_the_worst_first() -> None:
         Weird("STREAM_GAP", "reassembly", 19, 1, size=52),
         Weird("FRAME_LENGTH_INVALID", "framing", 4, 1, "-1"),
     ) == [
-        "FRAME_LENGTH_INVALID ×1  A length prefix is negative or beyond the limit. First: packet 4: -1",
+        "FRAME_LENGTH_INVALID ×1  A length prefix is negative, or longer than usual and no header follows it. First: "
+        "packet 4: -1",
         "STREAM_GAP ×2, 1.50 kB  Bytes of a connection that are missing in the capture. First: packet 17: 1448 bytes "
         "of the broker",
         "NOT_KAFKA ×1, 20 B  A connection carries another protocol; its bytes were counted and skipped. First: packet "
