@@ -93,7 +93,8 @@ def sent_after_leave(situation: MemberSituation) -> Argument | None:
 def expired(situation: MemberSituation) -> Argument | None:
     """The coordinator removed the member, which sent no heartbeat: its answer proves that the session timeout was over.
 
-    If the member sent nothing else meanwhile, a paused process and a network outage look the same.
+    If the member sent nothing else meanwhile, a paused process and a network outage look the same. The member is at
+    fault if it sent a share request instead, after an answer that reached it later than that to its last heartbeat.
     """
     step, last = situation.step, situation.member.last
     if situation.gone != "expired" or last is None:
@@ -109,7 +110,8 @@ def expired(situation: MemberSituation) -> Argument | None:
             f"{last.story}; {_late(situation)}, and the coordinator received no share request from it meanwhile; "
             f"{step.story}"
         )
-        return Argument(text, (last, step), STATE, "expired", blame="unknown", noted=noted, grounds=_silent(last, step))
+        return Argument(text, (last, step), STATE, "expired", noted=True, grounds=_silent(last, step))
+    noted = noted or heard.knows < last.end
     text = f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile ({heard.packets}); {step.story}"
     return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=_silent(last, step))
 
@@ -274,7 +276,6 @@ ROWS: Final = (
         right="ShareGroupHeartbeat epoch 1 → 0; 5000 ms later; ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932; Kafka: GroupMetadataManager",
         rests_on=(HEARTBEAT_INTERVAL, SESSION_TIMEOUT, AT_LEAST, ANSWER_RECEIVED),
-        blame=("client", "network"),
         verdicts=(*EXPLAINS, *NOTES),
         causes=("expired",),
         machine=MEMBER,
