@@ -67,8 +67,11 @@ def doubt_by(codes: Iterable[str]) -> str | None:
 
 
 def knows_of(message: Message) -> int:
-    """Return the last packet of the other side that the sender had certainly received."""
-    return UNKNOWN if message.knows is UNSET else message.knows
+    """Return the last packet of the other side that the sender had certainly received.
+
+    UNKNOWN on a load balancer's connection: what that has acknowledged may not have reached the client.
+    """
+    return UNKNOWN if message.knows is UNSET or message.proxy is not UNSET else message.knows
 
 
 def _listed(topics: Sequence[Any]) -> list[Listed]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.bases import (
+    ANSWER_RECEIVED,
     AT_LEAST,
     BETWEEN_CONNECTIONS,
     LOCK_DURATION,
@@ -393,7 +394,13 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
         source="Kafka: SharePartition.acknowledge",
-        rests_on=(NO_CONNECTION, BETWEEN_CONNECTIONS, Limit("IN_FLIGHT_RANGES"), Limit("SHARE_PARTITIONS")),
+        rests_on=(
+            NO_CONNECTION,
+            BETWEEN_CONNECTIONS,
+            Limit("IN_FLIGHT_RANGES"),
+            Limit("SHARE_PARTITIONS"),
+            ANSWER_RECEIVED,
+        ),
         tickets=("confluentinc/librdkafka#5277",),
         causes=("not_acquired", "beyond_end", "nothing_acquired"),
         verdicts=EXPLAINS,
@@ -434,7 +441,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch "
         "2, accept 0-4 → 0",
         source="Kafka: SharePartition.acknowledge",
-        rests_on=(LOCK_DURATION, NO_CONNECTION, Limit("IN_FLIGHT_RANGES")),
+        rests_on=(LOCK_DURATION, NO_CONNECTION, Limit("IN_FLIGHT_RANGES"), ANSWER_RECEIVED),
         tickets=("confluentinc/librdkafka#5393",),
         causes=("twice",),
         verdicts=EXPLAINS,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
-from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, AT_MOST, BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import (
     ACCEPTED,
     FINAL,
@@ -311,7 +311,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 1 → 0",
         source="Kafka: ShareSessionHandler",
-        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS")),
+        rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS"), ANSWER_RECEIVED),
         verdicts=EXPLAINS,
         causes=("skip_after_error",),
         machine=SESSION,

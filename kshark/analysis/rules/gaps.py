@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument
-from kshark.analysis.facts.bases import NO_CONNECTION
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import Check, Rule
 from kshark.analysis.rules.triggers import LACKING, PASSES_OVER
@@ -104,7 +104,7 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; "
         "ShareFetch epoch 2 → 0",
         source="Kafka: ShareCompletedFetch.fetchRecords",
-        rests_on=(NO_CONNECTION,),
+        rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         machine=IN_FLIGHT,
         checks=(Check(passed_over, trigger=PASSES_OVER, about=Acknowledging),),
     ),
@@ -122,7 +122,7 @@ ROWS: Final = (
         "0-2 → 0; "
         "ShareFetch epoch 2 → 0",
         source="Kafka: ShareCompletedFetch.fetchRecords",
-        rests_on=(NO_CONNECTION,),
+        rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         machine=IN_FLIGHT,
         checks=(Check(not_passed_over, trigger=LACKING, about=Acknowledging),),
     ),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
-from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION, SESSION_TIMEOUT, Limit
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_ADMIN, NO_CONNECTION, SESSION_TIMEOUT, Limit
 from kshark.analysis.facts.state_steps import ACCEPTED, ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, StateStep
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
@@ -316,7 +316,7 @@ ROWS: Final = (
         right="ReadShareGroupState → 42; on B: InitializeShareGroupState state epoch 2 → 0; ReadShareGroupState → 0; "
         "WriteShareGroupState acknowledged 0-9 → 0",
         source="Kafka: ShareCoordinatorShard",
-        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("SENDERS_OF_A_STATE")),
+        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("SENDERS_OF_A_STATE"), ANSWER_RECEIVED),
         verdicts=NOTES_TOO,
         causes=("not_initialized", "deleted", "refused_before"),
         machine=PERSISTER,
@@ -339,7 +339,7 @@ ROWS: Final = (
         wrong="ReadShareGroupState → 42; WriteShareGroupState acknowledged 0-9 → 42",
         right="ReadShareGroupState → 0; WriteShareGroupState acknowledged 0-9 → 0",
         source="Kafka: SharePartition.maybeInitialize",
-        rests_on=(NO_CONNECTION, Limit("SENDERS_OF_A_STATE")),
+        rests_on=(NO_CONNECTION, Limit("SENDERS_OF_A_STATE"), ANSWER_RECEIVED),
         at="request",
         machine=PERSISTER,
         alternatives=True,

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, ProofNeeds
-from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION, RECORD_LOCKS, Limit
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_ADMIN, NO_CONNECTION, RECORD_LOCKS, Limit
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
@@ -249,7 +249,7 @@ ROWS: Final = (
         wrong="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 90 → 0",
         right="WriteShareGroupState start offset 100 → 0; WriteShareGroupState start offset 110 → 0",
         source="Kafka: ShareCoordinatorShard",
-        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("SENDERS_OF_A_STATE")),
+        rests_on=(NO_CONNECTION, NO_ADMIN, Limit("SENDERS_OF_A_STATE"), ANSWER_RECEIVED),
         tickets=("KAFKA-19859", "apache/kafka#23074"),
         blame=("client", "broker"),
         verdicts=NOTES_TOO,

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kshark.analysis.facts.bases import ANSWER_RECEIVED
+from kshark.analysis.rules import RULES
 from kshark.analysis.runners import exchanges, runner, verdict
 from kshark.analysis.runners.verdict import Verdict
 from tests.analysis.coordinators import ACCEPTED, Sender
@@ -42,6 +44,12 @@ REACTIONS = {
 
 
 UNKNOWN_MEMBER_ID = 25
+#: Rules that look at a moment when the answer had come, in times or in what another request shows.
+BY_OTHER_SIGNS = {"FETCH_UNASSIGNED_PARTITION", "HEARTBEAT_LATE", "REOPEN_HOT_LOOP"}
+
+
+def test_the_rows_of_these_rules_say_so() -> None:
+    assert {rule.code for rule in RULES if ANSWER_RECEIVED in rule.rests_on} == REACTIONS | BY_OTHER_SIGNS
 
 
 class Reactions:
