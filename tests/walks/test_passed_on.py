@@ -311,6 +311,7 @@ def test_two_that_do_the_same_and_get_different_answers_are_two() -> None:
     first.answered()
     second.answered(INVALID_SHARE_SESSION_EPOCH)
     a.share_fetch(2).answered()
+    b.heartbeat(1)
     assert violation("CONCURRENT_SESSION_REQUESTS", second.sent, blame="client") in findings(talk)
 
 
