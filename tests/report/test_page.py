@@ -65,7 +65,7 @@ def broken(count: int = 1, **given: object) -> facts.Report:
         (broken(1), "Client billing-3 broke the protocol once."),
         (broken(28), "Client billing-3 broke the protocol 28 times."),
         (
-            broken(2, code="HEARTBEAT_LATE", cause="expired", blame="unknown"),
+            broken(2, code="EPOCH_REPLAY", cause="replay", blame="unknown"),
             "The protocol was broken twice, by client or network.",
         ),
         (

@@ -57,8 +57,8 @@ class SentAfter(NamedTuple):
     """Evidence that a request was sent after packet `since` of another connection, and not only arrived after it.
 
     TCP retransmits a request of a connection that its client has given up (RFC 9293): it may arrive long after it was
-    sent. A connection that began later excludes this, and so does a later request on the connection, or a FIN after the
-    answer: a client that had given up sent its FIN before.
+    sent. A connection that began later excludes this, and so does an acknowledgement of later bytes, a later request on
+    the connection, or a FIN after the answer: a client that had given up sent its FIN before.
     """
 
     request: Call
@@ -69,7 +69,7 @@ class SentAfter(NamedTuple):
         flow = connection.flow
         if flow.opened_by is not None and flow.first_packet > self.since:
             return True
-        if connection.last_request > self.request.packet:
+        if self.request.knows > self.since or connection.last_request > self.request.packet:
             return True
         if self.request.answer is not None and (connection.client_fin or 0) > self.request.end:
             return True

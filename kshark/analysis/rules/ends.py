@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark import limits
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, StillOpen
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, SentAfter, StillOpen
 from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS, NO_CONNECTION, SHARE_SESSIONS, Limit
 from kshark.analysis.facts.calls import (
     FINAL,
@@ -68,7 +68,19 @@ def _used_on(situation: SessionSituation, cause: str) -> Argument | None:
         return None
     if ended.step is not None and situation.step.packet < ended.step.packet:
         return _argument(situation, ended, noted=True, suffix=", but had been sent before that")
+    if _may_be_delayed(ended.step, situation.step):
+        return _argument(situation, ended, noted=True, suffix=", but may have been sent before that")
     return _argument(situation, ended, noted=not situation.continues, suffix="" if situation.continues else _UNSEEN)
+
+
+def _may_be_delayed(before: ShareStep | None, step: ShareStep) -> bool:
+    """True if the request may have been sent before the other one: TCP may have retransmitted it on another connection.
+
+    Seen in a capture at the broker after an outage of one direction.
+    """
+    if before is None or before.connection is step.connection:
+        return False
+    return SentAfter(step, before.packet).holds() is not True
 
 
 def killed_by_an_old_connection(situation: SessionSituation) -> Argument | None:
