@@ -94,5 +94,6 @@ def test_a_body_cut_short_keeps_what_was_read(data: st.DataObject, layout: Layou
     if reading.faults:
         assert reading.faults[-1].fatal
     first = shape_of(layout, version).slots[:1]
-    if first and end == len(written) - 1 and len(written) > 1 and reading.faults[-1].path != first[0].name:
+    broken = reading.faults[-1].path.partition(".")[0].partition("[")[0] if reading.faults else ""
+    if first and end == len(written) - 1 and len(written) > 1 and broken != first[0].name:
         assert getattr(reading.body, first[0].name) is not msgspec.UNSET
