@@ -88,36 +88,34 @@ KINDS: Final = (
 
 
 class TextKind(NamedTuple):
-    """A kind of text: what its beginning matches, and what it is."""
+    """A kind of text: the pattern of its beginning, in any case, and what it is.
 
-    pattern: re.Pattern[str]
+    Patterns are compiled when they are needed: every command imports them, and few read a file that is no capture.
+    """
+
+    pattern: str
     name: str
-
-
-def _text(pattern: str, name: str) -> TextKind:
-    return TextKind(re.compile(pattern, re.IGNORECASE), name)
 
 
 _FETCH: Final = "fetch the file again"
 #: Messages of tcpdump before its first packet.
 _PREAMBLE: Final = r"((tcpdump: |reading from file|listening on|dropped privs).*\n)*"
 TEXTS: Final = (
-    _text(r"\s*<(!doctype html|html|head)\b", f"an HTML page: perhaps the error of a download; {_FETCH}"),
-    _text(r"\s*(<[?!][^>]*>\s*)*<(pdml|psml)\b", f"text (PDML) that tshark printed; {_RECORD}, or tshark -w"),
-    _text(r"\s*<(\?xml|error)\b", f"an XML document: perhaps the error of a store; {_FETCH}"),
-    _text(r"\s*\[?\s*\{\s*\"(_index|timestamp)\"", f"JSON that tshark printed; {_RECORD}, or tshark -w"),
-    _text(r"\s*\{\"packet\": ?\d", "JSON lines that kshark printed; name the capture itself"),
-    _text(r"\s*[\[{]\s*[\"{\]}]", "JSON text"),
-    _text(r"version https://git-lfs", "a Git LFS pointer; fetch the file itself (git lfs pull)"),
-    _text(r"(.*\n)*?\s+0x0000: ", f"a hex dump that tcpdump printed; {_RECORD}"),
-    _text(rf"{_PREAMBLE}([\d-]+ )?(\d\d:\d\d:\d\d|\d{{10}})\.\d+ ", f"text that tcpdump printed; {_RECORD}"),
-    _text(r"tcpdump: ", f"messages of tcpdump; {_RECORD}"),
-    _text(r"\s*\d+\s+\d+\.\d+\s+\S+ (→|->) \S+", f"text that tshark printed; {_RECORD}, or tshark -w"),
-    _text(r"begin(-base64)? [0-7]{3,4} ", "a uuencoded file; decode it first (uudecode)"),
+    TextKind(r"\s*<(!doctype html|html|head)\b", f"an HTML page: perhaps the error of a download; {_FETCH}"),
+    TextKind(r"\s*(<[?!][^>]*>\s*)*<(pdml|psml)\b", f"text (PDML) that tshark printed; {_RECORD}, or tshark -w"),
+    TextKind(r"\s*<(\?xml|error)\b", f"an XML document: perhaps the error of a store; {_FETCH}"),
+    TextKind(r"\s*\[?\s*\{\s*\"(_index|timestamp)\"", f"JSON that tshark printed; {_RECORD}, or tshark -w"),
+    TextKind(r"\s*\{\"packet\": ?\d", "JSON lines that kshark printed; name the capture itself"),
+    TextKind(r"\s*[\[{]\s*[\"{\]}]", "JSON text"),
+    TextKind(r"version https://git-lfs", "a Git LFS pointer; fetch the file itself (git lfs pull)"),
+    TextKind(r"(.*\n)*?\s+0x0000: ", f"a hex dump that tcpdump printed; {_RECORD}"),
+    TextKind(rf"{_PREAMBLE}([\d-]+ )?(\d\d:\d\d:\d\d|\d{{10}})\.\d+ ", f"text that tcpdump printed; {_RECORD}"),
+    TextKind(r"tcpdump: ", f"messages of tcpdump; {_RECORD}"),
+    TextKind(r"\s*\d+\s+\d+\.\d+\s+\S+ (→|->) \S+", f"text that tshark printed; {_RECORD}, or tshark -w"),
+    TextKind(r"begin(-base64)? [0-7]{3,4} ", "a uuencoded file; decode it first (uudecode)"),
 )
 #: Lines of a hex dump: xxd, hexdump -C, od, text2pcap's input.
-_HEX_LINE: Final = re.compile(r"\s*(?:(?:0x)?[0-9a-f]{4,8}:?\s+)?((?:[0-9a-f]{2,4}\s+){4,16})", re.IGNORECASE)
-_HEX: Final = re.compile(r"\s*(?:[0-9a-f]{2}\s?){16}", re.IGNORECASE)
+_HEX_LINE: Final = r"\s*(?:(?:0x)?[0-9a-f]{4,8}:?\s+)?((?:[0-9a-f]{2,4}\s+){4,16})"
 
 
 def archive_of(head: bytes) -> str | None:
@@ -161,12 +159,12 @@ def _kind_of_text(text: str) -> str:
     packed = _packed(text)
     if packed is not None:
         return packed
-    return next((kind.name for kind in TEXTS if kind.pattern.match(text)), "text")
+    return next((kind.name for kind in TEXTS if re.match(kind.pattern, text, re.IGNORECASE)), "text")
 
 
 def _packed(text: str) -> str | None:
     """Return the kind of text that is a capture in base64, or in hexadecimal digits."""
-    line = _HEX_LINE.match(text)
+    line = re.match(_HEX_LINE, text, re.IGNORECASE)
     for digits in (line and line[1], text[:64]):
         raw = _from_hex(digits or "")
         if raw is not None and _holds_capture(raw):

@@ -45,29 +45,30 @@ class Limit(NamedTuple):
         return f"kshark's limit {self.name}, which was not reached"
 
 
-class Duration(Enum):
+class Words(Enum):
+    """Bases of one kind, each with its words."""
+
+    @property
+    def sentence(self) -> str:
+        words: str = self.value
+        return words
+
+
+class Duration(Words):
     """A difference of packet times."""
 
     AT_LEAST = "at least so much time between packets, by the capture's clock"
     AT_MOST = "at most so much time between packets, by the capture's clock"
 
-    @property
-    def sentence(self) -> str:
-        return self.value
 
-
-class Order(Enum):
+class Order(Words):
     """An order of packets."""
 
     CONNECTIONS = "the order of packets of two connections"
     DIRECTIONS = "the order of a connection's packets of both directions"
 
-    @property
-    def sentence(self) -> str:
-        return self.value
 
-
-class Absence(Enum):
+class Absence(Words):
     """Something that did not happen, neither in the capture nor outside it."""
 
     CONNECTION = "no request of the member on a connection outside the capture"
@@ -76,19 +77,11 @@ class Absence(Enum):
     LEADER = "no change of the partition's leader outside the capture"
     ADMIN = "no change by an administrator outside the capture"
 
-    @property
-    def sentence(self) -> str:
-        return self.value
 
-
-class Awareness(Enum):
+class Awareness(Words):
     """Knowledge that the accused could have had."""
 
     ANSWER = "an earlier answer that the client had received"
-
-    @property
-    def sentence(self) -> str:
-        return self.value
 
 
 AT_LEAST, AT_MOST = Duration
@@ -117,20 +110,11 @@ QUOTA: Final = Setting("a client quota", "throttle_time_ms shows")
 SHARE_VERSION: Final = Setting("share.version", "the refusal shows to be 0")
 
 Basis = Setting | Limit | Duration | Order | Absence | Awareness
-#: The kinds by their word, in the order in which they are listed.
-KINDS: dict[type[object], str] = {
-    Setting: "setting",
-    Limit: "limit",
-    Duration: "duration",
-    Order: "order",
-    Absence: "absence",
-    Awareness: "awareness",
-}
 
 
 def kind_of(basis: Basis) -> str:
-    """Return the word for the kind of a basis."""
-    return KINDS[type(basis)]
+    """Return the word for the kind of a basis: `setting`, `limit`, `duration`, `order`, `absence` or `awareness`."""
+    return type(basis).__name__.lower()
 
 
 def name_of(basis: Basis) -> str:
