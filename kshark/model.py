@@ -83,6 +83,8 @@ class Moment(NamedTuple):
 
 #: Before the first packet.
 BEGIN: Final = Moment(0, 0)
+#: In columns of `knows` (Message.knows): the capture does not show which packet that is.
+UNKNOWN_PACKET: Final = -1
 
 
 class Segments(msgspec.Struct):

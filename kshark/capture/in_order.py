@@ -15,11 +15,11 @@ import numpy as np
 
 from kshark import limits
 from kshark.capture.batches import chosen, frames_of, joined
-from kshark.link.disorder import Growth, packets_sorted
+from kshark.link.disorder import Growth, latest_times, packets_sorted
 from kshark.model import PacketBatch, Weird
 
 if TYPE_CHECKING:
-    from kshark.model import Int64s
+    pass
 
 _NEVER: Final = 1 << 62
 
@@ -84,7 +84,7 @@ class TimeOrder:
 
     def _sort(self, batch: PacketBatch) -> Iterator[PacketBatch | Weird]:
         """Put the packets of a batch between those held; after a step of the clock nothing waits for earlier ones."""
-        latest, steps = _latest(batch.time_ns, self._latest_ns)
+        latest, steps = latest_times(batch.time_ns, self._latest_ns)
         for row, most_ns in self._growth.reports(latest - batch.time_ns):
             yield packets_sorted(int(batch.number[row]), int(batch.time_ns[row]), most_ns)
         self._latest_ns = int(latest[-1])
@@ -127,18 +127,3 @@ def _cut(batch: PacketBatch, row: int) -> list[PacketBatch]:
     parts = [chosen(batch, slice(row)), chosen(batch, slice(row, None))]
     parts[0].secrets = batch.secrets
     return parts
-
-
-def _latest(times: Int64s, before_ns: int) -> tuple[Int64s, Int64s]:
-    """Return for each packet the greatest time since the last step of the clock, and the number of such steps."""
-    latest = np.maximum(np.maximum.accumulate(times), before_ns)
-    steps = np.zeros(len(times), np.int64)
-    if not (latest - times > limits.SORTED_NS).any():
-        return latest, steps
-    now, count = before_ns, 0
-    for row, time_ns in enumerate(times.tolist()):
-        if time_ns < now - limits.SORTED_NS:
-            now, count = time_ns, count + 1
-        now = max(now, time_ns)
-        latest[row], steps[row] = now, count
-    return latest, steps

@@ -30,7 +30,20 @@ from kshark.exchange.offer import Offers
 from kshark.exchange.open_requests import ManyOpen, OpenRequest
 from kshark.exchange.owner import belongs, owner_of
 from kshark.exchange.software import misnamed
-from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Kind, LongFrame, Message, Outcome, Weird
+from kshark.model import (
+    UNKNOWN_PACKET,
+    Closed,
+    Event,
+    Exchange,
+    Flow,
+    Frames,
+    Gap,
+    Kind,
+    LongFrame,
+    Message,
+    Outcome,
+    Weird,
+)
 from kshark.records import RecordsReader
 
 #: Api key and version as one number, correlation id, length of the client id: the beginning of nearly every request.
@@ -41,8 +54,6 @@ _CORRELATION: Final = Struct(">i").unpack_from
 _BODY_CUT: Final = "BODY_CUT"
 #: Faults of a body; one that ends early may seem to have any of them.
 _BODY_FAULTS: Final = {code for code, entry in CATALOGUE.items() if entry.group == "codec"}
-#: Stands in Frames.knows for an unknown packet.
-UNKNOWN: Final = -1
 #: Correlation ids of one-way requests that are remembered per connection.
 _ONE_WAY: Final = 64
 
@@ -119,7 +130,7 @@ class ExchangeStage:
             frames.last_packet,
             frames.last_time_ns,
         )
-        known = frames.knows.tolist() if self._knows else [UNKNOWN] * len(frames)
+        known = frames.knows.tolist() if self._knows else [UNKNOWN_PACKET] * len(frames)
         cut = [0] * len(frames) if frames.cut is None else frames.cut.tolist()
         rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), cut, strict=True)
         request, response, records = self._request, self._response, self._records

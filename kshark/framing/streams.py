@@ -90,8 +90,7 @@ class Stream:
     __slots__ = (
         "awaited", "by_client", "client_id", "data", "doubtful", "ended_head", "flow", "head", "ids", "knows", "limit",
         "long", "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip",
-        "skip_why",
-        "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
+        "skip_why", "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:

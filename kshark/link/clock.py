@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kshark.limits import SILENCE_NS, SILENCE_PACKETS, SORTED_NS, STOPPED_PACKETS
+from kshark.limits import SILENCE_NS, SILENCE_PACKETS, STOPPED_PACKETS
 from kshark.link import disorder
 from kshark.model import Moment, PacketBatch, Weird
 
@@ -193,17 +193,11 @@ class Clock:
 
     def _backwards(self, batch: PacketBatch, steps: Int64s, jumps: list[Jump]) -> Iterator[Weird]:
         """Find steps back in a batch that is not in order of time, and yield other disorder."""
-        times = batch.time_ns.tolist()
-        late, back = np.zeros(len(times), np.int64), []
-        for row, time_ns in enumerate(times):
-            if time_ns < self._latest_ns - SORTED_NS:
-                back.append(row)
-                self._latest_ns = time_ns
-            self._latest_ns = max(self._latest_ns, time_ns)
-            late[row] = self._latest_ns - time_ns
-        jumps += self._jumps_at(batch, steps, np.array(back, np.int64))
-        for row, most_ns in self._growth.reports(late):
-            yield disorder.disorder(int(batch.number[row]), times[row], most_ns)
+        latest, count = disorder.latest_times(batch.time_ns, self._latest_ns)
+        self._latest_ns = int(latest[-1])
+        jumps += self._jumps_at(batch, steps, np.flatnonzero(np.diff(count, prepend=0)))
+        for row, most_ns in self._growth.reports(latest - batch.time_ns):
+            yield disorder.disorder(int(batch.number[row]), int(batch.time_ns[row]), most_ns)
 
     def _stopped(self, batch: PacketBatch, steps: Int64s) -> Iterator[Weird]:
         """Report runs of packets with one time."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kshark import limits
 from kshark.model import Side, Weird
 
 if TYPE_CHECKING:
@@ -82,6 +83,24 @@ def disorder_ns(weird: Weird) -> int | None:
     order.
     """
     return weird.by_ns if weird.code in DISORDERS else None
+
+
+def latest_times(times: Int64s, before_ns: int) -> tuple[Int64s, Int64s]:
+    """Return for each packet the greatest time since the last step of the clock, and the number of such steps.
+
+    `before_ns`: the greatest time before these packets. A step is further back than packets are sorted.
+    """
+    latest = np.maximum(np.maximum.accumulate(times), before_ns)
+    steps = np.zeros(len(times), np.int64)
+    if not (latest - times > limits.SORTED_NS).any():
+        return latest, steps
+    now, count = before_ns, 0
+    for row, time_ns in enumerate(times.tolist()):
+        if time_ns < now - limits.SORTED_NS:
+            now, count = time_ns, count + 1
+        now = max(now, time_ns)
+        latest[row], steps[row] = now, count
+    return latest, steps
 
 
 class Growth:

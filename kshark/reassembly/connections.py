@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from kshark import limits
-from kshark.model import ACK, FIN, RST, SYN, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
+from kshark.model import ACK, FIN, RST, SYN, UNKNOWN_PACKET, Closed, Flow, Gap, HalfClosed, Late, Moment, Side, Weird
 from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, SequenceRange
-from kshark.reassembly.directions import MASK, UNKNOWN, WINDOW, Direction, Segment, Waiting, ahead, skipped
+from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead, skipped
 from kshark.reassembly.runs import Hole, Item, Run
 
 #: The greatest distance from the next expected number at which a RST is accepted.
@@ -85,7 +85,7 @@ class TcpConnection:
         if flags & SYN:
             segment, seq = self._syn(segment)
         distance = 0 if here.next is None else ahead(seq, here.next)
-        knows = self._acknowledged(segment) if flags & ACK and abs(distance) <= WINDOW else UNKNOWN
+        knows = self._acknowledged(segment) if flags & ACK and abs(distance) <= WINDOW else UNKNOWN_PACKET
         if flags & RST:
             self._rst(here, there, segment, seq, distance, out)
             return
@@ -150,7 +150,7 @@ class TcpConnection:
             if here.early is not None:
                 here.displaced(flow.id, side, packet, time_ns, out)
             if here.reached is not None and here.was_sent_before(here.next):
-                knows = UNKNOWN
+                knows = UNKNOWN_PACKET
             self._running(here, side, out).add(payload, packet, time_ns, packet, time_ns, knows)
             size = len(payload)
             flow.stream_bytes[side] += size
@@ -341,7 +341,7 @@ class TcpConnection:
         if ready < here.last_ready:
             ready, ready_ns = here.last_ready, here.last_ready_ns
         if payload:
-            knows = UNKNOWN if overlap else late.knows
+            knows = UNKNOWN_PACKET if overlap else late.knows
             self._running(here, side, out).add(payload, late.packet, late.time_ns, ready, ready_ns, knows)
             self.flow.stream_bytes[side] += len(payload)
         here.last_packet, here.last_ready, here.last_ready_ns = late.packet, ready, ready_ns

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kshark import limits
 from kshark.link.disorder import acked_unseen
-from kshark.model import Moment, Side, Weird
+from kshark.model import UNKNOWN_PACKET, Moment, Side, Weird
 from kshark.reassembly.runs import Item, Run
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ MASK: Final = 0xFFFFFFFF
 HALF: Final = 1 << 31
 #: Packets closer together than this are not reported: no host answers so fast.
 LEAST_DISPLACED_NS: Final = 1 << 13
-#: Stands for the packet that a sender knows of (Direction.received_by) if the capture does not show it.
-UNKNOWN: Final = -1
 #: The greatest distance of a segment from the expected sequence number; farther ones lie in no window (RFC 7323: 1
 #: GiB).
 WINDOW: Final = 1 << 30
@@ -119,7 +117,7 @@ class Direction:
     peer_seen: bool = False
     #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
     unacked: list[int] = NONE
-    #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN: it may be any.
+    #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN_PACKET: it may be any.
     acked_packet: int = 0
     fin: int | None = None
     finished: bool = False
@@ -162,7 +160,7 @@ class Direction:
         """
         assert self.next is not None
         if not self.peer_seen:
-            self.acked_packet = UNKNOWN
+            self.acked_packet = UNKNOWN_PACKET
         elif not self.unacked:
             self.unacked = [packet << 32 | self.next]
         else:
@@ -172,13 +170,13 @@ class Direction:
 
     def forget_unacked(self) -> int:
         """Forget the packets that are not acknowledged; return their number."""
-        count, self.unacked, self.acked_packet = len(self.unacked), NONE, UNKNOWN
+        count, self.unacked, self.acked_packet = len(self.unacked), NONE, UNKNOWN_PACKET
         return count
 
     def sent_all(self, entries: list[int]) -> None:
         """Do the same for many packets, given as entries of `unacked`."""
         if not self.peer_seen:
-            self.acked_packet = UNKNOWN
+            self.acked_packet = UNKNOWN_PACKET
         elif self.unacked:
             self.unacked.extend(entries)
         elif entries:
@@ -195,11 +193,11 @@ class Direction:
     def received_by(self, ack: int, *, is_here: bool = False) -> int:
         """Return the last packet that the peer had certainly received when it sent this acknowledgement; 0 if none.
 
-        UNKNOWN: an acknowledgement overtaken by a later one, of bytes before the capture, or of bytes that are not here
-        (yet). `is_here`: the acknowledged bytes are certainly here, or come with this batch.
+        UNKNOWN_PACKET: an acknowledgement overtaken by a later one, of bytes before the capture, or of bytes that are
+        not here (yet). `is_here`: the acknowledged bytes are certainly here, or come with this batch.
         """
         if self.acked is not None and 0 < (self.acked - ack & MASK) < HALF:
-            return UNKNOWN
+            return UNKNOWN_PACKET
         count = 0
         for entry in self.unacked:
             if (ack - entry & MASK) >= HALF:
@@ -212,7 +210,7 @@ class Direction:
             else:
                 self.unacked = NONE
         if not is_here and self.next is not None and 0 < (ack - self.next & MASK) < HALF:  # `lacks`, without a call
-            return UNKNOWN
+            return UNKNOWN_PACKET
         return self.acked_packet
 
     def was_sent_before(self, seq: int) -> bool:
@@ -248,7 +246,7 @@ class Direction:
         knew.
         """
         if distance < 0 or self.was_sent_before(segment.seq):
-            knows = UNKNOWN
+            knows = UNKNOWN_PACKET
         position = self.position + distance
         return Waiting(position, segment.packet, segment.time_ns, segment.payload, segment.missing, knows)
 

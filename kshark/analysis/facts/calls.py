@@ -13,10 +13,8 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
-from kshark.model import Witness
+from kshark.model import UNKNOWN_PACKET, Witness
 
-#: Stands for the packet that a sender knows of if the capture does not show it.
-UNKNOWN: Final = -1
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
 
@@ -192,7 +190,7 @@ class Answer(Struct, eq=False, gc=False):
     leaders: Mapping[Partition, Leader] = NOTHING
     throttled: bool = False
     spans: Mapping[Partition, Sequence[Span]] = NOTHING
-    knows: int = UNKNOWN
+    knows: int = UNKNOWN_PACKET
 
 
 class Call(Struct, eq=False):
@@ -222,7 +220,7 @@ class Call(Struct, eq=False):
     #: Why the request or the answer is unreliable. "cut" comes first, because a cut message lacks fields.
     any_doubt: str | None = None
     #: The last packet of the broker that the client had certainly received when it sent the request (Message.knows).
-    knows: int = UNKNOWN
+    knows: int = UNKNOWN_PACKET
     #: The time of the client's next request that shows that it has received the answer; None: not seen.
     received_ns: int | None = None
 

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.bases import resolution_ns
-from kshark.analysis.facts.calls import UNKNOWN, Call
+from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.model import UNKNOWN_PACKET
 
 #: Reasons of an unknown finding: the stable word and its meaning.
 REASONS: Final = {
@@ -120,7 +121,7 @@ def has_received(step: Call, before: Call) -> bool | None:
     never earlier.
     """
     if step.connection is before.connection:
-        return None if step.knows == UNKNOWN else before.end <= step.knows
+        return None if step.knows == UNKNOWN_PACKET else before.end <= step.knows
     received_ns = before.received_ns
     return True if received_ns is not None and step.connection.clock.is_before(received_ns, step.time_ns) else None
 

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from kshark.analysis.facts.calls import (
-    UNKNOWN,
     AcknowledgementBatch,
     Acquired,
     Answer,
@@ -23,7 +22,7 @@ from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
 from kshark.endpoints import endpoint
-from kshark.model import Message
+from kshark.model import UNKNOWN_PACKET, Message
 from kshark.records import RecordsField, spans_of
 from kshark_dissectors.enums import ShareAcquireMode
 
@@ -69,9 +68,9 @@ def doubt_by(codes: Iterable[str]) -> str | None:
 def knows_of(message: Message) -> int:
     """Return the last packet of the other side that the sender had certainly received.
 
-    UNKNOWN on a load balancer's connection: what that has acknowledged may not have reached the client.
+    UNKNOWN_PACKET on a load balancer's connection: what that has acknowledged may not have reached the client.
     """
-    return UNKNOWN if message.knows is UNSET or message.proxy is not UNSET else message.knows
+    return UNKNOWN_PACKET if message.knows is UNSET or message.proxy is not UNSET else message.knows
 
 
 def _listed(topics: Sequence[Any]) -> list[Listed]:
