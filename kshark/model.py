@@ -552,6 +552,12 @@ class Finding(msgspec.Struct, gc=False):
     last_offset: int | None = None
     #: As in Message.
     proxy: str | None = None
+    #: Of an incident: its last packet and time; None if it lasted when the capture ended.
+    until_ns: int | UnsetType | None = UNSET
+    until_packet: int | UnsetType | None = UNSET
+    #: The incident that explains the finding: its code and first packet.
+    event_code: str | UnsetType = UNSET
+    event_packet: int | UnsetType = UNSET
 
 
 Event = Frames | LongFrame | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed

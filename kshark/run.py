@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kshark.analysis import Analyzer, Observed, Observer, PackedFindings, PackedSessions
+from kshark.incidents import Incidents
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -36,6 +37,7 @@ class Run:
         named: bool = False,
     ) -> None:
         self._analyzer = Analyzer(sessions=sessions, coverage=coverage)
+        self._incidents = Incidents(registry)
         self._observer = Observer(registry, coverage=coverage)
         self._names = TopicNames(registry) if named else None
         self._shows = shows
@@ -52,12 +54,12 @@ class Run:
             for event in page:
                 if type(event) is Message and event.api_key in NAMING_APIS:
                     self._names.learn(event)
-        self._observer.page(page)
-        return self._proved(self._analyzer.page(page))
+        refusals = self._observer.page(page)
+        return self._proved([*self._analyzer.page(page), *self._incidents.page(page, refusals)])
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
-        return self._proved(self._analyzer.close())
+        return self._proved([*self._analyzer.close(), *self._incidents.close()])
 
     @property
     def observed(self) -> Observed:

@@ -7,10 +7,11 @@ from typing import Final
 
 from kshark.analysis import RULES, Rule
 from kshark.anomaly import CATALOGUE, Entry
+from kshark.incidents import ROWS
 
 #: The numbers of the rule catalogue.
 NUMBERS: Final = range(1, 129)
-CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in RULES}}
+CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in (*RULES, *ROWS)}}
 #: The rules that judge weirds, by the code of the weird.
 JUDGED_BY: Final = {code: rule for rule in RULES for code in rule.weird}
 

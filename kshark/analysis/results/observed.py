@@ -200,10 +200,14 @@ class Observer:
         #: are dropped.
         self._open: OrderedDict[_AnswerKey, list[tuple[PlacedCode, Refusal]]] = OrderedDict()
 
-    def page(self, page: Iterable[Event]) -> None:  # noqa: C901 - hot: the loop over all events
-        """Count events of the time line, before `explain` takes their findings."""
+    def page(self, page: Iterable[Event]) -> dict[int, list[PlacedCode]]:  # noqa: C901 - hot: the loop over all events
+        """Count events of the time line, before `explain` takes their findings.
+
+        Return the error codes of exchanges that have some, by id() of the exchange.
+        """
         tests, observed, apis, tries = self._codes.tests, self.observed, _JUDGED, self._tries
         exchanges = judged = 0
+        refusals: dict[int, list[PlacedCode]] = {}
         for event in page:
             if type(event) is Message:
                 continue  # half of all events: this test comes first and is the only one
@@ -222,7 +226,7 @@ class Observer:
                     observed.one_way += event.outcome == "one_way"
                     observed.unanswered += event.outcome != "one_way"
                 elif (tests.get(type(response.body)) or self._codes.learn(response))(response.body):
-                    self._refused(request, response)
+                    refusals[id(event)] = self._refused(request, response)
             elif type(event) is Closed:
                 observed.connection(event.flow)
             elif type(event) is Gap:
@@ -231,6 +235,7 @@ class Observer:
                 observed.weird(event)
         observed.exchanges += exchanges
         observed.judged += judged
+        return refusals
 
     def answer(self, request: Message, response: Message) -> None:
         """Count the codes of one answer only; the caller counts the rest."""
@@ -262,7 +267,8 @@ class Observer:
                 if len(explained) < len(unexplained):
                     self._open[answer_key] = [code for code in unexplained if code not in explained]
 
-    def _refused(self, request: Message, response: Message) -> None:
+    def _refused(self, request: Message, response: Message) -> list[PlacedCode]:
+        """Count the error codes of an answer, and return them."""
         api_key, version, api = request.api_key, request.version, request.api
         assert isinstance(api_key, int)  # its answer was read
         assert isinstance(version, int)
@@ -279,6 +285,7 @@ class Observer:
                 self._open.popitem(last=False)
         elif request.weird or response.weird:
             self._explain_faults((refusal for _, refusal in codes), [*(request.weird or ()), *(response.weird or ())])
+        return [placed for placed, _ in codes]
 
     def _explain_faults(self, refusals: Iterable[Refusal], weirds: Iterable[str]) -> None:
         """Explain refusals by the faults of the refused bytes."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import astuple
 
 from kshark.analysis.results.findings import in_packet_order
@@ -15,6 +16,8 @@ from kshark.model import Finding, Witness
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list).decode
 _WITNESS: Final = Finding.__struct_fields__.index("witness")
+#: The first of the fields, at the end, that may be UNSET.
+_OPTIONAL: Final = Finding.__struct_fields__.index("until_ns")
 #: The fields of a witness before the files of its packets; these are added to a finding when it is shown.
 _PLACES: Final = Witness.__struct_fields__.index("places")
 
@@ -48,10 +51,12 @@ class PackedFindings:
 def _pack(finding: Finding) -> bytes:
     values = [*astuple(finding)]
     values[_WITNESS] = [astuple(witness)[:_PLACES] for witness in finding.witness]
+    values[_OPTIONAL:] = ["" if value is UNSET else value for value in values[_OPTIONAL:]]
     return _encode(values)
 
 
 def _unpack(packed: bytearray) -> Finding:
     values = _decode(packed)
     values[_WITNESS] = [Witness(*witness) for witness in values[_WITNESS]]
+    values[_OPTIONAL:] = [UNSET if value == "" else value for value in values[_OPTIONAL:]]
     return Finding(*values)

@@ -91,6 +91,11 @@ class Rule(Struct, frozen=True, kw_only=True):
     `blame`: the parties that it may accuse, the likeliest first. `verdicts`: all its possible verdicts. `causes`: all
     causes that its findings may name (kshark.analysis.rules.causes).
 
+    `weight`: how much the findings matter, for the order in which people see them: lost data and faults of a broker
+    come before any number of mistakes of clients. `explains`, `excuses`: of an incident (kshark.incidents), the codes
+    of findings in its time and place that it explains, and of those that it also excuses: the accused could not do
+    otherwise.
+
     For people, in sentences: `must` is the requirement, `advice` says what a client should do if it is not met. `wrong`
     and `right` are exchanges that break and keep the rule, or that cause a note and do not. `; ` separates them
     (README.md describes their syntax). `tickets`: known issues about the rule.
@@ -128,6 +133,9 @@ class Rule(Struct, frozen=True, kw_only=True):
     wrong: str = ""
     right: str = ""
     tickets: tuple[str, ...] = ()
+    weight: int = 0
+    explains: tuple[str, ...] = ()
+    excuses: tuple[str, ...] = ()
 
     @property
     def accuses(self) -> bool:

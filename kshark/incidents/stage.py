@@ -1,0 +1,136 @@
+"""The stage: events of the time line in, incidents out as findings, as soon as they are over or decided."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.results.error_codes import PlacedCode
+from kshark.api_keys import METADATA
+from kshark.incidents.due import Due
+from kshark.incidents.incident import Incident
+from kshark.incidents.scene import Scene
+from kshark.incidents.watcher import Awaited, Watcher
+from kshark.incidents.watchers import WATCHERS
+from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
+from kshark.registry import Registry
+from kshark_dissectors.topics import NAMING_APIS
+
+#: The refused exchanges of a page, by id(), with their error codes (kshark.analysis.Observer.page).
+Refusals = Mapping[int, Sequence[PlacedCode]]
+_NO_REFUSALS: Final[Refusals] = {}
+
+
+class Incidents:
+    """Recognise the incidents of one capture. Its events come page by page, in the order of the time line."""
+
+    def __init__(self, registry: Registry, watchers: Iterable[type[Watcher]] = WATCHERS) -> None:
+        self._scene = Scene(registry)
+        self._due: Due[Awaited] = Due()
+        self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
+        #: By API, as far as it was seen.
+        self._of_requests: dict[Any, tuple[Watcher, ...]] = {}
+        self._of_exchanges: dict[Any, tuple[Watcher, ...]] = {}
+        self._of_refusals = tuple(watcher for watcher in self._watchers if watcher.refusals)
+        self._of_events: Final[dict[type, tuple[Watcher, ...]]] = {
+            kind: tuple(watcher for watcher in self._watchers if kind in watcher.kinds)
+            for kind in (Opened, HalfClosed, Closed, Gap)
+        }
+
+    def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:
+        """Return the incidents that these events decide."""
+        incidents: list[Incident] = []
+        for event in events:
+            kind = type(event)
+            if kind is Message:
+                if event.kind == "request":  # type: ignore[union-attr]
+                    self._request(event, incidents)  # type: ignore[arg-type]
+            elif kind is Exchange:
+                self._exchange(event, refusals, incidents)  # type: ignore[arg-type]
+            elif kind is Weird:
+                self._weird(event, incidents)  # type: ignore[arg-type]
+            elif kind in self._of_events:
+                self._event(event, incidents)
+        return [incident.finding() for incident in incidents]
+
+    def tick(self, now_ns: int) -> list[Finding]:
+        """Return the incidents that are decided because nothing came until a time (live capture: the clock's)."""
+        incidents: list[Incident] = []
+        self._at(self._scene.now.packet, now_ns, incidents)
+        return [incident.finding() for incident in incidents]
+
+    def close(self) -> list[Finding]:
+        """End the capture, and return the incidents that last, or that only its end decides."""
+        return [incident.finding() for watcher in self._watchers for incident in watcher.close()]
+
+    def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
+        """Move to a packet, and report first what was due before it and did not come."""
+        scene = self._scene
+        scene.now = PacketTime(packet, max(time_ns, scene.now.time_ns))
+        if scene.now.time_ns > self._due.next_ns:
+            for awaited in self._due.passed(scene.now.time_ns):
+                incidents += awaited.missed()
+
+    def _request(self, request: Message, incidents: list[Incident]) -> None:
+        self._at(request.packet, request.time_ns, incidents)
+        requests = self._scene.open.get(request.flow)
+        if requests is None:
+            requests = self._scene.open[request.flow] = ByMessage()
+        requests[id(request)] = (request,)
+        watchers = self._of_requests.get(request.api_key)
+        if watchers is None:
+            watchers = self._of_requests[request.api_key] = self._watching(request.api_key, "requests")
+        for watcher in watchers:
+            incidents += watcher.request(request)
+
+    def _exchange(self, exchange: Exchange, refusals: Refusals, incidents: list[Incident]) -> None:
+        request, response = exchange.request, exchange.response
+        if response is not None:
+            self._at(response.packet, response.time_ns, incidents)
+        if request is not None:
+            self._answered(request)
+        if response is not None and response.api_key in NAMING_APIS:
+            self._scene.names.learn(response)
+            if response.api_key == METADATA:
+                self._scene.brokers.metadata(response)
+        api = (response if request is None else request).api_key  # type: ignore[union-attr]
+        watchers = self._of_exchanges.get(api)
+        if watchers is None:
+            watchers = self._of_exchanges[api] = self._watching(api, "apis")
+        for watcher in watchers:
+            incidents += watcher.exchange(exchange)
+        if refusals and (codes := refusals.get(id(exchange))) is not None:
+            for watcher in self._of_refusals:
+                incidents += watcher.refused(exchange, codes)
+
+    def _answered(self, request: Message) -> None:
+        requests = self._scene.open.get(request.flow)
+        if requests is not None:
+            requests.pop(id(request), None)
+
+    def _event(self, event: Any, incidents: list[Incident]) -> None:
+        self._at(event.packet, event.time_ns, incidents)
+        flow = event.flow
+        if type(event) is Opened:
+            self._scene.flows[flow.id] = flow
+        incidents += chain.from_iterable(watcher.event(event) for watcher in self._of_events[type(event)])
+        if type(event) is Closed:
+            self._scene.flows.pop(flow.id, None)
+            self._scene.open.pop(flow.id, None)
+
+    def _weird(self, weird: Weird, incidents: list[Incident]) -> None:
+        self._scene.durations.note(weird)
+        for watcher in self._watchers:
+            if weird.code in watcher.weirds:
+                incidents += watcher.event(weird)
+
+    def _watching(self, api: Any, of: str) -> tuple[Watcher, ...]:
+        """Return the watchers whose attribute `of`, a set of APIs, has this API, or is None."""
+        takes = ((watcher, getattr(watcher, of)) for watcher in self._watchers)
+        return tuple(watcher for watcher, apis in takes if apis is None or _has(apis, api))
+
+
+def _has(apis: Container[Any], api: Any) -> bool:
+    return api in apis

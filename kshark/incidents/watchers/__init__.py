@@ -1,0 +1,11 @@
+"""The watchers, a file for each subject, with the rows of their incidents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshark.incidents.watcher import Watcher
+from kshark.incidents.watchers.requests import Requests
+
+WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests,)
+ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
