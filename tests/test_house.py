@@ -58,7 +58,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.incidents",),
     ("kshark.run",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
-    ("kshark.report",),
+    ("kshark.report", "kshark.headlines"),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__"),
     ("kshark_spark",),

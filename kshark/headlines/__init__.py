@@ -1,0 +1,9 @@
+"""Headlines: what the findings of a capture mean for a person on call, in the order in which it matters."""
+
+from __future__ import annotations
+
+from kshark.headlines.collecting import Headlines
+from kshark.headlines.headline import Headline
+from kshark.headlines.screen import screen
+
+__all__ = ["Headline", "Headlines", "screen"]
