@@ -26,7 +26,7 @@ from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
 from kshark.errors import Destroyed, Empty, UsageError
-from kshark.headlines import screen
+from kshark.headlines import capture_headlines, screen
 from kshark.model import Event, Finding
 from kshark.output.catalogue import judged
 from kshark.output.findings import FindingCounts
@@ -176,7 +176,7 @@ def verdict(printed: Printed, observed: Observed, args: Namespace, sink: Sink, n
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
-    headlines = printed.headlines.of()
+    headlines = printed.headlines.of(capture=capture_headlines(observed, printed.counts))
     if args.format == "json":
         summary = printed.counts.summary(observed, rules)
         if name is not None:
