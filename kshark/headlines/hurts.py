@@ -6,9 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec import Struct, field
+
 from kshark.analysis import MemberKey, Outcomes
-from kshark.analysis.rules import BOOK
 from kshark.headlines.headline import Headline
+from kshark.model import Finding
 from kshark.output.units import counted, duration, number, shortened
 from kshark_dissectors.enums import ErrorCode
 
@@ -29,24 +31,48 @@ _REASONS: Final = {
     ),
 }
 
-#: Findings of each member, by code.
-OfMembers = Mapping[tuple[str | None, str | None], Counter[str]]
+#: Errors of whole requests, which rules about sessions explain: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
+#: INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
+_OF_SESSIONS: Final = frozenset({42, 122, 123, 133})
 
 
-def hurts(outcomes: Mapping[MemberKey, Outcomes], findings: OfMembers) -> Iterator[Headline]:
-    """Yield what hurts members of share groups, with the reason as far as findings show it."""
+class OfMember(Struct):
+    """The findings about one member: whether it broke a rule, and by code the records that findings explain."""
+
+    breaks_rules: bool = False
+    records: Counter[str] = field(default_factory=Counter)
+
+    def add(self, finding: Finding) -> None:
+        self.breaks_rules |= finding.verdict == "violation" and finding.blame == "client"
+        if finding.code in _REASONS and finding.first_offset is not None and finding.last_offset is not None:
+            self.records[finding.code] += finding.last_offset - finding.first_offset + 1
+
+
+_NONE: Final = OfMember()
+
+
+def hurts(
+    outcomes: Mapping[MemberKey, Outcomes], findings: Mapping[tuple[str | None, str | None], OfMember]
+) -> Iterator[Headline]:
+    """Yield what hurts members of share groups, with the reason as far as findings show it.
+
+    What a member suffers from its own violations is no headline: these are.
+    """
     acquired = Counter[tuple[int, str | None]]()
     for key, of in outcomes.items():
         acquired[key.cluster, key.group_id] += of.acquired
-    refused: dict[tuple[str | None, str], list[tuple[MemberKey, Outcomes]]] = defaultdict(list)
+    refused: dict[tuple[str | None, str], list[Outcomes]] = defaultdict(list)
     for key, of in outcomes.items():
+        found = findings.get((key.group_id, key.member_id), _NONE)
+        reason = _reason(found, of)
+        if not reason and found.breaks_rules:
+            continue
         if (refusals := _refusals(of)) and refusals * _MANY >= of.acknowledged.total():
-            reason = _reason(findings.get((key.group_id, key.member_id), Counter()))
-            refused[key.group_id, reason].append((key, of))
+            refused[key.group_id, reason].append(of)
         elif (text := _lack(of, acquired[key.cluster, key.group_id])) is not None:
             yield _headline(f"Client {_name(of)}, group {shortened(key.group_id or '', 40)}: {text}.", "", 55, of)
     for (group_id, reason), members in refused.items():
-        yield _refused(group_id, reason, [of for _, of in members])
+        yield _refused(group_id, reason, members)
 
 
 def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Headline:
@@ -55,7 +81,7 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     worst, *others = members
     codes = Counter[int]()
     for of in members:
-        codes.update({code: count for code, count in of.acknowledged.items() if code})
+        codes.update({code: count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS})
     why, advice = _REASONS.get(reason, ("", ""))
     text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} were refused with "
     text += ", ".join(_error(code) for code, _ in codes.most_common(2))
@@ -63,7 +89,7 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     if others:
         shown = "; ".join(f"{_name(of, short=True)}: {_share(of, short=True)}" for of in others[:2])
         text += f" Also {shown}" + (f" and {len(others) - 2} more." if len(others) > 2 else ".")
-    return _headline(text, advice, 85, worst, reason or None)
+    return _headline(text, advice, 84, worst, reason or None)
 
 
 def _lack(of: Outcomes, of_group: int) -> str | None:
@@ -90,14 +116,14 @@ def _error(code: int) -> str:
     return _NAMES.get(code, f"error {code}")
 
 
-def _reason(codes: Counter[str]) -> str:
-    """Return the rule that explains most refused acknowledgements of a member; empty if none does."""
-    explaining = ((code, count) for code, count in codes.most_common() if code.startswith("ACK_"))
-    return next((code for code, _ in explaining if code in BOOK.by_code), "")
+def _reason(found: OfMember, of: Outcomes) -> str:
+    """Return the rule that explains at least half of a member's refused acknowledgements; empty if none does."""
+    return next((code for code, records in found.records.most_common() if 2 * records >= _refusals(of)), "")
 
 
 def _refusals(of: Outcomes) -> int:
-    return of.acknowledged.total() - of.acknowledged[0] - of.acknowledged[None]
+    """Return the records whose acknowledgements were refused."""
+    return sum(count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS)
 
 
 def _share(of: Outcomes, *, short: bool = False) -> str:
