@@ -91,6 +91,12 @@ def test_a_client_is_known_by_its_address_or_id(who: dict[str, str], same: bool)
     assert (pair.event is not None) is same
 
 
+def test_an_event_may_be_several_that_happened() -> None:
+    truths = [silent(10_000, 10_010), silent(12_000, 12_010), silent(20_000, 20_010)]
+    pairs = paired(truths, [reported(10_005, 12_008)])
+    assert [(pair.result, pair.truth) for pair in pairs] == [("ok", silent(10_000, 12_010)), ("MISSING", truths[2])]
+
+
 def test_an_optional_event_need_not_be_reported() -> None:
     (pair,) = paired([silent(10_000, 12_000, optional=True)], [])
     assert pair.result == "not reported (optional)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,33 +121,53 @@ def events_of(findings: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 
 def paired(truths: Sequence[Truth], events: Sequence[Event]) -> list[Pair]:
-    """Pair each event that happened with the nearest one reported of the same kind and place."""
+    """Pair each event that happened with the nearest one reported of the same kind and place.
+
+    A reported event may be several that happened, if it lasts from the first of them to the last.
+    """
     left = [*events]
-    pairs = []
+    pairs: list[Pair] = []
     for truth in truths:
         near = [event for event in left if _is_about(truth, event)]
         event = min(near, key=lambda event: abs(event.from_ns - truth.from_ns), default=None)
         if event is not None:
             left.remove(event)
-        pairs.append(Pair(truth, event))
+            pairs.append(Pair(truth, event))
+        elif not _joins(pairs, truth):
+            pairs.append(Pair(truth, None))
     return [*pairs, *(Pair(None, event) for event in left)]
 
 
+def _joins(pairs: list[Pair], truth: Truth) -> bool:
+    """Add what happened to an earlier pair whose event lasts until then; return False if there is none."""
+    for at, pair in enumerate(pairs):
+        if pair.truth is not None and pair.event is not None and _holds(pair.event, truth):
+            pairs[at] = Pair(replace(pair.truth, to_ns=truth.to_ns or truth.from_ns), pair.event)
+            return True
+    return False
+
+
+def _holds(event: Event, truth: Truth) -> bool:
+    """True if what happened is inside a longer event about it."""
+    late = TOLERANCE_MS * _MS
+    if not _is_about(truth, event):
+        return False
+    return event.to_ns is not None and event.from_ns - late <= truth.from_ns <= event.to_ns + late
+
+
 def _is_about(truth: Truth, event: Event) -> bool:
-    """True if the event has the same code, the same time more or less, and nobody else's name."""
-    if event.code != truth.event or event.from_ns < truth.from_ns - _NEAR_NS:
+    """True if the event has the same code, a time in common more or less, and nobody else's name."""
+    if event.code != truth.event:
         return False
-    if event.from_ns > (truth.from_ns if truth.to_ns is None else truth.to_ns) + _NEAR_NS:
+    ends_ns, last_ns = event.to_ns or event.from_ns, truth.to_ns or truth.from_ns
+    if ends_ns < truth.from_ns - _NEAR_NS or event.from_ns > last_ns + _NEAR_NS:
         return False
-    named = {
-        event.who.get("client", ""),
-        event.who.get("client", "").rpartition(":")[0],
-        event.who.get("client_id", ""),
-    }
+    address = event.who.get("client", "")
+    names = {address, address.rpartition(":")[0], event.who.get("client_id", "")}
     broker, client = truth.who.get("broker"), truth.who.get("client")
     if broker is not None and event.who.get("broker", broker) != broker:
         return False
-    return client is None or named == {""} or client in named
+    return client is None or names == {""} or client in names
 
 
 def lines(pairs: Iterable[Pair], start_ns: int) -> Iterator[str]:
