@@ -227,7 +227,16 @@ def retries(scene: Scene) -> None:
     storm = {"topics": [{"name": "nothing"}], "allow_auto_topic_creation": False}
     _repeat(scene, "produces to a broker that does not lead", "no-metadata", "Produce", 9, wrong, 20)
     _repeat(scene, "produces to a partition that does not exist", "no-partition", "Produce", 9, missing, 20)
-    _repeat(scene, "does not use the member id of the answer", "no-member-id", "JoinGroup", 5, join, 12)
+    _repeat(
+        scene,
+        "does not use the member id of the answer",
+        "no-member-id",
+        "JoinGroup",
+        5,
+        join,
+        12,
+        to=_coordinator(scene, "joiners"),
+    )
     _repeat(scene, "asks for metadata without a pause", "storm", "Metadata", 9, storm, 300, pause=0)
     coordinator = _coordinator(scene, "lookers")
     beat = {"group_id": "lookers", "generation_id": 1, "member_id": "m"}
@@ -382,9 +391,9 @@ def not_reading(scene: Scene) -> None:
     scene.make_topic("large", partitions=1)
     members, *_ = scene.usual()
     reader = scene.run(
-        RAW, "consumer:c9:gl:large", settings={"receive.buffer.bytes": 32_768, "fetch.max.bytes": 400_000}
+        RAW, "consumer:c9:gl:large", settings={"receive.buffer.bytes": 32_768, "fetch.max.wait.ms": 10_000}
     )
-    scene.run(15, "producer:p9:large:0.7:300000:1").await_ready()
+    scene.run(15, "producer:p9:large:0.5:300000:1").await_ready()
     reader.await_ready()
     time.sleep(5)
     fetch = {

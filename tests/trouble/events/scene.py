@@ -189,7 +189,9 @@ class Scene:
         known = {"bootstrap.servers": ",".join(map(self.name, range(len(self.brokers)))), **(settings or {})}
         file.write_text("".join(f"{key}={value}\n" for key, value in known.items()))
         path = f"{self._classes}:{jars(self.release)}/*"
-        command = (self._java, *_JVM, "-cp", path, "Application", str(file), *clients)
+        names = self.folder / "hosts"  # clients with SASL look for the broker's name; no name server is reachable
+        names.write_text("".join(f"{address(number)} host-{number}\n" for number in (1, 2, *HOSTS)))
+        command = (self._java, *_JVM, f"-Djdk.net.hosts.file={names}", "-cp", path, "Application", str(file), *clients)
         self.do(f"start of {' '.join(clients)} on {address(host)}")
         with log.open("wb") as output:
             process = subprocess.Popen(
