@@ -105,8 +105,9 @@ def healthy_cluster(scene: Scene) -> None:
     time.sleep(60)
 
 
-#: A cluster of two is soon itself again.
+#: A cluster of two is soon itself again, and a broker that comes back soon leads again.
 _REPLICATED: Final = {
+    "leader.imbalance.check.interval.seconds": 3,
     "broker.session.timeout.ms": 6000,
     "offsets.topic.replication.factor": 2,
     "share.coordinator.state.topic.replication.factor": 2,

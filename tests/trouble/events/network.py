@@ -51,10 +51,11 @@ def network(brokers: int) -> Iterator[None]:
         raise NoBroker(f"clients on hosts of their own need {', '.join(missing)} (Debian: iproute2, nftables, tcpdump)")
     _remove()  # what a run left that was killed
     try:
-        _make(brokers)
+        try:
+            _make(brokers)
+        except subprocess.CalledProcessError as error:
+            raise NoBroker(f"no network of our own can be made here, it takes root: {error}") from None
         yield
-    except subprocess.CalledProcessError as error:
-        raise NoBroker(f"no network of our own can be made here, it takes root: {error}") from None
     finally:
         _remove()
 

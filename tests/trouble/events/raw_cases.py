@@ -13,7 +13,7 @@ from tests.trouble.events import network
 from tests.trouble.events.certificates import CERTIFICATE, WRONG_AUTHORITY
 from tests.trouble.events.raw import Raw, produce, sasl
 from tests.trouble.events.scene import TOPIC, Scene
-from tests.trouble.security import CLIENT, PASSWORD
+from tests.trouble.security import ADMINISTRATOR, CLIENT, PASSWORD
 
 #: The host of raw clients, on which no others are.
 RAW: Final = 14
@@ -144,6 +144,15 @@ def sasl_expired(scene: Scene) -> None:
     with scene.raw(RAW, name="leaving") as client:
         sasl(client, CLIENT, PASSWORD)
         time.sleep(3)
+    _deny(scene, TOPIC)
+    with scene.raw(RAW, name="denied") as client:
+        sasl(client, CLIENT, PASSWORD)
+        refused = produce(TOPIC, 0, 10, now_ms=time.time_ns() // 1_000_000)
+        with scene.event("RETRY_WITHOUT_REMEDY", "produces without the right to", client="denied"):
+            for _ in range(15):
+                answer = client.ask("Produce", 9, refused)
+                time.sleep(0.1)
+    scene.do(f"the last answer to denied: {answer}")
     with scene.event(
         "RETRY_WITHOUT_REMEDY", "a wrong password, 30 connections", optional=True, client="wrong-password"
     ):
@@ -151,6 +160,19 @@ def sasl_expired(scene: Scene) -> None:
             with scene.raw(RAW, name="wrong-password") as client, contextlib.suppress(EOFError, ConnectionError):
                 sasl(client, CLIENT, "wrong")
     time.sleep(5)
+
+
+def _deny(scene: Scene, topic: str) -> None:
+    """Take the right to write to a topic from clients on the raw clients' host."""
+    rule = {
+        **{"resource_type": 2, "resource_name": topic, "resource_pattern_type": 3},
+        **{"principal": f"User:{CLIENT}", "host": network.address(RAW), "operation": 4, "permission_type": 2},
+    }
+    with scene.raw(name="admin") as admin:
+        sasl(admin, ADMINISTRATOR, PASSWORD)
+        answer = admin.ask("CreateAcls", 3, {"creations": [rule]})
+    assert answer["results"][0]["error_code"] == 0, answer
+    scene.do(f"clients on {network.address(RAW)} may not write to {topic} any more")
 
 
 def tls_refused(scene: Scene) -> None:

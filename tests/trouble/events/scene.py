@@ -143,7 +143,10 @@ class Scene:
             self.brokers[broker].signal(signal.SIGCONT)
 
     def restart(self, broker: int, *, kill: bool, down_seconds: float) -> None:
-        """End a broker and start it again: it is down from its death, or its last listener, until it accepts again."""
+        """End a broker and start it again: it is down while it accepts no connections.
+
+        A killed process closes its sockets up to 0.3 s after the signal.
+        """
         by = "SIGKILL" if kill else "SIGTERM (controlled shutdown)"
         with Watch(self.at(broker)) as watch:
             self.do(f"{by} of broker {self.name(broker)}")
@@ -155,7 +158,7 @@ class Scene:
             self.brokers[broker].start()
         closed = watch.first(accepts=False, after_ns=begin)
         opened = watch.first(accepts=True, after_ns=closed)
-        self.happened("BROKER_DOWN", begin if kill else closed, opened, by, broker=self.name(broker))
+        self.happened("BROKER_DOWN", closed, opened, by, broker=self.name(broker))
         self.do("the broker says that it is started")
 
     def answers(self, broker: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
