@@ -2,7 +2,7 @@
 
 Each host has an address of its own, so captures show several client hosts. A host's packets can be dropped in one
 direction between the two places of capture: on the bridge (the brokers' side) and on the host's interface (the
-clients'). Needs the right to create network devices (root, or CAP_NET_ADMIN), `ip`, `nft` and `tcpdump`.
+clients'). Needs the right to create network devices (root, or CAP_NET_ADMIN), `ip`, `ss`, `nft` and `tcpdump`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TABLE: Final = ("bridge", BRIDGE)
 #: The brokers' host, behind the place of capture.
 _HOST_TABLE: Final = ("inet", BRIDGE)
 _CLONE_NEWNET: Final = 0x40000000
-_TOOLS: Final = ("ip", "nft", "tcpdump")
+_TOOLS: Final = ("ip", "ss", "nft", "tcpdump")
 _STOP_SECONDS: Final = 10
 
 
@@ -74,9 +74,10 @@ def _make(brokers: int) -> None:
         for device in ("lo", "eth0"):
             _run(*inside, "link", "set", device, "up")
         _run(*inside, "route", "add", "default", "via", address(1))
-    for table, hook in ((_TABLE, "input"), (_TABLE, "output"), (_HOST_TABLE, "input")):
+    for table in (_TABLE, _HOST_TABLE):
         _run("nft", "add", "table", *table)
-        _run("nft", "add", "chain", *table, hook, f"{{ type filter hook {hook} priority 0; }}")
+        for hook in ("input", "output"):
+            _run("nft", "add", "chain", *table, hook, f"{{ type filter hook {hook} priority 0; }}")
 
 
 def _remove() -> None:
@@ -89,7 +90,7 @@ def _remove() -> None:
 
 
 def _run(*command: str, check: bool = True) -> None:
-    subprocess.run(command, check=check, capture_output=not check)
+    subprocess.run(command, check=check, stdout=subprocess.DEVNULL, stderr=None if check else subprocess.DEVNULL)
 
 
 def port(host: int) -> str:
@@ -100,22 +101,26 @@ def port(host: int) -> str:
 # -- packets that are lost
 
 
-def lose(hosts: Collection[int], towards: str, only: str = "") -> None:
-    """Drop all packets of these hosts "towards" the "broker" or the "client"; `only`: an nft match, for some of them.
+def lose(hosts: Collection[int], towards: str) -> None:
+    """Drop all packets of these hosts "towards" the "broker" or the "client".
 
     The brokers' side of the capture sees packets towards clients and none towards brokers, the clients' side the
     opposite.
     """
     field, hook = ("saddr", "input") if towards == "broker" else ("daddr", "output")
-    addresses = ", ".join(map(address, hosts))
-    _run("nft", "add", "rule", *_TABLE, hook, f"ip {field} {{ {addresses} }} {only} drop")
+    _run("nft", "add", "rule", *_TABLE, hook, f"ip {field} {{ {', '.join(map(address, hosts))} }} drop")
 
 
-def refuse(host: int, port: int) -> None:
-    """Answer all packets from a host's port with RST."""
-    _run(
-        "nft", "add", "rule", *_HOST_TABLE, "input", f"ip saddr {address(host)} tcp sport {port} reject with tcp reset"
-    )
+def ignore(host: int, port: int) -> None:
+    """Drop all packets from a host's port, after both places of capture."""
+    _run("nft", "add", "rule", *_HOST_TABLE, "input", f"ip saddr {address(host)} tcp sport {port} drop")
+
+
+def forget(host: int, port: int) -> None:
+    """End the broker's side of a connection without a packet: it answers the next one from the host with RST."""
+    _run("nft", "add", "rule", *_HOST_TABLE, "output", f"ip daddr {address(host)} tcp dport {port} drop")
+    _run("ss", "--kill", "--tcp", "dst", f"{address(host)}:{port}")
+    _run("nft", "flush", "chain", *_HOST_TABLE, "output")
 
 
 def lose_nothing() -> None:

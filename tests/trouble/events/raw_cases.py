@@ -392,8 +392,8 @@ def idle_lost(scene: Scene) -> None:
             client.ask("Metadata", 12, _NO_METADATA)
         scene.do("two connections are idle from now on")
         time.sleep(65)
-        for client, by, forget in ((lost, "dropped", _lose), (reset, "answered with RST", network.refuse)):
-            forget(RAW, int(client.client.rpartition(":")[2]))
+        for client, by, lose in ((lost, "dropped", network.ignore), (reset, "answered with RST", network.forget)):
+            lose(RAW, int(client.client.rpartition(":")[2]))
             who = {"client": client.client, "broker": scene.name()}
             with scene.event("IDLE_CONNECTION_LOST", f"packets of an idle connection are {by}", **who):
                 client.socket.settimeout(10)
@@ -401,10 +401,6 @@ def idle_lost(scene: Scene) -> None:
                     client.ask("Metadata", 12, _NO_METADATA)
     network.lose_nothing()
     time.sleep(3)
-
-
-def _lose(host: int, port: int) -> None:
-    network.lose((host,), "broker", f"tcp sport {port}")
 
 
 def not_reading(scene: Scene) -> None:
