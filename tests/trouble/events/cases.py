@@ -136,7 +136,7 @@ CASES: Final[Mapping[str, Case]] = {
     "broker-down-alone": Case(broker_down_alone, allowed=_AFTER_DOWN),
     "outage": Case(outage, hosts_too=True),
     "member-stops": Case(member_stops, settings={"group.share.heartbeat.interval.ms": 2000}),
-    "topic-deleted": Case(raw_cases.topic_deleted),
+    "topic-deleted": Case(raw_cases.topic_deleted, allowed=frozenset({"RETRY_WITHOUT_REMEDY"})),
     "throttled": Case(raw_cases.throttled),
     "table-full": Case(raw_cases.table_full, settings=_SMALL_TABLE),
     "sasl-expired": Case(raw_cases.sasl_expired, security=passwords(5000)),
@@ -146,7 +146,12 @@ CASES: Final[Mapping[str, Case]] = {
     "closed": Case(raw_cases.closed),
     "unreachable": Case(raw_cases.unreachable, listeners=_OUTSIDE),
     "idle-lost": Case(raw_cases.idle_lost),
-    "overdue": Case(raw_cases.overdue, brokers=2, settings=_REPLICATED),
+    "overdue": Case(
+        raw_cases.overdue,
+        brokers=2,
+        settings=_REPLICATED,
+        allowed=frozenset({"REQUEST_OVERDUE"}),  # of the controller
+    ),
     "healthy": Case(healthy),
     "healthy-cluster": Case(healthy_cluster, brokers=2, settings=_REPLICATED),
 }

@@ -189,8 +189,8 @@ class Scene:
         """Start Java clients on a host."""
         number = next(self._numbers)
         file, log = self.folder / f"application-{number}.properties", self.folder / f"application-{number}.log"
-        known = {"bootstrap.servers": ",".join(map(self.name, range(len(self.brokers)))), **(settings or {})}
-        file.write_text("".join(f"{key}={value}\n" for key, value in known.items()))
+        common = {"bootstrap.servers": ",".join(map(self.name, range(len(self.brokers)))), **(settings or {})}
+        file.write_text("".join(f"{key}={value}\n" for key, value in common.items()))
         path = f"{self._classes}:{jars(self.release)}/*"
         names = self.folder / "hosts"  # clients with SASL look for the broker's name; no name server is reachable
         names.write_text("".join(f"{address(number)} host-{number}\n" for number in (1, 2, *HOSTS)))
@@ -298,12 +298,12 @@ class Watch(threading.Thread):
 def listening(broker: Broker, further: Mapping[str, Listener]) -> tuple[dict[str, Target], str]:
     """Return where the further listeners of a broker are, and the lines of its configuration that make them."""
     host = address(broker.node_id)
-    found = {name: (host, port) for name, port in zip(further, free_ports(len(further)), strict=True)}
+    targets = {name: (host, port) for name, port in zip(further, free_ports(len(further)), strict=True)}
     own = (f"PLAINTEXT://0.0.0.0:{broker.port}", f"CONTROLLER://127.0.0.1:{broker.controller_port}")
-    more = [f"{name}://0.0.0.0:{port}" for name, (_, port) in found.items()]
+    more = [f"{name}://0.0.0.0:{port}" for name, (_, port) in targets.items()]
     advertised = [f"PLAINTEXT://{host}:{broker.port}"]
     for name, listener in further.items():
-        advertised.append("{}://{}:{}".format(name, *(listener.advertised or found[name])))
+        advertised.append("{}://{}:{}".format(name, *(listener.advertised or targets[name])))
     protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
     protocols |= {name: listener.protocol for name, listener in further.items()}
     lines = (
@@ -311,7 +311,7 @@ def listening(broker: Broker, further: Mapping[str, Listener]) -> tuple[dict[str
         f"advertised.listeners={','.join(advertised)}",
         f"listener.security.protocol.map={','.join(f'{name}:{protocol}' for name, protocol in protocols.items())}",
     )
-    return found, "".join(f"{line}\n" for line in lines)
+    return targets, "".join(f"{line}\n" for line in lines)
 
 
 @contextlib.contextmanager

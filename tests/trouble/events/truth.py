@@ -89,11 +89,11 @@ class Pair:
 def read_truth(path: Path) -> list[Truth]:
     """Return the events of a log in the order of their time."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    known = {"event", "from_ns", "to_ns", "by", "optional"}
+    fields = {"event", "from_ns", "to_ns", "by", "optional"}
     truths = [
         Truth(
             *(row["event"], row["from_ns"], row["to_ns"]),
-            {name: value for name, value in row.items() if name not in known},
+            {name: value for name, value in row.items() if name not in fields},
             *(row["by"], row.get("optional", False)),
         )
         for row in rows
