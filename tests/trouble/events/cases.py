@@ -136,7 +136,7 @@ CASES: Final[Mapping[str, Case]] = {
     "broker-down-alone": Case(broker_down_alone, allowed=_AFTER_DOWN),
     "outage": Case(outage, hosts_too=True),
     "member-stops": Case(member_stops, settings={"group.share.heartbeat.interval.ms": 2000}),
-    "topic-deleted": Case(raw_cases.topic_deleted, allowed=frozenset({"RETRY_WITHOUT_REMEDY"})),
+    "topic-deleted": Case(raw_cases.topic_deleted),
     "throttled": Case(raw_cases.throttled),
     "table-full": Case(raw_cases.table_full, settings=_SMALL_TABLE),
     "sasl-expired": Case(raw_cases.sasl_expired, security=passwords(5000)),
