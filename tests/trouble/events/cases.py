@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tests.trouble.events import network, raw_cases
@@ -112,6 +113,48 @@ _REPLICATED: Final = {
     "offsets.topic.replication.factor": 2,
     "share.coordinator.state.topic.replication.factor": 2,
 }
+
+
+def small_troubles(scene: Scene) -> None:
+    """What is too short or too ordinary for an event: short stops, a client that dies, one that works for long."""
+    scene.make_topic()
+    members, consumers, producers = scene.usual()
+    for seconds in (0.5, 0.8):
+        time.sleep(5)
+        scene.do(f"SIGSTOP of the broker, {seconds} s")
+        _stop(scene.brokers[0].signal, seconds)
+    time.sleep(5)
+    scene.do("s1 does not poll for 20 s")
+    members.tell("pause s1")
+    time.sleep(20)
+    members.tell("resume s1")
+    time.sleep(3)
+    scene.do("SIGSTOP of share members, 4 s")
+    _stop(members.process.send_signal, 4)
+    time.sleep(3)
+    scene.do("packets towards the broker dropped on the way of host 12, 0.8 s")
+    network.lose((12,), "broker")
+    time.sleep(0.8)
+    network.lose_nothing()
+    time.sleep(3)
+    scene.do("SIGKILL of s3, c1 and c2")
+    consumers.process.kill()
+    time.sleep(3)
+    scene.do("nobody produces for 10 s")
+    for name in ("p1", "p2"):
+        producers.tell(f"pause {name}")
+    time.sleep(10)
+    for name in ("p1", "p2"):
+        producers.tell(f"resume {name}")
+    time.sleep(5)
+
+
+def _stop(send_signal: Callable[[int], None], seconds: float) -> None:
+    send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    send_signal(signal.SIGCONT)
+
+
 _AFTER_DOWN: Final = frozenset({"ENDPOINT_UNREACHABLE"})
 
 #: Room for three of eight members.
@@ -152,6 +195,7 @@ CASES: Final[Mapping[str, Case]] = {
         settings=_REPLICATED,
         allowed=frozenset({"REQUEST_OVERDUE"}),  # of the controller
     ),
+    "small-troubles": Case(small_troubles),
     "healthy": Case(healthy),
     "healthy-cluster": Case(healthy_cluster, brokers=2, settings=_REPLICATED),
 }
