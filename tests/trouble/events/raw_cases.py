@@ -399,7 +399,6 @@ def idle_lost(scene: Scene) -> None:
                 client.socket.settimeout(10)
                 with contextlib.suppress(OSError):
                     client.ask("Metadata", 12, _NO_METADATA)
-    network.lose_nothing()
     time.sleep(3)
 
 
