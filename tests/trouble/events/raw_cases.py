@@ -122,7 +122,8 @@ def topic_deleted(scene: Scene) -> None:
 
 def sasl_expired(scene: Scene) -> None:
     """Sessions of SASL last for five seconds: Java clients say again who they are, one of ours does, one does not."""
-    scene.make_topic()
+    for topic in (TOPIC, "secret"):
+        scene.make_topic(topic)
     scene.usual(settings=scene.security.of_java[CLIENT])
     time.sleep(5)
     with scene.raw(RAW, name="renewing") as client:
@@ -144,10 +145,10 @@ def sasl_expired(scene: Scene) -> None:
     with scene.raw(RAW, name="leaving") as client:
         sasl(client, CLIENT, PASSWORD)
         time.sleep(3)
-    _deny(scene, TOPIC)
+    _deny(scene, "secret")
     with scene.raw(RAW, name="denied") as client:
         sasl(client, CLIENT, PASSWORD)
-        refused = produce(TOPIC, 0, 10, now_ms=time.time_ns() // 1_000_000)
+        refused = produce("secret", 0, 10, now_ms=time.time_ns() // 1_000_000)
         with scene.event("RETRY_WITHOUT_REMEDY", "produces without the right to", client="denied"):
             for _ in range(15):
                 answer = client.ask("Produce", 9, refused)
@@ -163,7 +164,7 @@ def sasl_expired(scene: Scene) -> None:
 
 
 def _deny(scene: Scene, topic: str) -> None:
-    """Take the right to write to a topic from clients on the raw clients' host."""
+    """Take the right to write to a topic from clients on the raw clients' host; nobody else has rights to it, either."""
     rule = {
         **{"resource_type": 2, "resource_name": topic, "resource_pattern_type": 3},
         **{"principal": f"User:{CLIENT}", "host": network.address(RAW), "operation": 4, "permission_type": 2},
