@@ -164,7 +164,7 @@ def sasl_expired(scene: Scene) -> None:
 
 
 def _deny(scene: Scene, topic: str) -> None:
-    """Take the right to write to a topic from clients on the raw clients' host; nobody else has rights to it, either."""
+    """Take the right to write to a topic from clients on the raw clients' host; others have no right to it, either."""
     rule = {
         **{"resource_type": 2, "resource_name": topic, "resource_pattern_type": 3},
         **{"principal": f"User:{CLIENT}", "host": network.address(RAW), "operation": 4, "permission_type": 2},
