@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from tests.trouble.events import network, raw_cases
 from tests.trouble.events.certificates import make_certificates
-from tests.trouble.events.scene import TOPIC, Case, Listener, Scene
+from tests.trouble.events.scene import TOPIC, Case, Listener, Scene, stop
 from tests.trouble.security import passwords
 
 _BETWEEN_SECONDS: Final = 6
@@ -122,7 +121,7 @@ def small_troubles(scene: Scene) -> None:
     for seconds in (0.5, 0.8):
         time.sleep(5)
         scene.do(f"SIGSTOP of the broker, {seconds} s")
-        _stop(scene.brokers[0].signal, seconds)
+        stop(scene.brokers[0].signal, seconds)
     time.sleep(5)
     scene.do("s1 does not poll for 20 s")
     members.tell("pause s1")
@@ -130,7 +129,7 @@ def small_troubles(scene: Scene) -> None:
     members.tell("resume s1")
     time.sleep(3)
     scene.do("SIGSTOP of share members, 4 s")
-    _stop(members.process.send_signal, 4)
+    stop(members.process.send_signal, 4)
     time.sleep(3)
     scene.do("packets towards the broker dropped on the way of host 12, 0.8 s")
     network.lose((12,), "broker")
@@ -147,12 +146,6 @@ def small_troubles(scene: Scene) -> None:
     for name in ("p1", "p2"):
         producers.tell(f"resume {name}")
     time.sleep(5)
-
-
-def _stop(send_signal: Callable[[int], None], seconds: float) -> None:
-    send_signal(signal.SIGSTOP)
-    time.sleep(seconds)
-    send_signal(signal.SIGCONT)
 
 
 _AFTER_DOWN: Final = frozenset({"ENDPOINT_UNREACHABLE"})

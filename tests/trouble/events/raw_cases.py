@@ -6,13 +6,13 @@ import contextlib
 import signal
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.trouble.events import network
 from tests.trouble.events.certificates import CERTIFICATE, WRONG_AUTHORITY
 from tests.trouble.events.raw import Raw, produce, sasl
-from tests.trouble.events.scene import TOPIC, Scene
+from tests.trouble.events.scene import TOPIC, Scene, stop
 from tests.trouble.security import ADMINISTRATOR, CLIENT, PASSWORD
 
 #: The host of raw clients, on which no others are.
@@ -22,7 +22,6 @@ RAW: Final = 14
 TLS, MUTUAL, MODERN, BLACKHOLE, REFUSED = "TLS", "MUTUAL", "MODERN", "BLACKHOLE", "REFUSED"
 NOWHERE: Final = ("192.0.2.1", 9092)
 CLOSED: Final = (network.address(1), 1)
-NOT_LEADER: Final = 6
 _NO_METADATA: Final[Mapping[str, Any]] = {"topics": [], "allow_auto_topic_creation": False}
 
 
@@ -425,21 +424,9 @@ def not_reading(scene: Scene) -> None:
         client.answer("Fetch", 12)
     time.sleep(5)
     for application, name, optional in ((reader, "c9", False), (members, "s1", True)):
-        with (
-            _stopped(application.process.send_signal),
-            scene.event("CLIENT_NOT_READING", "SIGSTOP of the client", client=name, optional=optional),
-        ):
-            time.sleep(12)
+        with scene.event("CLIENT_NOT_READING", "SIGSTOP of the client", client=name, optional=optional):
+            stop(application.process.send_signal, 12)
         time.sleep(8)
-
-
-@contextlib.contextmanager
-def _stopped(send_signal: Callable[[int], None]) -> Iterator[None]:
-    send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        send_signal(signal.SIGCONT)
 
 
 def _fetched(partition: int) -> dict[str, Any]:

@@ -138,9 +138,7 @@ class Scene:
         with self.event(
             "BROKER_SILENT", f"SIGSTOP of a broker, {seconds} s", broker=self.name(broker), optional=optional
         ):
-            self.brokers[broker].signal(signal.SIGSTOP)
-            time.sleep(seconds)
-            self.brokers[broker].signal(signal.SIGCONT)
+            stop(self.brokers[broker].signal, seconds)
 
     def restart(self, broker: int, *, kill: bool, down_seconds: float) -> None:
         """End a broker and start it again: it is down while it accepts no connections.
@@ -247,6 +245,13 @@ class Scene:
         if done.returncode:
             raise NoBroker(f"the Java clients cannot be compiled (it takes a JDK): {done.stderr.strip()}")
         return folder
+
+
+def stop(send_signal: Callable[[int], None], seconds: float) -> None:
+    """Stop a process and let it go on."""
+    send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    send_signal(signal.SIGCONT)
 
 
 @dataclass(frozen=True)
