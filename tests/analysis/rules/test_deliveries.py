@@ -341,3 +341,22 @@ NOT_SHOWN = {
 @pytest.mark.parametrize("name", ["adv-acks", "adv-epochs", "adv-sessions-4.2.1", "adv-races-4.1.2"])
 def test_steps_of_the_answer_keys_are_told(name: str) -> None:
     assert untold(CAPTURES / f"{name}.pcap", NUMBERS) == [packet for capture, packet in NOT_SHOWN if capture == name]
+
+
+# -- settings
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "beats", "verdict"), [(4, False, "violation"), (10, False, "unknown"), (10, True, "violation")]
+)
+def test_a_silent_member_may_be_out_of_its_group(silent_s: float, beats: bool, verdict: str) -> None:
+    """Then the group may be empty, and an administrator may reset its offsets on another host. How long a member may be
+    silent is a setting; it is longer than the heartbeat interval."""
+    talk = alone()
+    a, b = holding(talk, (0, 9), lock_ms=60_000), talk.member("b", joined=False)
+    talk.pause(silent_s)
+    given(b, 0, (0, 9, 2), lock_ms=60_000)
+    if beats:
+        a.heartbeat(1).given(1)
+    continue_session(a, 1)
+    assert [finding.verdict for finding in found(talk, "OVERLAPPING_ACQUISITION")] == [verdict]
