@@ -202,7 +202,7 @@ LISTED_RANGES: Final = 32
 DONE_RANGES: Final = 100_000
 #: Members and topics whose repeated events are counted.
 RATIONED: Final = 10_000
-#: Findings about records that wait for later packets.
+#: Findings about records, about members, and about stored states that wait for later packets, each.
 PENDING_VERDICTS: Final = 1_000
 #: Remembered offset ranges of the state that share coordinators stored, and connections that asked for one state.
 STORED_RANGES: Final = 1_000_000
