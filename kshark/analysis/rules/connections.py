@@ -194,7 +194,7 @@ ROWS: Final = (
         must="A member id belongs to one consumer, which keeps one epoch count per session.",
         advice="Give each consumer its own member id: a random UUID made when it starts. Look for a copied id, or for "
         "one consumer used by two threads.",
-        wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
+        wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932",
         rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
