@@ -156,6 +156,11 @@ OVERTAKEN_ONE_AFTER_THE_OTHER = [
     Act(0, "open", 0), Act(0, "answer", 0), Act(0, "fetch", 1), Act(1, "fetch", 1), Act(0, "answer", 0),
     Act(2, "fetch", 1), Act(1, "answer", 0), Act(2, "answer", 0),
 ]  # fmt: skip
+#: What overtook it was sent before it, and came to the broker's turn behind another request of its connection.
+OVERTAKEN_BY_AN_EARLIER_ONE = [
+    Act(2, "open", 0), Act(1, "fetch", -1), Act(1, "open", -1), Act(2, "fetch", -1), Act(1, "fetch", 1),
+    Act(2, "fetch", -1), Act(1, "answer", 2), Act(2, "answer", 1), Act(0, "open", 1), Act(2, "answer", 0),
+]  # fmt: skip
 
 
 @settings(max_examples=as_many(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -164,6 +169,7 @@ OVERTAKEN_ONE_AFTER_THE_OTHER = [
 @example(OPENED_BETWEEN)
 @example(OVERTAKER_OVERTAKEN)
 @example(OVERTAKEN_BY_ITS_OWN)
+@example(OVERTAKEN_BY_AN_EARLIER_ONE)
 @example(OVERTAKEN_ONE_AFTER_THE_OTHER)
 def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -> None:
     talk, hall, crowded = held(script)

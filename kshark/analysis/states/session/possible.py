@@ -191,12 +191,12 @@ def _overtaker(step: ShareStep, rivals: Sequence[ShareStep]) -> ShareStep | None
     """
     if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
-    opened = min((other.packet for other in rivals if other.opens), default=step.end)
+    opened = min((other.arrival for other in rivals if other.opens), default=step.end)
     refused = step.reply is INVALID_EPOCH
     follows = [
         other
         for other in _followers(step, rivals)
-        if other.packet < opened
+        if other.arrival < opened
         and (
             other.reply is UNANSWERED
             or (other.is_counted and (refused or other.end < step.end))
@@ -207,10 +207,10 @@ def _overtaker(step: ShareStep, rivals: Sequence[ShareStep]) -> ShareStep | None
 
 
 def _followers(step: ShareStep, others: Iterable[ShareStep]) -> Iterator[ShareStep]:
-    """Yield the requests with the next epoch that other connections sent while the request was open."""
+    """Yield the requests with the next epoch that the broker took from other connections while the request was open."""
     for other in others:
         continues = other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch)
-        if continues and other.connection is not step.connection and step.packet < other.packet < step.end:
+        if continues and other.connection is not step.connection and step.arrival < other.arrival < step.end:
             yield other
 
 
