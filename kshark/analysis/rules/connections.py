@@ -21,8 +21,11 @@ def overtaken(situation: SessionSituation) -> Argument | None:
     """Report a request whose epoch was due when it arrived; another request was counted before its answer."""
     step, ahead = situation.step, situation.overtaker
     if ahead is not None:
+        counted = ahead.story
+        if ahead.reply is INVALID_EPOCH:
+            counted = f"{ahead.here} with epoch {ahead.epoch} was counted, and overtaken itself ({ahead.packets}),"
         text = (
-            f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.name}; then "
+            f"{step.here} with epoch {step.epoch} was due and waited; {counted} on {ahead.connection.name}; then "
             f"{step.story}"
         )
         needs = STATE.and_proof(SentAfter(ahead, step.packet))
