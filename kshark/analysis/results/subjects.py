@@ -214,6 +214,8 @@ def _elements(body: Any, name: str) -> Sequence[Any]:
 
 def _count(field: RecordsField) -> int:
     """Return the number of records; 0 if the batches were not read."""
+    if isinstance(field.count, int):
+        return field.count
     batches = () if field.batches is UNSET else field.batches or ()
     return sum(
         max(0, batch.count) if type(batch) is Batch else len(batch.records) if type(batch) is LegacyBatch else 0
