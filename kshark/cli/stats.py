@@ -86,12 +86,12 @@ def _options(args: Namespace, wanted: Filter | None) -> Options:
     """Return the pipeline options: bodies of counted exchanges, and those that name the client software."""
     if _breaks_down(args):
         bodies = None if wanted is None else wanted.apis | NAMING_APIS | {API_VERSIONS}
-        return Options(records="counted", payload=False, bodies=bodies)
+        return Options(records="counted", payload=False, bodies=bodies, knows=False)
     if args.share:
         return Options(records=False, bodies=APIS)
     if args.flows:
         return Options(records=False, bodies=frozenset(), transport=True)
-    return Options(records=False, bodies=None if wanted is None else wanted.apis | {API_VERSIONS})
+    return Options(records=False, bodies=None if wanted is None else wanted.apis | {API_VERSIONS}, knows=False)
 
 
 def run(args: Namespace) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kshark import limits
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.analysis.results.histograms import Histograms
 from kshark.analysis.results.observed import OTHERS
-from kshark.analysis.results.statistics import Waits, counts_of, throttled
+from kshark.analysis.results.statistics import LONG_POLLS, Waits, counts_of, throttled
 from kshark.analysis.results.subjects import Content, Subjects
 from kshark.endpoints import host_of
 from kshark.model import Event, Exchange, Message
@@ -36,6 +36,15 @@ KEYS: Final = {
 #: Keys by which a request is divided: its own bytes belong to no row.
 DIVIDING: Final = frozenset({"topic", "partition"})
 _PERCENTS: Final = (50, 99)
+_NONE: Final[Sequence[Any]] = (None,)
+#: The values of keys that have one value for an exchange.
+_VALUE: Final[dict[str, Callable[[Exchange, Message], Any]]] = {
+    "client": lambda _, request: request.client_id if isinstance(request.client_id, str) else None,
+    "address": lambda exchange, _: host_of(exchange.flow.client),
+    "software": lambda exchange, _: (exchange.flow.software_name, exchange.flow.software_version),
+    "api": lambda _, request: request.api_key,
+    "broker": lambda _, request: request.broker,
+}
 
 
 @dataclass(slots=True)
@@ -60,6 +69,25 @@ class RowCounts:
     throttle_ms: int = 0
     longest_throttle_ms: int = 0
 
+    def add(self, exchange: Exchange, request: Message, response: Message | None, content: Content) -> None:
+        self.requests += 1
+        self.request_bytes += request.size
+        self.unanswered += exchange.outcome == "unanswered"
+        self.refused += bool(content.errors)
+        if response is not None:
+            self.responses += 1
+            self.response_bytes += response.size
+        if content.produced_bytes or content.fetched_bytes:
+            self.produced += content.produced
+            self.produced_bytes += content.produced_bytes
+            self.fetched += content.fetched
+            self.fetched_bytes += content.fetched_bytes
+
+    def throttle(self, throttle_ms: int) -> None:
+        self.throttled += 1
+        self.throttle_ms += throttle_ms
+        self.longest_throttle_ms = max(self.longest_throttle_ms, throttle_ms)
+
     def update(self, other: RowCounts, /) -> None:
         longest_ms = max(self.longest_throttle_ms, other.longest_throttle_ms)
         for field in fields(self):
@@ -67,11 +95,8 @@ class RowCounts:
         self.longest_throttle_ms = longest_ms
 
 
-class RowKey(NamedTuple):
-    """The begin of the interval in ns (None without intervals), and a value for each key."""
-
-    begin_ns: int | None
-    values: tuple[Any, ...]
+#: The begin of the interval in ns (None without intervals), and a value for each key.
+RowKey = tuple[int | None, tuple[Any, ...]]
 
 
 class Breakdown:
@@ -86,6 +111,8 @@ class Breakdown:
         self.every_ns = every_ns
         self._registry = registry
         self._divides = not DIVIDING.isdisjoint(keys)
+        #: True if an exchange belongs to one row.
+        self._has_one = _VALUE.keys() >= {*keys}
         self._names = TopicNames(registry)
         self._errors = ErrorCodes(registry)
         self._subjects = Subjects(registry, topics=self._divides, partitions="partition" in keys)
@@ -137,68 +164,51 @@ class Breakdown:
         if request is None or not isinstance(request.api_key, int) or not isinstance(request.version, int):
             return
         codes: frozenset[int] = frozenset()
-        work_ns = wait_ns = None
+        wait_ns = work_ns = None
         throttle_ms = 0
         if response is not None:
             codes = frozenset(self._errors.of(response.body, request.api_key, request.version))
-            if isinstance(response.latency_ns, int):
-                wait_ns, work_ns = self._waits.of(request, response, response.latency_ns, codes)
-            if throttle_ms := throttled(response):
+            wait_ns, work_ns = self._times(request, response, codes)
+            if throttle_ms := throttled(response.body):
                 self._waits.throttle(response, throttle_ms)
         begin_ns = None if self.every_ns is None else request.time_ns - request.time_ns % self.every_ns
         for values, content in self._belonging(exchange, request, response, codes):
-            number, row = self._row(RowKey(begin_ns, values))
-            row.requests += 1
-            row.request_bytes += request.size
-            row.unanswered += exchange.outcome == "unanswered"
-            row.refused += bool(content.errors)
-            row.produced += content.produced
-            row.produced_bytes += content.produced_bytes
-            row.fetched += content.fetched
-            row.fetched_bytes += content.fetched_bytes
-            if response is not None:
-                row.responses += 1
-                row.response_bytes += response.size
+            number, row = self._row((begin_ns, values))
+            row.add(exchange, request, response, content)
             if work_ns is not None:
                 self._work.add(number, work_ns)
             if wait_ns is not None:
                 self._wait.add(number, wait_ns)
             if throttle_ms:
-                row.throttled += 1
-                row.throttle_ms += throttle_ms
-                row.longest_throttle_ms = max(row.longest_throttle_ms, throttle_ms)
+                row.throttle(throttle_ms)
+
+    def _times(self, request: Message, response: Message, codes: frozenset[int]) -> tuple[int | None, int | None]:
+        """Return the wait and the work in the latency; None if there is none, or it is unknown."""
+        latency_ns = response.latency_ns
+        if not isinstance(latency_ns, int):
+            return None, None
+        if request.api_key in LONG_POLLS or self._waits.muted_until:
+            return self._waits.of(request, latency_ns, codes)
+        return None, latency_ns
 
     def _belonging(
         self, exchange: Exchange, request: Message, response: Message | None, codes: frozenset[int]
     ) -> Iterator[tuple[tuple[Any, ...], Content]]:
         """Yield the values of the keys for each row that an exchange belongs to, with the part of it that does."""
-        for (topic, partition), content in self._subjects.of(request, response, codes).items():
-            values = [self._values(key, exchange, request, topic, partition, content.errors) for key in self.keys]
+        places = self._subjects.of(request, response, codes)
+        if self._has_one:
+            yield tuple([_VALUE[key](exchange, request) for key in self.keys]), places[None, None]
+            return
+        for (topic, partition), content in places.items():
+            several = {
+                "topic": (topic,),
+                "partition": (partition,),
+                "error": sorted(content.errors) or _NONE,
+                "group": self._subjects.groups(request) or _NONE if "group" in self.keys else _NONE,
+            }
+            values = [several[key] if key in several else (_VALUE[key](exchange, request),) for key in self.keys]
             for chosen in product(*values):
                 yield chosen, content
-
-    def _values(
-        self, key: str, exchange: Exchange, request: Message, topic: str | None, partition: int | None, codes: set[int]
-    ) -> Sequence[Any]:
-        match key:
-            case "client":
-                return (request.client_id if isinstance(request.client_id, str) else None,)
-            case "api":
-                return (request.api_key,)
-            case "topic":
-                return (topic,)
-            case "partition":
-                return (partition,)
-            case "error":
-                return sorted(codes) or (None,)
-            case "broker":
-                return (request.broker,)
-            case "group":
-                return self._subjects.groups(request) or (None,)
-            case "software":
-                return ((exchange.flow.software_name, exchange.flow.software_version),)
-            case _:
-                return (host_of(exchange.flow.client),)
 
     def _row(self, key: RowKey) -> tuple[int, RowCounts]:
         row = self._rows.get(key)
@@ -209,9 +219,9 @@ class Breakdown:
     def _new_row(self, key: RowKey) -> tuple[int, RowCounts]:
         if len(self._rows) >= limits.BREAKDOWN_ROWS:
             others = (OTHERS,) * len(self.keys)
-            key = RowKey(key.begin_ns, others)
+            key = (key[0], others)
             if key not in self._rows and len(self._rows) >= 2 * limits.BREAKDOWN_ROWS:
-                key = RowKey(None, others)
+                key = (None, others)
         return self._rows.setdefault(key, (len(self._rows), RowCounts()))
 
     # -- the end
@@ -229,30 +239,27 @@ class Breakdown:
     def others(self) -> int:
         """Return the number of requests beyond limits.BREAKDOWN_ROWS, which are counted together."""
         others = (OTHERS,) * len(self.keys)
-        return sum(counts.requests for key, (_, counts) in self._rows.items() if self.keys and key.values == others)
+        return sum(counts.requests for (_, values), (_, counts) in self._rows.items() if self.keys and values == others)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as plain values: by time, then the values with the most requests in the whole capture."""
         self._name_topics()
         totals: Counter[tuple[Any, ...]] = Counter()
-        for key, (_, counts) in self._rows.items():
-            totals[key.values] += counts.requests
-        order = sorted(
-            self._rows,
-            key=lambda key: (
-                key.begin_ns is None,
-                key.begin_ns or 0,
-                OTHERS in key.values,
-                -totals[key.values],
-                [_sortable(value) for value in key.values],
-            ),
-        )
+        for (_, values), (_, counts) in self._rows.items():
+            totals[values] += counts.requests
+
+        def rank(key: RowKey) -> Any:
+            begin_ns, values = key
+            ranked = (OTHERS in values, -totals[values], [_sortable(value) for value in values])
+            return begin_ns is None, begin_ns or 0, ranked
+
+        order = sorted(self._rows, key=rank)
         numbers = [self._rows[key][0] for key in order]
         work, wait = (each.percentiles(_PERCENTS, numbers) for each in (self._work, self._wait))
         return [
             {
-                **({} if self.every_ns is None else {"begin_ns": key.begin_ns}),
-                **self._named(key.values),
+                **({} if self.every_ns is None else {"begin_ns": key[0]}),
+                **self._named(key[1]),
                 **self._counted(self._rows[key][1]),
                 "work_ms": _milliseconds(work.get(self._rows[key][0])),
                 "wait_ms": _milliseconds(wait.get(self._rows[key][0])),
@@ -265,12 +272,11 @@ class Breakdown:
         if "topic" not in self.keys:
             return
         at, names = self.keys.index("topic"), self._names.by_id
-        ids = [key for key in self._rows if key.values[at] in names]
-        if not ids:
+        if not any(values[at] in names for _, values in self._rows):
             return
         renamed = [
-            RowKey(key.begin_ns, (*key.values[:at], names.get(key.values[at], key.values[at]), *key.values[at + 1 :]))
-            for key in self._rows
+            (begin_ns, (*values[:at], names.get(values[at], values[at]), *values[at + 1 :]))
+            for begin_ns, values in self._rows
         ]
         rows, work, wait = [*self._rows.values()], self._work, self._wait
         self._rows, self._work, self._wait = {}, Histograms(), Histograms()

@@ -102,19 +102,15 @@ class Waits:
 
     def __init__(self) -> None:
         #: By connection, the time until which the broker reads no request.
-        self._muted_until: dict[int, int] = {}
+        self.muted_until: dict[int, int] = {}
 
-    def of(
-        self, request: Message, response: Message, latency_ns: int, errors: Collection[int]
-    ) -> tuple[int | None, int | None]:
+    def of(self, request: Message, latency_ns: int, errors: Collection[int]) -> tuple[int | None, int | None]:
         """Return the wait and the work in a latency, in ns.
 
         The wait is None if the broker had no reason to wait. The work is None if it is unknown: records or members may
         have come at any time, and the wait is the whole latency. `errors`: the response's error codes.
         """
-        if request.api_key not in LONG_POLLS and not self._muted_until:
-            return None, latency_ns
-        muted_ns = min(latency_ns, max(0, self._muted_until.get(request.flow, 0) - request.time_ns))
+        muted_ns = min(latency_ns, max(0, self.muted_until.get(request.flow, 0) - request.time_ns))
         rest_ns = latency_ns - muted_ns
         polled_ns = _polled(request, rest_ns, errors) if request.api_key in LONG_POLLS else 0
         if polled_ns is None:
@@ -123,10 +119,10 @@ class Waits:
 
     def throttle(self, response: Message, throttle_ms: int) -> None:
         """Remember that the client was throttled."""
-        self._muted_until.pop(response.flow, None)
-        self._muted_until[response.flow] = response.time_ns + throttle_ms * _MILLISECOND
-        if len(self._muted_until) > limits.FLOWS:
-            del self._muted_until[next(iter(self._muted_until))]
+        self.muted_until.pop(response.flow, None)
+        self.muted_until[response.flow] = response.time_ns + throttle_ms * _MILLISECOND
+        if len(self.muted_until) > limits.FLOWS:
+            del self.muted_until[next(iter(self.muted_until))]
 
 
 def _polled(request: Message, latency_ns: int, errors: Collection[int]) -> int | None:
@@ -145,12 +141,12 @@ class Latency:
 
     def __init__(self) -> None:
         #: Latencies that are all work; whole latencies of the others; the work in the others, as far as it is known.
-        self._direct, self._held, self._rest = Percentiles(), Percentiles(), Percentiles()
+        self.direct, self._held, self._rest = Percentiles(), Percentiles(), Percentiles()
         self.wait = Percentiles()
 
     def add(self, latency_ns: int, wait_ns: int | None, work_ns: int | None) -> None:
         if wait_ns is None:
-            self._direct.add(latency_ns)
+            self.direct.add(latency_ns)
             return
         self._held.add(latency_ns)
         self.wait.add(wait_ns)
@@ -160,12 +156,12 @@ class Latency:
     @property
     def all(self) -> Percentiles:
         """The whole latencies."""
-        return self._direct + self._held
+        return self.direct + self._held
 
     @property
     def work(self) -> Percentiles:
         """The latencies without waits, as far as these are known."""
-        return self._direct + self._rest
+        return self.direct + self._rest
 
 
 class Throttle:
@@ -296,9 +292,13 @@ class Statistics:
             errors = [*self._error_codes.of(response.body, request.api_key, request.version)]
             if errors:
                 counts.errors.update(errors)
-            if isinstance(response.latency_ns, int):
-                counts.latency.add(response.latency_ns, *self._waits.of(request, response, response.latency_ns, errors))
-            if throttle_ms := throttled(response):
+            latency_ns = response.latency_ns
+            if isinstance(latency_ns, int):
+                if request.api_key in LONG_POLLS or self._waits.muted_until:
+                    counts.latency.add(latency_ns, *self._waits.of(request, latency_ns, errors))
+                else:
+                    counts.latency.direct.add(latency_ns)
+            if throttle_ms := throttled(response.body):
                 self._waits.throttle(response, throttle_ms)
                 counts.throttle.add(throttle_ms)
                 client.throttle.add(throttle_ms)
@@ -428,10 +428,10 @@ def waited_in_full(body: Any, latency_ns: int) -> bool:
     return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * _MILLISECOND - _TICK_NS
 
 
-def throttled(response: Message) -> int:
-    """Return the response's `throttle_time_ms`; 0 if it has none."""
-    ms = getattr(response.body, "throttle_time_ms", 0)
-    return ms if isinstance(ms, int) and ms > 0 else 0
+def throttled(body: Any) -> int:
+    """Return the `throttle_time_ms` of a response; 0 if it has none."""
+    ms = getattr(body, "throttle_time_ms", 0)
+    return ms if ms and isinstance(ms, int) and ms > 0 else 0
 
 
 def acknowledged_types(batch: Any) -> Counter[int]:
