@@ -24,7 +24,7 @@ _KEYS: Final = {
     "group": Column("group", elastic=10),
     "topic": Column("topic", elastic=10),
     "partition": Column("partition", right=True),
-    "error": Column("error", elastic=12),
+    "error": Column("error", elastic=31),
 }
 _COUNTS: Final = (
     Column("requests", right=True),
@@ -107,7 +107,7 @@ def _cells(row: Row, keys: Sequence[str]) -> list[Cell]:
         *(_key(row, key) for key in keys),
         number(row["requests"]),
         _worry(row["unanswered"]),
-        _worry(row["refused"]),
+        _worry(row["refused"]) if "error" not in keys else [],
         size(sent) if sent else "",
         size(received) if received else "",
         number(row["produced_records"]) if row["produced_records"] else "",
