@@ -158,6 +158,10 @@ WEIRDS_PER_FLOW: Final = 100
 UNNAMED: Final = 16
 #: Rows of a table of `kshark stats`; further ones are counted together.
 STATISTICS_ROWS: Final = 10_000
+#: Rows of `kshark stats --by`, 1 kB each; further ones are counted together, by interval up to as many again. Cells of
+#: the rows' latencies, 16 bytes each: beyond it they get wider, and percentiles less exact.
+BREAKDOWN_ROWS: Final = 100_000
+BREAKDOWN_CELLS: Final = 4_000_000
 #: Groups of `kshark groups`, their members in all, and the entries of each: its last changes of state and of
 #: coordinator, the last administrative operations that changed it, and the last that only read.
 GROUPS: Final = 10_000
