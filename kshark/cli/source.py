@@ -20,6 +20,7 @@ from kshark.cli.apis import registry
 from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
+from kshark.cli.shown import begin_capture, print_unmatched
 from kshark.errors import UnreadableInput
 from kshark.model import (
     Closed,
@@ -80,6 +81,8 @@ class Source:
         self.notes = Notes()
         #: Packets that were read, without those after the period.
         self.packets = 0
+        #: True when the capture was read to its end.
+        self.is_read = False
         self.options = replace(
             options,
             kafka_ports=ports(args),
@@ -88,7 +91,7 @@ class Source:
         )
         self._captures: Captures | None = None
         self._registry = registry(args)
-        self._args = args
+        self.args = args
         self._left_out: LeftOut | None = partial(leave_out, args) if leaves_out else None
         self._period = Period(args.since, args.until)
         self._progress = Progress(progress)
@@ -123,7 +126,9 @@ class Source:
 
     @cached_property
     def _back(self) -> Back:
-        return Back(self.options, self._registry)
+        back = Back(self.options, self._registry)
+        begin_capture(self.args, back.names)
+        return back
 
     @property
     def names(self) -> TopicNames | None:
@@ -141,6 +146,7 @@ class Source:
         """Yield the batches of the time line before decoding."""
         try:
             yield from Front(self.options, self._registry).batches(self._items())
+            self.is_read = True
         finally:
             self._progress.clear()
 
@@ -230,6 +236,8 @@ def leave_out(args: Namespace, error: UnreadableInput) -> None:
 def print_notes(source: Source, *, heading: bool = False) -> None:
     """Print the notes on a capture."""
     print_notes_on(source.notes, source.title if heading else "the capture")
+    if source.is_read:
+        print_unmatched(source.args)
 
 
 def print_notes_on(notes: Notes, name: str) -> None:
