@@ -19,6 +19,7 @@ from kshark.cli.check import (
     exit_code,
     fail_on,
     outcomes_of,
+    print_why_empty,
     selection,
     verdict,
 )
@@ -192,5 +193,6 @@ class _Output:
         self._findings(self._run.close())
         if self._args.format == "text":
             self._sink.lines(self._troubles.lines(self._sink.width))
+        print_why_empty(self._run.observed, self._args, self._sink)
         verdict(self._tally, self._run.observed, self._args, self._sink)
         return exit_code([outcomes_of(self._tally, self._run.observed, self._args)], self._failing)

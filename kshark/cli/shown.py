@@ -59,7 +59,7 @@ def _filter(text: str, names: Fields) -> Filter:
 def begin_capture(args: Namespace, names: TopicNames | None) -> None:
     """Begin a capture for `-Y` and `-e`: they look up the names of its topic ids in `names`."""
     wanted = getattr(args, "display_filter", None) and display_filter(args)
-    if wanted or getattr(args, "fields", ()):
+    if wanted or "kafka.topic" in getattr(args, "fields", ()):
         fields(args).topics.name_of = None if names is None else names.at
     if wanted:
         wanted.begin()

@@ -83,6 +83,10 @@ class Source:
         self.packets = 0
         #: True when the capture was read to its end.
         self.is_read = False
+        #: True if its file cannot be read, and was left out.
+        self.left_out = False
+        #: True if a verdict on the capture says what was judged.
+        self.has_verdict = False
         self.options = replace(
             options,
             kafka_ports=ports(args),
@@ -158,6 +162,7 @@ class Source:
             except UnreadableInput as error:
                 if self._left_out is None:
                     raise
+                self.left_out = True
                 self._left_out(error)
 
     def _parts(self, stop: Stop | None) -> Iterator[PacketBatch | Weird]:
@@ -234,7 +239,10 @@ def leave_out(args: Namespace, error: UnreadableInput) -> None:
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:
-    """Print the notes on a capture."""
+    """Print the notes on a capture, and first why no message of it was read, unless a verdict says so."""
+    if not source.has_verdict and not source.left_out and not source.notes.messages and source.is_read:
+        why = source.notes.unread.why(has_keys=bool(source.args.tls_keys))
+        print(f"kshark: no message could be read: {safe(why)}", file=sys.stderr)
     print_notes_on(source.notes, source.title if heading else "the capture")
     if source.is_read:
         print_unmatched(source.args)

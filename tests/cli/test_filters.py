@@ -186,6 +186,6 @@ def test_each_capture_has_its_own_sentence(kshark: Run, jobs: str) -> None:
     files = CAPTURES / "adv-acks.pcap", CAPTURES / "share-java-explicit.pcap"
     done = kshark("read", "-q", "--each", "--jobs", jobs, *files, "-Y", "kafka.topic == orders")
     assert [line for line in done.err.splitlines() if "no message" in line] == [
-        "kshark: no message has topic orders; messages have t, __consumer_offsets, __share_group_state and 2 more; of 7 "
-        "topic ids no earlier packet shows the name"
+        "kshark: no message has topic orders; messages have t, __consumer_offsets, __share_group_state and 2 more; "
+        "of 7 topic ids no earlier packet shows the name"
     ]
