@@ -41,7 +41,8 @@ EXAMPLES = (
 )
 EXIT_CODES: Final = (
     "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read,\n"
-    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), else 0.\n"
+    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), 130 if Ctrl-C ended the reading and no\n"
+    "rule was broken up to there, else 0.\n"
 )
 FAIL_ON: Final = {
     "violation": "a rule was broken",
@@ -110,7 +111,7 @@ def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     failing = fail_on(args)
     with judging():
-        outcomes = [*each(args, filtered(options(args), args), _check)]
+        outcomes = [*each(args, filtered(options(args), args), _check, stops=True)]
     judged = [outcome for outcome in outcomes if _LEFT_OUT not in outcome]
     if args.each:
         args.unread = not judged

@@ -72,7 +72,7 @@ def run(args: Namespace) -> int:
     if args.verbose and not args.flows:
         raise UsageError("-V shows both directions of connections; write stats --flows -V")
     show = _share if args.share else _flows if args.flows else _all
-    for _ in each(args, filtered(_options(args, display_filter(args)), args), show):
+    for _ in each(args, filtered(_options(args, display_filter(args)), args), show, stops=True):
         pass
     return 0
 
