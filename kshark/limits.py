@@ -242,3 +242,6 @@ CLOSED_FLOWS_PER_PAIR: Final = 8
 INCIDENTS: Final = 10_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.
 TIMELINE_ENTRIES: Final = 100_000
+#: Client processes whose repeated requests are followed, and the refused partitions and groups of each request.
+RETRYING: Final = 10_000
+RETRIED_PLACES: Final = 100

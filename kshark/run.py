@@ -88,6 +88,8 @@ class Run:
 
     def _proved(self, findings: list[Finding]) -> list[Finding]:
         self._observer.explain(findings)
+        self._observer.observed.explained.update(self._incidents.refusals)
+        self._incidents.refusals.clear()
         self.sessions.add(self._analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import UNSET, Struct
 
 from kshark.analysis.facts.bases import Lasted, resolution_ns
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.results.observed import Refusal
 from kshark.analysis.rules.rule import Rule, Verdict
 from kshark.anomaly import Blame
 from kshark.model import Exchange, Finding, Flow, Message, Witness
@@ -39,7 +41,7 @@ class Incident(Struct, frozen=True):
     `flow`: a connection that shows it. `text`: one sentence, without the advice of the row. `of_client`: it is about
     the client of that connection, and not about the broker or the network alone. `verdict`: what the watcher proved;
     `because` is the reason of an unknown one. `grounds`: times that it rests on; one that is not proved makes it
-    unknown.
+    unknown. `refusals`: the error codes that it explains, counted.
     """
 
     row: Rule
@@ -56,6 +58,7 @@ class Incident(Struct, frozen=True):
     of_client: bool = False
     client_id: str | None = None
     grounds: tuple[Lasted, ...] = ()
+    refusals: Mapping[Refusal, int] = MappingProxyType({})
 
     def finding(self) -> Finding:
         """Return it as a finding: it stands at its first packet, and has an end."""

@@ -8,6 +8,7 @@ from typing import Final
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
+from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.model import ByMessage, Flow, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -30,6 +31,7 @@ class Scene:
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
+        self.codes: Final = ErrorCodes(registry)
 
     def broker_of(self, flow: Flow) -> Broker:
         """Return the broker of a connection: one object for all addresses that Metadata gives to one node."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.results.error_codes import PlacedCode
+from kshark.analysis.results.observed import Refusal
 from kshark.api_keys import METADATA
 from kshark.incidents.due import Due
 from kshark.incidents.explanations import Explanations
@@ -32,6 +34,8 @@ class Incidents:
         self._due: Due[Awaited] = Due()
         #: The incidents so far, for the findings that they explain.
         self.explanations: Final = Explanations()
+        #: Error codes that incidents explain, counted; whoever counts them empties it.
+        self.refusals: Final[Counter[Refusal]] = Counter()
         self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
         #: By API, as far as it was seen.
         self._of_requests: dict[Any, tuple[Watcher, ...]] = {}
@@ -72,6 +76,8 @@ class Incidents:
         findings = []
         for incident in incidents:
             self.explanations.add(incident)
+            if incident.refusals:
+                self.refusals.update(incident.refusals)
             findings.append(incident.finding())
         return findings
 

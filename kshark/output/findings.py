@@ -202,7 +202,7 @@ def _judged(observed: Observed, rules: Sequence[int]) -> Line:
     tls = f" · {counted(observed.tls_connections, 'TLS connection')} not read" if observed.tls_connections else ""
     rest = f" · {counted(observed.duplicates, 'packet')} captured twice" if observed.duplicates else ""
     explained = observed.answered.total()
-    if explained and not observed.unexplained():
+    if explained and observed.is_explained:
         few = {1: "the one error is", 2: "both errors are"}
         rest += f" · {few.get(explained, f'all {number(explained)} errors are')} explained"
     one_sided = _one_sided(observed)

@@ -251,6 +251,13 @@ class Brokers:
                 self._by_address[address] = broker
         return broker
 
+    def with_nodes(self, broker: Broker) -> list[Broker]:
+        """Return the brokers that Metadata names in the cluster of this one; none if it does not name this one."""
+        if broker.node is None:
+            return []
+        cluster = broker.node[0]
+        return [other for (of, _), other in self._by_node.items() if of == cluster]
+
     def at_address(self, address: str) -> Broker | None:
         return self._by_address.get(address)
 

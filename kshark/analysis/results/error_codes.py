@@ -20,14 +20,20 @@ Test = Callable[[Any], Any]
 #: Field names of a partition and its topic's id, beside the error code or above it.
 _PARTITION: Final = ("partition_index", "partition", "index", "partition_id")
 _TOPIC: Final = ("topic_id",)
+#: The same of names: of the topic, the group, the transaction, or another resource.
+_NAMES: Final = ("name", "topic", "topic_name", "group_id", "transactional_id", "key", "resource_name", "entity_name")
 
 
 class PlacedCode(NamedTuple):
-    """An error code and its partition; None if it is not about exactly one partition."""
+    """An error code and its partition; None if it is not about exactly one partition.
+
+    `name`: the topic, group or other resource that the code is about, where the answer names it.
+    """
 
     code: int
     topic_id: str | None
     partition: int | None
+    name: str | None = None
 
 
 class _Ways(NamedTuple):
@@ -65,7 +71,15 @@ class ErrorCodes:
 
     def placed(self, body: Any, key: Any, version: Any) -> list[PlacedCode]:
         """Return the same codes with their partitions. Slower: for bodies that have one."""
-        return [placed for way in self._ways(body, key, version).names for placed in _placed(body, way, None, None)]
+        return [*self._placed(body, key, version, zeros=False)]
+
+    def zeros(self, body: Any, key: Any, version: Any) -> Iterator[PlacedCode]:
+        """Yield the codes that are zero, with what they are about."""
+        return (placed for placed in self._placed(body, key, version, zeros=True) if not placed.code)
+
+    def _placed(self, body: Any, key: int, version: int, *, zeros: bool) -> Iterator[PlacedCode]:
+        nowhere = PlacedCode(0, None, None)
+        return (placed for way in self._ways(body, key, version).names for placed in _placed(body, way, nowhere, zeros))
 
     def column(self, answers: Iterable[Message]) -> list[list[int] | None]:
         """Return every code of each answer that is not zero; None for an answer without one, or of an unknown API."""
@@ -105,17 +119,22 @@ class ErrorCodes:
         return _Ways(reach.beside(code_paths), reach.holds_any(code_paths), [path.names for path in code_paths])
 
 
-def _placed(value: Any, names: Names, topic_id: str | None, partition: int | None) -> Iterator[PlacedCode]:
-    """Yield the codes at the end of a way, with the ids that stand along it."""
+def _placed(value: Any, names: Names, above: PlacedCode, zeros: bool) -> Iterator[PlacedCode]:
+    """Yield the codes at the end of a way, with the ids and names that stand along it."""
     if isinstance(value, list | tuple):
         for element in value:
-            yield from _placed(element, names, topic_id, partition)
+            yield from _placed(element, names, above, zeros)
     elif not names:
-        if isinstance(value, int) and value:
-            yield PlacedCode(value, topic_id, partition)
+        if isinstance(value, int) and (value or zeros):
+            yield PlacedCode(value, *above[1:])
     elif value is not None and value is not UNSET:
-        topic_id, partition = _named(value, _TOPIC, str, topic_id), _named(value, _PARTITION, int, partition)
-        yield from _placed(getattr(value, names[0], UNSET), names[1:], topic_id, partition)
+        here = PlacedCode(
+            0,
+            _named(value, _TOPIC, str, above.topic_id),
+            _named(value, _PARTITION, int, above.partition),
+            _named(value, _NAMES, str, above.name),
+        )
+        yield from _placed(getattr(value, names[0], UNSET), names[1:], here, zeros)
 
 
 def _named(struct: Any, names: Names, kind: type, above: Any) -> Any:

@@ -168,6 +168,11 @@ class Observed(Struct):
         self.since_ns = since_ns if self.since_ns is None else min(self.since_ns, since_ns)
         self.until_ns = until_ns if self.until_ns is None else max(self.until_ns, until_ns)
 
+    @property
+    def is_explained(self) -> bool:
+        """True if findings explain all refusals. That an error is expected is no explanation."""
+        return not self.answered - self.explained
+
     def unexplained(self) -> list[dict[str, Any]]:
         """Return the refusals without a cause by API and error code, with their number and clients, the most frequent
         first."""

@@ -87,6 +87,12 @@ CAUSES: Final = {
     "transaction_open": "the previous transaction was still being completed",
     "others_refused": "other parts of the request were refused, so the broker did not try this one",
     "not_authorized": "an access control list does not allow it",
+    # What a client did not do after a refusal, before it sent the request again.
+    "no_metadata_refresh": "the client did not ask for the partition's leader again (Metadata)",
+    "no_coordinator_lookup": "the client did not ask for the coordinator again (FindCoordinator)",
+    "no_rejoin": "the group was rebalancing, and the member did not join again",
+    "member_id_not_adopted": "each answer gives the member an id, and it joins without one again (KIP-394)",
+    "no_pause": "the client sends the request again at once after each refusal",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     "unknown": "the capture does not show the cause",

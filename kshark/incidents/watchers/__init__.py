@@ -6,6 +6,7 @@ from typing import Final
 
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.requests import Requests
+from kshark.incidents.watchers.retries import Retries
 
-WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests,)
+WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests, Retries)
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
