@@ -73,9 +73,9 @@ class ErrorCodes:
         """Return the same codes with their partitions. Slower: for bodies that have one."""
         return [*self._placed(body, key, version, zeros=False)]
 
-    def zeros(self, body: Any, key: Any, version: Any) -> Iterator[PlacedCode]:
-        """Yield the codes that are zero, with what they are about."""
-        return (placed for placed in self._placed(body, key, version, zeros=True) if not placed.code)
+    def every(self, body: Any, key: Any, version: Any) -> Iterator[PlacedCode]:
+        """Yield the codes that are zero, too."""
+        return self._placed(body, key, version, zeros=True)
 
     def _placed(self, body: Any, key: int, version: int, *, zeros: bool) -> Iterator[PlacedCode]:
         nowhere = PlacedCode(0, None, None)

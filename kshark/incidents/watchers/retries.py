@@ -153,6 +153,8 @@ class _Loop:
         #: The places of refusals that are a loop.
         self._looping: dict[_About, None] = {}
         self._least_ns = 0
+        #: There were enough requests in a row without a pause.
+        self._in_row = False
         #: Member ids in the answers.
         self._given: list[object] = []
 
@@ -165,7 +167,7 @@ class _Loop:
     def refuse(self, exchange: Exchange, request: Message, places: Iterable[_About]) -> Iterator[Incident]:
         """Take the next refusal."""
         now = self._retries.scene.now
-        if self.hasty.is_loop and request.time_ns - self.until.time_ns >= _PAUSE_NS:
+        if self._in_row and request.time_ns - self.until.time_ns >= _PAUSE_NS:
             yield from self.incident()
             self.restart()
         codes = 0
@@ -185,13 +187,13 @@ class _Loop:
         if not self.without.requests:
             self._least_ns = self._retries.patience_ns(self, now)
         self.without.add(exchange, now, codes, is_hasty)
-        if is_slow and not is_hasty and not self.hasty.is_loop:
+        if is_slow and not is_hasty and not self._in_row:
             self.hasty = _Series()
         self.hasty.add(exchange, now, codes, is_hasty)
         self._judge(now)
         if self.key[1] == ErrorCode.MEMBER_ID_REQUIRED:
             self._given = [*self._given[-_KEPT:], getattr(_body(exchange.response), "member_id", None)]
-        if _has_hint(exchange.response):
+        if self.remedy is not None and A.METADATA in self.remedy.by and _has_hint(exchange.response):
             yield from self.heal()
 
     def _is_hasty(self, refused: PacketTime, request: Message) -> bool:
@@ -206,12 +208,13 @@ class _Loop:
                     self._looping[about] = None
                     self.without.is_loop = True
                     self.without.is_proved = self.without.is_proved or place.sure >= _TIMES
+        self._in_row = self._in_row or any(place.hasty >= _HASTY_TIMES for place in self._places.values())
         burst_ns = max(_BURST_NS, self._retries.change_ns(self, self.hasty.since))
-        if is_retry(self.key[0], self.key[1]) and now.time_ns - self.hasty.since.time_ns >= burst_ns:
+        if self._in_row and now.time_ns - self.hasty.since.time_ns >= burst_ns:
             for about, place in self._places.items():
                 if place.hasty >= _HASTY_TIMES:
                     self._looping[about] = None
-                    self.hasty.is_loop = True
+                    self.hasty.is_loop = is_retry(self.key[0], self.key[1])
 
     def is_healed_by(self, request: Message) -> bool:
         """True if a request of its process is the remedy."""
@@ -251,6 +254,7 @@ class _Loop:
         """Forget all refusals."""
         self.without, self.hasty = _Series(), _Series()
         self._places, self._looping, self._given = {}, {}, []
+        self._in_row = False
 
     @property
     def is_empty(self) -> bool:
@@ -392,8 +396,11 @@ class Retries(Watcher):
         return self._succeeded(of_api, response) if of_api else NOTHING
 
     def _succeeded(self, loops: Sequence[_Loop], response: Message) -> list[Incident]:
-        zeros = [placed[1:] for placed in self.scene.codes.zeros(response.body, response.api_key, response.version)]
-        incidents = [incident for loop in loops for incident in loop.succeed(zeros)]
+        is_good: dict[_About, bool] = {}
+        for placed in self.scene.codes.every(response.body, response.api_key, response.version):
+            is_good[placed[1:]] = is_good.get(placed[1:], True) and not placed.code
+        places = [about for about, good in is_good.items() if good]
+        incidents = [incident for loop in loops for incident in loop.succeed(places)]
         for loop in loops:
             if loop.is_empty:
                 self._end(loop)
