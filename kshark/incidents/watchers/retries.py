@@ -30,7 +30,8 @@ _MS: Final = 1_000_000
 #: Equal refusals, each known to the client before its next request, that are a loop.
 _TIMES: Final = 5
 #: Requests in a row that are sent at once after the refusal before, and how soon that is: Java clients pause 20 ms
-#: (AddPartitionsToTxn) to 100 ms (retry.backoff.ms). The queued requests of a producer are refused in a burst, too.
+#: (AddPartitionsToTxn) to 100 ms (retry.backoff.ms). The queued requests of a producer are refused in a burst, too;
+#: and Java consumers fetch on without a pause until they have new metadata.
 _HASTY_TIMES: Final = 20
 _HASTY_NS: Final = 10 * _MS
 _BURST_NS: Final = 100 * _MS
@@ -167,9 +168,13 @@ class _Loop:
     def refuse(self, exchange: Exchange, request: Message, places: Iterable[_About]) -> Iterator[Incident]:
         """Take the next refusal."""
         now = self._retries.scene.now
-        if self._in_row and request.time_ns - self.until.time_ns >= _PAUSE_NS:
-            yield from self.incident()
-            self.restart()
+        if request.time_ns - self.until.time_ns >= _PAUSE_NS:
+            if self.hasty.is_loop:
+                yield from self.incident()
+                self.restart()
+            self.hasty, self._in_row = _Series(), False
+            for place in self._places.values():
+                place.hasty = 0
         codes = 0
         is_hasty, is_slow = False, False
         for about in places:
@@ -209,7 +214,8 @@ class _Loop:
                     self.without.is_loop = True
                     self.without.is_proved = self.without.is_proved or place.sure >= _TIMES
         self._in_row = self._in_row or any(place.hasty >= _HASTY_TIMES for place in self._places.values())
-        burst_ns = max(_BURST_NS, self._retries.change_ns(self, self.hasty.since))
+        is_fetch = self.key[0] in (A.FETCH, A.SHARE_FETCH)
+        burst_ns = _BACKOFF_NS if is_fetch else max(_BURST_NS, self._retries.change_ns(self, self.hasty.since))
         if self._in_row and now.time_ns - self.hasty.since.time_ns >= burst_ns:
             for about, place in self._places.items():
                 if place.hasty >= _HASTY_TIMES:
