@@ -76,7 +76,7 @@ REMEDIES: Final = (
         100 * _MS,
         True,
         True,
-        "sent no Metadata request in between, for which this error asks",
+        "sent no Metadata request in between, which this error asks for",
     ),
     Remedy(
         "no_coordinator_lookup",
@@ -86,7 +86,7 @@ REMEDIES: Final = (
         100 * _MS,
         True,
         True,
-        "sent no FindCoordinator in between, for which this error asks",
+        "sent no FindCoordinator in between, which this error asks for",
     ),
     Remedy(
         "no_rejoin",
@@ -96,7 +96,7 @@ REMEDIES: Final = (
         0,
         False,
         True,
-        "did not join again within its rebalance timeout, for which this error asks",
+        "did not join again within its rebalance timeout, which this error asks for",
     ),
     Remedy(
         "member_id_not_adopted",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
@@ -74,8 +74,8 @@ RETRY_WITHOUT_REMEDY: Final = Rule(
 
 #: What a code is about: topic id, partition, name.
 _About = tuple[str | None, int | None, str | None]
-#: API, error code, and for whom the request is.
-_Key = tuple[int, int, tuple[object, ...]]
+#: API, error code, version, and for whom the request is.
+_Key = tuple[int, int, object, tuple[object, ...]]
 
 
 class _Place(Struct):
@@ -144,7 +144,7 @@ class _Loop:
         self.flow = flow
         self.key: Final = key
         self.api: Final = api
-        self.remedy: Final[Remedy | None] = remedy_of(key[0], key[1])
+        self.remedy: Final[Remedy | None] = remedy_of(*key[:2])
         #: Refusals without the remedy, and refusals without a pause.
         self.without: _Series = _Series()
         self.hasty: _Series = _Series()
@@ -165,41 +165,51 @@ class _Loop:
     def missed(self) -> Iterable[Incident]:
         return self._retries.over(self)
 
-    def refuse(self, exchange: Exchange, request: Message, places: Iterable[_About]) -> Iterator[Incident]:
+    def refuse(self, exchange: Exchange, request: Message, places: Collection[_About]) -> Iterator[Incident]:
         """Take the next refusal."""
         now = self._retries.scene.now
         if request.time_ns - self.until.time_ns >= _PAUSE_NS:
-            if self.hasty.is_loop:
-                yield from self.incident()
-                self.restart()
-            self.hasty, self._in_row = _Series(), False
-            for place in self._places.values():
-                place.hasty = 0
-        codes = 0
-        is_hasty, is_slow = False, False
-        for about in places:
-            codes += 1
-            place = self._places.get(about)
-            if place is None:
-                if len(self._places) < limits.RETRIED_PLACES:
-                    self._places[about] = _Place(now)
-            elif _knows(request, place.known):
-                hasty = self._is_hasty(place.known, request)
-                is_hasty, is_slow = is_hasty or hasty, is_slow or not hasty
-                place.hasty = place.hasty + 1 if hasty else 0
-                place.times, place.sure, place.known = place.times + 1, place.sure + 1, now
-        self.until = now
+            yield from self._pause()
         if not self.without.requests:
             self._least_ns = self._retries.patience_ns(self, now)
-        self.without.add(exchange, now, codes, is_hasty)
-        if is_slow and not is_hasty and not self._in_row:
+        paces = {pace for about in places if (pace := self._count(about, request, now)) is not None}
+        is_hasty = True in paces
+        if paces == {False} and not self._in_row:
             self.hasty = _Series()
-        self.hasty.add(exchange, now, codes, is_hasty)
+        self.until = now
+        self.without.add(exchange, now, len(places), is_hasty)
+        self.hasty.add(exchange, now, len(places), is_hasty)
         self._judge(now)
         if self.key[1] == ErrorCode.MEMBER_ID_REQUIRED:
             self._given = [*self._given[-_KEPT:], getattr(_body(exchange.response), "member_id", None)]
         if self.remedy is not None and A.METADATA in self.remedy.by and _has_hint(exchange.response):
             yield from self.heal()
+
+    def _pause(self) -> Iterator[Incident]:
+        """Take a pause of the client: a loop without one is over."""
+        if self.hasty.is_loop:
+            yield from self.incident()
+            self.restart()
+        self.hasty, self._in_row = _Series(), False
+        for place in self._places.values():
+            place.hasty = 0
+
+    def _count(self, about: _About, request: Message, now: PacketTime) -> bool | None:
+        """Count a refusal if the client knew the one before.
+
+        Return True if it sent the request at once, False if it paused, None if it did not know.
+        """
+        place = self._places.get(about)
+        if place is None:
+            if len(self._places) < limits.RETRIED_PLACES:
+                self._places[about] = _Place(now)
+            return None
+        if not _knows(request, place.known):
+            return None
+        is_hasty = self._is_hasty(place.known, request)
+        place.hasty = place.hasty + 1 if is_hasty else 0
+        place.times, place.sure, place.known = place.times + 1, place.sure + 1, now
+        return is_hasty
 
     def _is_hasty(self, refused: PacketTime, request: Message) -> bool:
         if request.time_ns - refused.time_ns >= _HASTY_NS:
@@ -207,20 +217,22 @@ class _Loop:
         return self._retries.scene.durations.elapsed(refused, time_of(request)).is_below(_HASTY_NS)
 
     def _judge(self, now: PacketTime) -> None:
+        """Decide whether the refusals so far are a loop."""
         if self.remedy is not None and now.time_ns - self.without.since.time_ns >= self._least_ns:
             for about, place in self._places.items():
                 if place.times >= _TIMES:
                     self._looping[about] = None
                     self.without.is_loop = True
                     self.without.is_proved = self.without.is_proved or place.sure >= _TIMES
-        self._in_row = self._in_row or any(place.hasty >= _HASTY_TIMES for place in self._places.values())
+        hasty = [about for about, place in self._places.items() if place.hasty >= _HASTY_TIMES]
+        self._in_row = self._in_row or bool(hasty)
+        if hasty and now.time_ns - self.hasty.since.time_ns >= self._burst_ns() and is_retry(*self.key[:2]):
+            self._looping.update(dict.fromkeys(hasty))
+            self.hasty.is_loop = True
+
+    def _burst_ns(self) -> int:
         is_fetch = self.key[0] in (A.FETCH, A.SHARE_FETCH)
-        burst_ns = _BACKOFF_NS if is_fetch else max(_BURST_NS, self._retries.change_ns(self, self.hasty.since))
-        if self._in_row and now.time_ns - self.hasty.since.time_ns >= burst_ns:
-            for about, place in self._places.items():
-                if place.hasty >= _HASTY_TIMES:
-                    self._looping[about] = None
-                    self.hasty.is_loop = is_retry(self.key[0], self.key[1])
+        return _BACKOFF_NS if is_fetch else max(_BURST_NS, self._retries.change_ns(self, self.hasty.since))
 
     def is_healed_by(self, request: Message) -> bool:
         """True if a request of its process is the remedy."""
@@ -231,7 +243,7 @@ class _Loop:
             return True
         body = _body(request)
         is_new = self.key[1] == ErrorCode.MEMBER_ID_REQUIRED and not getattr(body, "member_id", None)
-        return getattr(body, "group_id", None) == self.key[2][0] and not is_new
+        return getattr(body, "group_id", None) == self.key[3][0] and not is_new
 
     def heal(self, request: Message | None = None) -> Iterator[Incident]:
         """Take the remedy: it ends a loop without it, and not one without a pause."""
@@ -288,11 +300,11 @@ class _Loop:
             yield self._incident(series, remedy.cause, verdict, because, remedy.lacks)
         elif self.hasty.is_loop:
             is_without = remedy is not None and series.is_loop
-            lacks = f"{remedy.lacks}, as far as the capture shows," if remedy is not None and is_without else ""
+            lacks = f"{remedy.lacks} (as far as the capture shows)" if remedy is not None and is_without else ""
             yield self._incident(self.hasty, "no_pause", "note", None, lacks)
 
     def _incident(self, series: _Series, cause: str, verdict: Verdict, because: str | None, lacks: str) -> Incident:
-        _, code, owner = self.key
+        _, code, _, owner = self.key
         topic_ids = {about[0] for about in self._looping}
         topic_id = next(iter(topic_ids)) if len(topic_ids) == 1 else None
         partitions = {about[1] for about in self._looping}
@@ -335,19 +347,19 @@ class _Loop:
         code = self.key[1]
         name = ErrorCode(code).name if code in {*ErrorCode} else "error"
         target = listed(sorted({*filter(None, map(self._name, self._looping))}))
-        group = self.key[2][0]
+        group = self.key[3][0]
         if not target and isinstance(group, str) and group:
             target = f"group {group}"
         took = seconds(series.until.time_ns - series.since.time_ns)
         pace = ""
         if series.hasty * 2 >= series.requests:
-            most = "each" if series.hasty >= series.requests - 1 else f"{series.hasty:,} of them"
-            pace = f"sent {most} less than 10 ms after a refusal"
-        facts = " and ".join(filter(None, (lacks, pace)))
+            most = "each was" if series.hasty >= series.requests - 1 else f"{series.hasty:,} of them were"
+            pace = f"{most} sent less than 10 ms after the refusal before"
+        facts = ", and ".join(filter(None, (lacks and f"the client {lacks}", pace)))
         return (
             f"{self.process.name} sent {counted(series.requests, f'{self.api} request')} in {took}"
             f"{f' for {target}' if target else ''} to broker {self.flow.broker}, {span(series.since, series.until)}; "
-            f"each was refused with {name} ({code}), and the client {facts}"
+            f"each was refused with {name} ({code}): {facts}"
         )
 
     def _name(self, about: _About) -> str:
@@ -437,7 +449,7 @@ class Retries(Watcher):
         if remedy_of(api_key, code) is None and not is_retry(api_key, code):
             return None
         loops = self._by_flow.setdefault(flow.id, {})
-        key = api_key, code, owner
+        key = api_key, code, request.version, owner
         loop = loops.get(key)
         if loop is None:
             process = self._process(host_of(flow.client), client_id_of(request))
@@ -526,7 +538,7 @@ class Retries(Watcher):
         if remedy is None or not remedy.by:
             return 0
         if remedy.cause == "no_rejoin":
-            return loop.process.rebalance_ns.get(loop.key[2][0], NEVER)
+            return loop.process.rebalance_ns.get(loop.key[3][0], NEVER)
         if not remedy.least_ns:
             return 0
         did_ns = max((loop.process.did.get(api, _NEVER).time_ns for api in remedy.by), default=0)
