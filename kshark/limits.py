@@ -236,3 +236,5 @@ CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
+#: Topics that one connection fetches or produces to, beyond which further ones are not watched for deletions.
+TOPICS_OF_CONNECTION: Final = 1_000

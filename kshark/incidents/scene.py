@@ -8,6 +8,7 @@ from typing import Final
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
+from kshark.incidents.usage import Usage
 from kshark.model import ByMessage, Flow, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -17,7 +18,7 @@ Open = ByMessage[tuple[Message]]
 
 
 class Scene:
-    """Brokers, open connections, their open requests, names of topics, and the capture's clock.
+    """Brokers, open connections, their open requests, names and usage of topics, and the capture's clock.
 
     `now`: the current packet. `flows`: connections that are not over, by number. `open`: by number of the connection,
     its requests without an answer so far (requests without one by protocol too, until their exchange comes).
@@ -30,6 +31,8 @@ class Scene:
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
+        #: Fed by the watcher Topics, which comes first.
+        self.usage: Final = Usage()
 
     def broker_of(self, flow: Flow) -> Broker:
         """Return the broker of a connection: one object for all addresses that Metadata gives to one node."""

@@ -6,6 +6,15 @@ from typing import Final
 
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.requests import Requests
+from kshark.incidents.watchers.session_table import SessionTables
+from kshark.incidents.watchers.throttling import Throttling
+from kshark.incidents.watchers.topics import Topics
 
-WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests,)
+WATCHERS: Final[tuple[type[Watcher], ...]] = (
+    # Topics feeds scene.usage, which others read.
+    Topics,
+    Requests,
+    SessionTables,
+    Throttling,
+)
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

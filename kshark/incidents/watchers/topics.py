@@ -1,0 +1,329 @@
+"""Topics that are deleted while clients use them. Incident 133."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kshark import limits
+from kshark.analysis.facts.bases import NO_ADMIN
+from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.results.error_codes import PlacedCode
+from kshark.analysis.rules.rule import Rule
+from kshark.api_keys import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    READ_SHARE_GROUP_STATE,
+    READ_SHARE_GROUP_STATE_SUMMARY,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_STATE,
+    WRITE_SHARE_GROUP_STATE,
+)
+from kshark.incidents.due import Due
+from kshark.incidents.incident import Incident, Where, witness_of
+from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import client_id_of, client_of, clock, listed, time_of
+from kshark.incidents.usage import HEARTBEATS, USED_BY, Client
+from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
+from kshark.model import Closed, Exchange, Flow, Message
+
+#: A client that has not fetched for so long, and a member without a heartbeat, do not use the topic any more.
+_IDLE_NS: Final = 60_000_000_000
+#: Failures that are no further apart belong to one deletion.
+_PAUSE_NS: Final = 60_000_000_000
+#: The id that means "no topic". Kafka: Uuid.ZERO_UUID.
+_NO_ID: Final = "A" * 22
+#: Failed requests that are kept as evidence.
+_KEPT: Final = 4
+#: What fails, in words: one and many.
+_FAILURES: Final = {
+    PRODUCE: ("Produce was refused", "Produce requests were refused"),
+    FETCH: ("fetch failed", "fetches failed"),
+    SHARE_FETCH: ("fetch failed", "fetches failed"),
+    SHARE_ACKNOWLEDGE: ("acknowledgement was refused", "acknowledgements were refused"),
+    METADATA: ("Metadata request did not find it", "Metadata requests did not find it"),
+    READ_SHARE_GROUP_STATE: ("read of its state was refused", "reads of its state were refused"),
+    READ_SHARE_GROUP_STATE_SUMMARY: ("read of its state was refused", "reads of its state were refused"),
+    WRITE_SHARE_GROUP_STATE: ("write of its state was refused", "writes of its state were refused"),
+}
+
+TOPIC_DELETED_IN_USE: Final = Rule(
+    number=133,
+    code="TOPIC_DELETED_IN_USE",
+    text="A topic is deleted while clients use it.",
+    source="Kafka: DeleteTopics; KIP-932 (share coordinators drop the state of a deleted topic)",
+    rests_on=(NO_ADMIN,),
+    blame=(),
+    verdicts=("note", "unknown"),
+    must="Clients stop to use a topic before it is deleted.",
+    advice="If that was intended, stop the clients that still use the topic, or take it from their subscriptions. If "
+    "not, find out who deleted it: its records are lost.",
+    weight=50,
+    explains=(
+        "TOPIC_ID_UNKNOWN",
+        "PARTITION_UNINITIALIZED",
+        "ACK_REFUSED",
+        "ACK_WRONG_LEADER",
+        "WRITE_UNINITIALIZED",
+        "RETRY_WITHOUT_REMEDY",
+        "ASSIGNED_NEVER_FETCHED",
+    ),
+    excuses=("STATE_LOST",),
+)
+
+
+class _Failures(Struct):
+    """Failed requests of one kind. `first`, `last`: the packets of their answers."""
+
+    first: int
+    last: int
+    count: int = 0
+
+
+class _Deletion:
+    """A topic that a request asked to delete, with the clients that used it then."""
+
+    def __init__(self, watcher: Topics, request: Message, flow: Flow, keys: set[str], name: str) -> None:
+        self._watcher = watcher
+        self.request: Final = request
+        self.flow: Final = flow
+        self.since: Final = time_of(request)
+        #: Its id and its name, as far as known.
+        self.keys: Final = keys
+        self.name = name
+        self.exchange: Exchange | None = None
+        #: Clients that fetched it, that produced to it before, and that did so again.
+        self.consumers: Final[dict[str, None]] = {}
+        self.producers: Final[dict[int, str]] = {}
+        self.still_produced: Final[dict[str, None]] = {}
+        #: Groups with state of it that a leader asked for.
+        self._groups: dict[str, None] = {}
+        self.until = self.since
+        self._failures: dict[tuple[str, str], _Failures] = {}
+        self._evidence: list[Exchange] = []
+
+    def fail(self, exchange: Exchange) -> None:
+        """Note a failed request about it."""
+        response = exchange.response
+        assert response is not None
+        api_key = response.api_key if isinstance(response.api_key, int) else -1
+        words = _FAILURES.get(api_key, (f"{response.api} was refused", f"{response.api} requests were refused"))
+        failures = self._failures.setdefault(words, _Failures(response.packet, response.packet))
+        failures.count, failures.last = failures.count + 1, response.packet
+        group_id = None if exchange.request is None else getattr(exchange.request.body, "group_id", None)
+        if api_key in SHARE_STATE and isinstance(group_id, str):
+            self._groups[group_id] = None
+        if len(self._evidence) < _KEPT:
+            self._evidence.append(exchange)
+        self.until = time_of(response)
+
+    def due_ns(self) -> int:
+        return self.until.time_ns + _PAUSE_NS
+
+    def missed(self) -> Iterable[Incident]:
+        return self._watcher.over(self)
+
+    def incident(self) -> Iterator[Incident]:
+        """Yield the incident, if the topic was deleted and in use."""
+        uses = [*self._uses()]
+        is_answered = self.exchange is not None
+        if not uses or not (is_answered or self._failures):
+            return
+        ids = frozenset(self.keys - {self.name}) or frozenset({self.name})
+        how = "was deleted" if is_answered else "was to be deleted"
+        yield Incident(
+            TOPIC_DELETED_IN_USE,
+            self.since,
+            self.until,
+            self.flow,
+            f"topic {self.name} {how} by {client_of(self.flow, client_id_of(self.request))} at "
+            f"{clock(self.since.time_ns)} (packet {self.since.packet}) while {listed(uses)}: {self._failed()}",
+            Where(topic_ids=ids),
+            witness_of(self.exchange or self.request, *self._evidence),
+            because=None if is_answered else "unanswered",
+            client_id=client_id_of(self.request),
+        )
+
+    def _uses(self) -> Iterator[str]:
+        if self.consumers:
+            yield f"{listed(self.consumers)} consumed it"
+        if self.still_produced:
+            yield f"{listed(self.still_produced)} produced to it"
+        if self._groups and not self.consumers:
+            yield f"{'group' if len(self._groups) == 1 else 'groups'} {listed(self._groups)} consumed it"
+
+    def _failed(self) -> str:
+        if not self._failures:
+            return "no request about it failed"
+        parts = []
+        for (single, many), failures in self._failures.items():
+            if failures.count == 1:
+                parts.append(f"one {single} (packet {failures.first})")
+            else:
+                parts.append(f"{failures.count:,} {many} (packets {failures.first} to {failures.last})")
+        return ", ".join(parts)
+
+
+class Topics(Watcher):
+    """Watch the usage of topics, their deletion, and what fails after it."""
+
+    rows = (TOPIC_DELETED_IN_USE,)
+    apis = HEARTBEATS | {DELETE_TOPICS, CREATE_TOPICS}
+    requests = USED_BY | {DELETE_TOPICS}
+    refusals = True
+    kinds = (Closed,)
+
+    def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
+        super().__init__(scene, due)
+        self._deletions: list[_Deletion] = []
+
+    def request(self, request: Message) -> Iterable[Incident]:
+        flow = self.scene.flows.get(request.flow)
+        if flow is None:
+            return NOTHING
+        if request.api_key == DELETE_TOPICS:
+            self._asked(request, flow)
+            return NOTHING
+        self.scene.usage.feed(request, flow)
+        if self._deletions and request.api_key == PRODUCE:
+            self._produced(request)
+        return NOTHING
+
+    def exchange(self, exchange: Exchange) -> Iterable[Incident]:
+        if exchange.request is None:
+            return NOTHING
+        if exchange.request.api_key == DELETE_TOPICS:
+            self._answered(exchange)
+        elif exchange.request.api_key == CREATE_TOPICS:
+            for name, _ in _accepted(exchange, "topics") if self._deletions else ():
+                for deletion in self._deletions:
+                    # From now on, the name is that of another topic.
+                    deletion.keys.discard(name or "")
+        else:
+            self.scene.usage.heartbeat(exchange)
+        return NOTHING
+
+    def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
+        if not self._deletions or exchange.response is None or exchange.response.api_key == DELETE_TOPICS:
+            return NOTHING
+        ids = {code.topic_id for code in codes}
+        for deletion in self._deletions:
+            keys = deletion.keys
+            if not keys.isdisjoint(ids) or _is_refused(exchange.response.body, keys):
+                deletion.fail(exchange)
+        return NOTHING
+
+    def event(self, event: ConnectionEvent) -> Iterable[Incident]:
+        if isinstance(event, Closed):
+            self.scene.usage.close(event.flow.id)
+        return NOTHING
+
+    def over(self, deletion: _Deletion) -> Iterable[Incident]:
+        """Return the incident of a deletion that nothing fails about any more."""
+        if deletion in self._deletions:
+            self._deletions.remove(deletion)
+        return deletion.incident()
+
+    def close(self) -> Iterable[Incident]:
+        for deletion in self._deletions:
+            yield from deletion.incident()
+
+    def _asked(self, request: Message, flow: Flow) -> None:
+        body: Any = request.body
+        named = getattr(body, "topics", None) or ()
+        asked = [(topic.name, topic.topic_id) for topic in named]
+        asked += [(name, None) for name in getattr(body, "topic_names", None) or ()]
+        for name, topic_id in asked[: max(limits.UNFINISHED_OPERATIONS - len(self._deletions), 0)]:
+            keys = {key for key in (name, topic_id) if isinstance(key, str) and key != _NO_ID}
+            keys |= {*self._other_names(keys)}
+            if not keys:
+                continue
+            known = name if isinstance(name, str) else next(iter(keys - {topic_id}), str(topic_id))
+            deletion = _Deletion(self, request, flow, keys, known)
+            self._note_users(deletion)
+            self._deletions.append(deletion)
+            self.due.add(deletion)
+
+    def _other_names(self, keys: set[str]) -> Iterator[str]:
+        """Yield the name of each id, and the last id of each name."""
+        by_id = self.scene.names.by_id
+        for key in keys:
+            if key in by_id:
+                yield by_id[key]
+            elif (last := next((topic_id for topic_id in reversed(by_id) if by_id[topic_id] == key), None)) is not None:
+                yield last
+
+    def _note_users(self, deletion: _Deletion) -> None:
+        now_ns, keys = self.scene.now.time_ns, deletion.keys
+        for client in self.scene.usage.users(keys):
+            name = client_of(client.flow, client.client_id)
+            if not keys.isdisjoint(client.produced):
+                deletion.producers[client.flow.id] = name
+            if not keys.isdisjoint(client.fetched) and self._is_active(client, now_ns):
+                deletion.consumers[name] = None
+        for member in self.scene.usage.members.values():
+            is_assigned = any(member.assigned.get(key) for key in keys)
+            if is_assigned and now_ns - member.heard_ns < _IDLE_NS and member.flow.id in self.scene.flows:
+                deletion.consumers[client_of(member.flow, member.client_id)] = None
+
+    def _is_active(self, client: Client, now_ns: int) -> bool:
+        return now_ns - client.last_ns < _IDLE_NS and client.flow.id in self.scene.flows
+
+    def _produced(self, request: Message) -> None:
+        """Note a client that produces to a deleted topic, as it did before."""
+        client = self.scene.usage.of(request.flow)
+        if client is None:
+            return
+        for deletion in self._deletions:
+            name = deletion.producers.get(request.flow)
+            is_after = any(client.produced.get(key, 0) == request.time_ns for key in deletion.keys)
+            if name is not None and is_after:
+                deletion.still_produced[name] = None
+
+    def _answered(self, exchange: Exchange) -> None:
+        """Confirm the deletions of an answered request; forget those that were refused."""
+        mine = [deletion for deletion in self._deletions if deletion.request is exchange.request]
+        if exchange.response is None:
+            return
+        deleted = {key for pair in _accepted(exchange, "responses") for key in pair if key is not None}
+        for deletion in mine:
+            if deletion.keys.isdisjoint(deleted):
+                self._deletions.remove(deletion)
+            else:
+                deletion.exchange = exchange
+                deletion.keys.update(deleted if len(mine) == 1 else ())
+
+
+def _accepted(exchange: Exchange, field: str) -> Iterator[tuple[str | None, str | None]]:
+    """Yield name and id of each topic without an error; None for a missing one."""
+    body = None if exchange.response is None else exchange.response.body
+    for topic in getattr(body, field, None) or ():
+        if topic.error_code == 0:
+            yield _text(topic, "name"), _text(topic, "topic_id")
+
+
+def _text(topic: Any, field: str) -> str | None:
+    text = getattr(topic, field, None)
+    return text if isinstance(text, str) and text != _NO_ID else None
+
+
+def _is_refused(body: Any, keys: set[str]) -> bool:
+    """True if an answer has an error of a topic, or of one of its partitions, by name or id."""
+    for field in ("topics", "responses", "results"):
+        for topic in getattr(body, field, None) or ():
+            if any(getattr(topic, name, None) in keys for name in ("name", "topic", "topic_id", "topic_name")):
+                return _has_error(topic)
+    return False
+
+
+def _has_error(topic: Any) -> bool:
+    if getattr(topic, "error_code", 0):
+        return True
+    partitions = getattr(topic, "partitions", None) or getattr(topic, "partition_responses", None) or ()
+    return any(getattr(partition, "error_code", 0) for partition in partitions)
