@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from msgspec import UNSET
-
 from kshark.analysis.facts.clock import PacketTime
 from kshark.endpoints import host_of
 from kshark.model import Exchange, Flow, Message
@@ -60,7 +58,7 @@ def client_of(flow: Flow, client_id: object) -> str:
 def client_id_of(message: Message | None) -> str | None:
     """Return the client id of a message."""
     client_id = None if message is None else message.client_id
-    return client_id if isinstance(client_id, str) and client_id is not UNSET else None
+    return client_id if isinstance(client_id, str) else None
 
 
 def time_of(message: Message) -> PacketTime:

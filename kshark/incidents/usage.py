@@ -42,9 +42,8 @@ class Client:
             self.client_id = request.client_id
             for topic in body.topics:
                 self._add(_key(topic), topic.partitions)
-        if body.forgotten_topics_data:
-            for topic in body.forgotten_topics_data:
-                self._forget(_key(topic), topic.partitions)
+        for topic in getattr(body, "forgotten_topics_data", None) or ():
+            self._forget(_key(topic), topic.partitions)
 
     def produce(self, request: Message) -> None:
         """Take a Produce."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.incidents.watcher import Watcher
+from kshark.incidents.watchers.dead_letters import DeadLetters
+from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
@@ -13,8 +15,10 @@ from kshark.incidents.watchers.topics import Topics
 WATCHERS: Final[tuple[type[Watcher], ...]] = (
     # Topics feeds scene.usage, which others read.
     Topics,
+    Members,
     Requests,
     SessionTables,
     Throttling,
+    DeadLetters,
 )
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -19,7 +19,7 @@ from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, listed, seconds, span, time_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import UNKNOWN_PACKET, Closed, Exchange, Flow, Message
+from kshark.model import UNKNOWN_PACKET, Closed, Exchange, Message
 
 #: Pauses of a client that are no further apart belong to one incident.
 _PAUSE_NS: Final = 30_000_000_000
@@ -58,6 +58,7 @@ class _Wait(NamedTuple):
     """The time after an answer in which its client is to send nothing."""
 
     exchange: Exchange
+    api_key: int
     answered: PacketTime
     throttle_ns: int
 
@@ -119,7 +120,7 @@ class _Client:
         if len(self._ignored) < _KEPT:
             self._ignored.append(_Ignored(wait, request))
         # Only the answer to the last request of its kind allows the next one. Producers send several.
-        is_next = is_alone and request.api_key == wait.exchange.response.api_key and request.api_key != PRODUCE
+        is_next = is_alone and request.api_key == wait.api_key and request.api_key != PRODUCE
         self._is_proved = self._is_proved or is_next
         self._quick += request.time_ns - wait.answered.time_ns < _READING_NS
 
@@ -127,7 +128,7 @@ class _Client:
     def _ignores(self) -> bool:
         """True if it does not wait; single requests may have been written before the answer was read."""
         times, slow = self._times_ignored, self._times_ignored - self._quick
-        return self._is_proved or times >= (1 if slow else 3) and times >= self.kept
+        return self._is_proved or (times >= (1 if slow else 3) and times >= self.kept)
 
     def due_ns(self) -> int:
         return self._waits_until_ns + _PAUSE_NS
@@ -149,9 +150,7 @@ class _Client:
             until,
             self.flow,
             self._text(now, until, ignored),
-            Where(
-                brokers=frozenset({self.flow.broker}), hosts=frozenset({self.key[0]}), client_id=self._client_id
-            ),
+            Where(brokers=frozenset({self.flow.broker}), hosts=frozenset({self.key[0]}), client_id=self._client_id),
             witness_of(*evidence, *(() if ignored is None else (ignored.wait.exchange, ignored.request))),
             verdict="note" if ignored is None else "violation",
             blame="unknown" if ignored is None else "client",
@@ -235,11 +234,12 @@ class Throttling(Watcher):
             client = self._clients[key] = _Client(self, exchange, answered)
         client.throttle(exchange, answered, throttle_ns)
         self.due.add(client)
-        first_version = WAITING_SINCE.get(response.api_key) if isinstance(response.api_key, int) else None
+        api_key = response.api_key if isinstance(response.api_key, int) else -1
+        first_version = WAITING_SINCE.get(api_key)
         if first_version is None or not isinstance(response.version, int) or response.version < first_version:
             self._waits.pop(exchange.flow.id, None)
         elif exchange.request is not None:
-            self._waits[exchange.flow.id] = client, _Wait(exchange, answered, throttle_ns)
+            self._waits[exchange.flow.id] = client, _Wait(exchange, api_key, answered, throttle_ns)
 
     def _sent(self, request: Message) -> None:
         client, wait = self._waits[request.flow]

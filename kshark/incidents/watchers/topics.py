@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import NO_ADMIN
-from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import (
