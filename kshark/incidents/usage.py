@@ -6,13 +6,26 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from kshark import limits
+from kshark.analysis.facts.reading import doubt_of
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, FETCH, PRODUCE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Exchange, Flow, Message
 
 #: Epochs of a fetch request that begin with no partitions: a new session, and the final request or one without a
 #: session. Source: KIP-227, KIP-932.
 _ANEW: Final = (0, -1)
+
+
+def is_readable(message: Message | None) -> bool:
+    """True if the fields of a message are there, and reliable."""
+    return (
+        message is not None
+        and message.body is not None
+        and message.body is not UNSET
+        and (message.weird is UNSET or doubt_of(message) is None)
+    )
 
 
 class Client:
@@ -107,9 +120,9 @@ class Usage:
 
     def feed(self, request: Message, flow: Flow) -> None:
         """Take a request of USED_BY."""
-        body: Any = request.body
-        if body is None or not hasattr(body, "acks" if request.api_key == PRODUCE else "topics"):
+        if not is_readable(request):
             return
+        body: Any = request.body
         client = self._clients.get(flow.id)
         if client is None:
             if request.api_key == FETCH and _is_replica(body):
@@ -127,10 +140,10 @@ class Usage:
     def heartbeat(self, exchange: Exchange) -> Member | None:
         """Take a heartbeat of HEARTBEATS with its answer. Return the member; None if it is not in the group."""
         request, response = exchange.request, exchange.response
-        asked: Any = None if request is None else request.body
-        answer: Any = None if response is None else response.body
-        if request is None or response is None or asked is None or not hasattr(answer, "assignment"):
+        if request is None or response is None or not is_readable(request) or not is_readable(response):
             return None
+        asked: Any = request.body
+        answer: Any = response.body
         member_id = asked.member_id or answer.member_id
         if not isinstance(asked.group_id, str) or not isinstance(member_id, str):
             return None

@@ -32,6 +32,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import counted, time_of
+from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Exchange, Gap, Message
 from kshark_dissectors.enums import AcknowledgeType, ConfigOperation, ConfigResourceType, DeliveryState, ErrorCode
@@ -95,8 +96,8 @@ class _Group:
         #: Records that members rejected, or released after the last delivery; and that a leader stored as archived.
         self.given_up = 0
         self.archived = 0
-        #: The packet in which a leader stored "archiving" for a partition.
-        self.archiving: dict[_Partition, int] = {}
+        #: The exchanges in which leaders stored "archiving", by partition.
+        self.archiving: dict[_Partition, Exchange] = {}
         #: The delivery limit, as far as shown, and ranges that reached it.
         self.limit: int | None = None
         self.last_attempts: deque[tuple[_Partition, int, int]] = deque(maxlen=limits.LISTED_RANGES)
@@ -130,7 +131,7 @@ class DeadLetters(Watcher):
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request, response = exchange.request, exchange.response
-        if request is None or response is None:
+        if request is None or response is None or not is_readable(request) or not is_readable(response):
             return NOTHING
         api_key = request.api_key
         if api_key in _SESSION:
@@ -155,7 +156,7 @@ class DeadLetters(Watcher):
         for topic in getattr(response.body, "responses", None) or ():
             known = self._topics.get(self._name(topic) or "")
             if known is not None and any(it.error_code in _NO_TOPIC for it in topic.partition_responses or ()):
-                known.exists, known.refused = False, exchange
+                known.refused = exchange
         return NOTHING
 
     def close(self) -> Iterable[Incident]:
@@ -273,17 +274,19 @@ class DeadLetters(Watcher):
                 batches = partition.state_batches or ()
                 if any(batch.delivery_state == DeliveryState.ARCHIVING for batch in batches):
                     if len(group.archiving) < limits.SHARE_PARTITIONS:
-                        group.archiving.setdefault(key, _asked(exchange))
+                        group.archiving.setdefault(key, exchange)
                 elif count := sum(map(_archived, batches)):
                     self._archived(group, exchange, group.archiving.pop(key, None), count)
 
-    def _archived(self, group: _Group, exchange: Exchange, since: int | None, count: int) -> None:
-        """Take records that were archiving since that packet, and are stored as archived."""
-        if since is None:
+    def _archived(self, group: _Group, exchange: Exchange, archiving: Exchange | None, count: int) -> None:
+        """Take records that were stored as archiving, and now as archived."""
+        if archiving is None:
             return
         group.archived += count
+        self._give_up(group, archiving)
         self._give_up(group, exchange)
         # A single broker sends its writes to itself like the state, so the capture would show them.
+        since = _asked(archiving)
         is_seen = self.scene.broker_of(exchange.flow).is_alone and self._lost < since
         if is_seen and self._topic(group.queue).written < since:
             group.cause = group.cause or "queue_not_written"
@@ -302,7 +305,8 @@ class DeadLetters(Watcher):
         for topic in getattr(response.body, "responses", None) or ():
             name = self._name(topic)
             if name in queues and any(partition.error_code == 0 for partition in topic.partition_responses or ()):
-                self._topic(name).written = response.packet
+                queue = self._topic(name)
+                queue.written, queue.exists, queue.refused = response.packet, True, None
 
     def _over(self, group_id: str, group: _Group) -> Iterator[Incident]:
         """Yield the incident of a group that gave up records, unless its queue received some."""
@@ -310,21 +314,28 @@ class DeadLetters(Watcher):
         if first is None or last is None or first.request is None or last.request is None:
             return
         topic, cause, since = self._topic(group.queue), group.cause, time_of(first.request)
-        if cause is None and topic.written > since.packet:
+        if topic.written > since.packet and cause != "queue_not_written":
+            # The leader created the topic, or wrote them late.
             return
+        if topic.refused is not None and topic.refused.packet > since.packet:
+            cause = "queue_missing"
         yield Incident(
             DEAD_LETTER_LOST,
             since,
             time_of(last.request) if last is not first else since,
             first.flow,
             f"group {group_id} gave up {counted(max(group.given_up, group.archived), 'record')} "
-            f"(packets {since.packet} to {last.request.packet}) that did not reach its dead-letter queue "
+            f"({_packets(since.packet, last.request.packet)}) that did not reach its dead-letter queue "
             f"{group.queue}: {_WHY[cause]}",
             Where(group_id=group_id),
             witness_of(group.shown_by, first, *([last] if last is not first else []), topic.refused),
             cause=cause,
             because="hidden_traffic" if cause is None else None,
         )
+
+
+def _packets(first: int, last: int) -> str:
+    return f"packet {first}" if first == last else f"packets {first} to {last}"
 
 
 def _asked(exchange: Exchange) -> int:

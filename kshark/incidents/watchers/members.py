@@ -17,9 +17,9 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, seconds, span, time_of
-from kshark.incidents.usage import Member
+from kshark.incidents.usage import Member, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Gap, Message
+from kshark.model import Closed, Exchange, Flow, Gap, Message
 
 #: A member that sends heartbeats for so long, and so many, and fetches nothing, has stopped fetching.
 _LEAST_NS: Final = 30_000_000_000
@@ -48,12 +48,13 @@ class _Fetcher:
     `beats`: its heartbeats since then, the last one with `heard`. `has_stopped`: it has stopped.
     """
 
-    __slots__ = ("beats", "flows", "has_stopped", "heard", "last", "since")
+    __slots__ = ("beats", "flow", "flows", "has_stopped", "heard", "last", "since")
 
     def __init__(self) -> None:
-        #: Connections of its sessions, the last exchange of them.
+        #: Connections of its sessions, the last request of them and its connection.
         self.flows: dict[int, None] = {}
-        self.last: Exchange | None = None
+        self.last: Message | None = None
+        self.flow: Flow | None = None
         self.since: PacketTime | None = None
         self.beats = 0
         self.heard: Exchange | None = None
@@ -78,7 +79,7 @@ class Members(Watcher):
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request = exchange.request
-        if request is None or request.body is None:
+        if request is None or not is_readable(request):
             return NOTHING
         if request.api_key in _SESSION:
             return self._fetched(exchange, request)
@@ -123,7 +124,7 @@ class Members(Watcher):
                 fetcher.flows = {}
             fetcher.flows[exchange.flow.id] = None
         response = exchange.response
-        fetcher.last, fetcher.beats = exchange, 0
+        fetcher.last, fetcher.flow, fetcher.beats = request, exchange.flow, 0
         fetcher.since = None if response is None else self.scene.now
         throttle_ms = 0 if response is None else getattr(response.body, "throttle_time_ms", 0)
         if throttle_ms and throttle_ms > 0 and fetcher.since is not None:
@@ -133,7 +134,7 @@ class Members(Watcher):
     def _beat(self, exchange: Exchange, request: Message) -> Iterable[Incident]:
         key = _key(request)
         fetcher, response = self._fetchers.get(key), exchange.response
-        if fetcher is None or response is None:
+        if fetcher is None or response is None or not is_readable(response):
             return NOTHING
         body: Any = response.body
         member = self.scene.usage.members.get(key)
@@ -200,12 +201,12 @@ class Members(Watcher):
 
     def _over(self, key: tuple[str, str], fetcher: _Fetcher, until: PacketTime | None) -> Iterator[Incident]:
         """Yield the incident of a member, if it had stopped; until None: to the end of the capture."""
-        since, last, heard = fetcher.since, fetcher.last, fetcher.heard
-        if not fetcher.has_stopped or since is None or last is None or heard is None or heard.response is None:
+        since, flow, heard = fetcher.since, fetcher.flow, fetcher.heard
+        if not fetcher.has_stopped or since is None or flow is None or heard is None or heard.response is None:
             return
         fetcher.has_stopped = False
-        (group_id, member_id), flow = key, last.flow
-        client_id = client_id_of(last.request)
+        group_id, member_id = key
+        client_id = client_id_of(fetcher.last)
         end = until or time_of(heard.response)
         is_lost = any(self._lost.get(it, 0) >= since.packet for it in fetcher.flows)
         yield Incident(
@@ -217,7 +218,7 @@ class Members(Watcher):
             f"{seconds(end.time_ns - since.time_ns)} {span(since, until)}, and acknowledged nothing; it sent "
             f"{counted(fetcher.beats, 'heartbeat')} meanwhile, and keeps its partitions",
             Where(group_id=group_id, member_id=member_id),
-            witness_of(last, heard),
+            witness_of(fetcher.last, heard),
             blame="client",
             because="gap" if is_lost else None,
             of_client=True,

@@ -16,6 +16,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, listed, span
+from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, Watcher
 from kshark.model import Exchange, Flow
 from kshark_dissectors.enums import ErrorCode
@@ -124,7 +125,8 @@ class SessionTables(Watcher):
         return NOTHING
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
-        if exchange.request is None or exchange.request.api_key != SHARE_FETCH or not _is_full(exchange):
+        request = exchange.request
+        if request is None or request.api_key != SHARE_FETCH or not is_readable(request) or not _is_full(exchange):
             return NOTHING
         broker = exchange.flow.broker
         table = self._tables.get(broker)
@@ -154,7 +156,8 @@ def _opens(exchange: Exchange) -> bool:
 
 def _is_full(exchange: Exchange) -> bool:
     """True if a session was refused for lack of room. Kafka 4.0 answers an initial epoch with 122 for that reason."""
-    code = getattr(exchange.response.body, "error_code", None) if exchange.response is not None else None
+    response = exchange.response
+    code = getattr(response.body, "error_code", None) if response is not None and is_readable(response) else None
     if code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
         return True
     is_old = exchange.request is not None and exchange.request.version == 0

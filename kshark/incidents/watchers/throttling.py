@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from msgspec import UNSET
-
 from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_MOST, QUOTA, Duration, Lasted
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.facts.reading import doubt_of, knows_of
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from kshark.endpoints import host_of
@@ -19,7 +18,7 @@ from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, listed, seconds, span, time_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import UNKNOWN_PACKET, Closed, Exchange, Message
+from kshark.model import Closed, Exchange, Message
 
 #: Pauses of a client that are no further apart belong to one incident.
 _PAUSE_NS: Final = 30_000_000_000
@@ -212,7 +211,7 @@ class Throttling(Watcher):
         if response is None:
             return NOTHING
         throttle_ms = getattr(response.body, "throttle_time_ms", 0)
-        if throttle_ms and throttle_ms > 0:
+        if throttle_ms and throttle_ms > 0 and doubt_of(response) is None:
             self._throttle(exchange, response, throttle_ms * 1_000_000)
         elif self._clients and response.api_key in (FETCH, SHARE_FETCH):
             client = self._clients.get(_key(exchange))
@@ -243,7 +242,7 @@ class Throttling(Watcher):
 
     def _sent(self, request: Message) -> None:
         client, wait = self._waits[request.flow]
-        if request.knows is UNSET or request.knows == UNKNOWN_PACKET or request.knows < wait.answered.packet:
+        if knows_of(request) < wait.answered.packet:
             # It may not have the answer yet.
             return
         del self._waits[request.flow]

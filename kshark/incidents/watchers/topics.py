@@ -28,7 +28,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, clock, listed, time_of
-from kshark.incidents.usage import HEARTBEATS, USED_BY, Client
+from kshark.incidents.usage import HEARTBEATS, USED_BY, Client, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Message
 
@@ -94,7 +94,7 @@ class _Deletion:
         self.flow: Final = flow
         self.since: Final = time_of(request)
         #: Its id and its name, as far as known.
-        self.keys: Final = keys
+        self.keys = keys
         self.name = name
         self.exchange: Exchange | None = None
         #: Clients that fetched it, that produced to it before, and that did so again.
@@ -187,7 +187,8 @@ class Topics(Watcher):
         if flow is None:
             return NOTHING
         if request.api_key == DELETE_TOPICS:
-            self._asked(request, flow)
+            if is_readable(request):
+                self._asked(request, flow)
             return NOTHING
         self.scene.usage.feed(request, flow)
         if self._deletions and request.api_key == PRODUCE:
@@ -287,16 +288,19 @@ class Topics(Watcher):
 
     def _answered(self, exchange: Exchange) -> None:
         """Confirm the deletions of an answered request; forget those that were refused."""
-        mine = [deletion for deletion in self._deletions if deletion.request is exchange.request]
-        if exchange.response is None:
+        if exchange.response is None or not is_readable(exchange.response):
             return
-        deleted = {key for pair in _accepted(exchange, "responses") for key in pair if key is not None}
-        for deletion in mine:
-            if deletion.keys.isdisjoint(deleted):
+        deleted = [{*filter(None, topic)} for topic in _accepted(exchange, "responses")]
+        for deletion in [it for it in self._deletions if it.request is exchange.request]:
+            topic = next((keys for keys in deleted if not keys.isdisjoint(deletion.keys)), None)
+            if topic is None:
                 self._deletions.remove(deletion)
             else:
                 deletion.exchange = exchange
-                deletion.keys.update(deleted if len(mine) == 1 else ())
+                if not topic <= deletion.keys:
+                    # The request had its name alone, and its clients use its id.
+                    deletion.keys |= topic
+                    self._note_users(deletion)
 
 
 def _accepted(exchange: Exchange, field: str) -> Iterator[tuple[str | None, str | None]]:
