@@ -32,15 +32,16 @@ class Client:
     """What a client does on one connection.
 
     `fetched`: partitions of its session, by topic: the id, or the name where requests have names. `produced`: the time
-    of the last Produce to a topic. `last_ns`: the time of its last fetch. `group_id`: of its last ShareFetch.
+    of the last Produce to a topic. `last_ns`: the time of its last fetch. `has_session`: the broker holds a session of
+    it, and thus what it fetches.
     """
 
-    __slots__ = ("client_id", "fetched", "flow", "group_id", "last_ns", "produced")
+    __slots__ = ("client_id", "fetched", "flow", "has_session", "last_ns", "produced")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.client_id: object = None
-        self.group_id: str | None = None
+        self.has_session = False
         self.fetched: dict[str, set[int]] = {}
         self.produced: dict[str, int] = {}
         self.last_ns = 0
@@ -48,7 +49,7 @@ class Client:
     def fetch(self, request: Message, epoch: int) -> None:
         """Take a Fetch or ShareFetch."""
         body: Any = request.body
-        self.last_ns = request.time_ns
+        self.last_ns, self.has_session = request.time_ns, epoch != -1
         if epoch in _ANEW:
             self.fetched = {}
         if body.topics and not (request.api_key == SHARE_FETCH and epoch == -1):
@@ -131,7 +132,6 @@ class Usage:
         if request.api_key == PRODUCE:
             client.produce(request)
         elif request.api_key == SHARE_FETCH:
-            client.group_id = body.group_id
             client.fetch(request, body.share_session_epoch)
         else:
             epoch = getattr(body, "session_epoch", -1)

@@ -257,3 +257,11 @@ def explained(talk: Conversation) -> list[Finding]:
     stage.page(page, observer.page(page))
     stage.close()
     return [stage.explanations.explained(it) for it in (*analyzer.page(page), *analyzer.close())]
+
+
+def test_a_client_that_deletes_its_own_topic_is_done_with_it() -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    talk.member("a", connection=connection).share_fetch(0, [0]).answered()
+    done(delete(connection))
+    assert deleted(talk) == []

@@ -24,6 +24,7 @@ from kshark.api_keys import (
     SHARE_STATE,
     WRITE_SHARE_GROUP_STATE,
 )
+from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
@@ -34,6 +35,8 @@ from kshark.model import Closed, Exchange, Flow, Message
 
 #: A client that has not fetched for so long, and a member without a heartbeat, do not use the topic any more.
 _IDLE_NS: Final = 60_000_000_000
+#: The same without a session: it names its partitions in each request, and waits less than this for an answer.
+_WAITING_NS: Final = 5_000_000_000
 #: Failures that are no further apart belong to one deletion.
 _PAUSE_NS: Final = 60_000_000_000
 #: The id that means "no topic". Kafka: Uuid.ZERO_UUID.
@@ -116,11 +119,15 @@ class _Deletion:
         failures = self._failures.setdefault(words, _Failures(response.packet, response.packet))
         failures.count, failures.last = failures.count + 1, response.packet
         group_id = None if exchange.request is None else getattr(exchange.request.body, "group_id", None)
-        if api_key in SHARE_STATE and isinstance(group_id, str):
+        if api_key in SHARE_STATE and isinstance(group_id, str) and not self.is_by(exchange.flow, response.client_id):
             self._groups[group_id] = None
         if len(self._evidence) < _KEPT:
             self._evidence.append(exchange)
         self.until = time_of(response)
+
+    def is_by(self, flow: Flow, client_id: object) -> bool:
+        """True if the client of a connection is the one that deletes it."""
+        return host_of(flow.client) == host_of(self.flow.client) and client_id == self.request.client_id
 
     def due_ns(self) -> int:
         return self.until.time_ns + _PAUSE_NS
@@ -262,6 +269,8 @@ class Topics(Watcher):
     def _note_users(self, deletion: _Deletion) -> None:
         now_ns, keys = self.scene.now.time_ns, deletion.keys
         for client in self.scene.usage.users(keys):
+            if deletion.is_by(client.flow, client.client_id):
+                continue
             name = client_of(client.flow, client.client_id)
             if not keys.isdisjoint(client.produced):
                 deletion.producers[client.flow.id] = name
@@ -273,7 +282,8 @@ class Topics(Watcher):
                 deletion.consumers[client_of(member.flow, member.client_id)] = None
 
     def _is_active(self, client: Client, now_ns: int) -> bool:
-        return now_ns - client.last_ns < _IDLE_NS and client.flow.id in self.scene.flows
+        idle_ns = _IDLE_NS if client.has_session else _WAITING_NS
+        return now_ns - client.last_ns < idle_ns and client.flow.id in self.scene.flows
 
     def _produced(self, request: Message) -> None:
         """Note a client that produces to a deleted topic, as it did before."""
