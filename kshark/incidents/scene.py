@@ -31,7 +31,9 @@ class Scene:
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
-        #: Fed by the watcher Topics, which comes first.
+        #: By connection, until when its last throttled answer lets the client wait. Fed by the watcher Throttling.
+        self.throttled_until: Final[dict[int, int]] = {}
+        #: Fed by the watcher Topics.
         self.usage: Final = Usage()
 
     def broker_of(self, flow: Flow) -> Broker:

@@ -121,10 +121,14 @@ class Usage:
 
     def feed(self, request: Message, flow: Flow) -> None:
         """Take a request of USED_BY."""
-        if not is_readable(request):
-            return
         body: Any = request.body
         client = self._clients.get(flow.id)
+        if client is not None and request.api_key == SHARE_FETCH and request.weird is UNSET:
+            if not body.topics and body.share_session_epoch > 0 and not body.forgotten_topics_data:
+                client.last_ns = request.time_ns
+                return
+        elif not is_readable(request):
+            return
         if client is None:
             if request.api_key == FETCH and _is_replica(body):
                 return

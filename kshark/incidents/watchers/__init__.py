@@ -13,12 +13,12 @@ from kshark.incidents.watchers.throttling import Throttling
 from kshark.incidents.watchers.topics import Topics
 
 WATCHERS: Final[tuple[type[Watcher], ...]] = (
-    # Topics feeds scene.usage, which others read.
+    # These two feed the scene, which others read.
     Topics,
+    Throttling,
     Members,
     Requests,
     SessionTables,
-    Throttling,
     DeadLetters,
 )
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

@@ -44,6 +44,8 @@ _LIMIT: Final = "share.delivery.count.limit"
 _CONFIGS: Final = frozenset({DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS})
 _TOPICS: Final = frozenset({METADATA, CREATE_TOPICS, DELETE_TOPICS})
 _SESSION: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+#: APIs that matter only to groups with a queue.
+_RECORDS: Final = _SESSION | {WRITE_SHARE_GROUP_STATE, PRODUCE}
 _NO_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 #: What is wrong with a queue, in words.
 _WHY: Final = {
@@ -112,7 +114,7 @@ class DeadLetters(Watcher):
     """Watch the dead-letter queues of share groups, and the records that these give up."""
 
     rows = (DEAD_LETTER_LOST,)
-    apis = _CONFIGS | _TOPICS | _SESSION | {WRITE_SHARE_GROUP_STATE, PRODUCE}
+    apis = _CONFIGS | _TOPICS | _RECORDS
     refusals = True
     kinds = (Gap,)
 
@@ -131,17 +133,18 @@ class DeadLetters(Watcher):
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request, response = exchange.request, exchange.response
-        if request is None or response is None or not is_readable(request) or not is_readable(response):
+        if request is None or response is None or (not self._groups and request.api_key in _RECORDS):
+            return NOTHING
+        if not is_readable(request) or not is_readable(response):
             return NOTHING
         api_key = request.api_key
         if api_key in _SESSION:
-            if self._groups and (group := self._group_of(request.body)) is not None:
+            if (group := self._group_of(request.body)) is not None:
                 self._acknowledged(group, exchange, request.body, response.body)
         elif api_key == PRODUCE:
-            if self._groups:
-                self._produced(response)
+            self._produced(response)
         elif api_key == WRITE_SHARE_GROUP_STATE:
-            if self._groups and (group := self._group_of(request.body)) is not None:
+            if (group := self._group_of(request.body)) is not None:
                 self._stored(group, exchange, request.body)
         elif api_key in _CONFIGS:
             self._configured(exchange, request.body, response.body)

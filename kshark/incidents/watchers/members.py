@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST, NO_CONNECTION
 from kshark.analysis.facts.clock import PacketTime
@@ -51,7 +53,7 @@ class _Fetcher:
     __slots__ = ("beats", "flow", "flows", "has_stopped", "heard", "last", "since")
 
     def __init__(self) -> None:
-        #: Connections of its sessions, the last request of them and its connection.
+        #: Connections of its sessions, the last request of these and its connection.
         self.flows: dict[int, None] = {}
         self.last: Message | None = None
         self.flow: Flow | None = None
@@ -79,7 +81,7 @@ class Members(Watcher):
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request = exchange.request
-        if request is None or not is_readable(request):
+        if request is None or (request.weird is not UNSET and not is_readable(request)):
             return NOTHING
         if request.api_key in _SESSION:
             return self._fetched(exchange, request)
@@ -109,26 +111,31 @@ class Members(Watcher):
             yield from self._over(key, fetcher, None)
 
     def _fetched(self, exchange: Exchange, request: Message) -> Iterable[Incident]:
+        body: Any = request.body
+        fetcher = self._fetchers.get((body.group_id, body.member_id))
+        if fetcher is None or fetcher.beats >= _HEARTBEATS or fetcher.flow is not exchange.flow:
+            over = self._resumed(exchange, request)
+            fetcher = self._fetchers[_key(request)]
+        else:
+            over = NOTHING
+        fetcher.last, fetcher.beats = request, 0
+        fetcher.since = None if exchange.response is None else self.scene.now
+        return over
+
+    def _resumed(self, exchange: Exchange, request: Message) -> Iterable[Incident]:
+        """Take a request of a member that is new, begins on another connection, or may have stopped until now."""
         key = _key(request)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
             fetcher = self._fetchers[key] = _Fetcher()
             if len(self._fetchers) > limits.GROUP_MEMBERS:
                 self._fetchers.popitem(last=False)
-        over: Iterable[Incident] = NOTHING
-        if fetcher.beats >= _HEARTBEATS:
-            self._decide(key, fetcher, request.time_ns)
-            over = [*self._over(key, fetcher, time_of(request))]
-        if exchange.flow.id not in fetcher.flows:
-            if len(fetcher.flows) >= limits.SENDERS_OF_A_STATE:
-                fetcher.flows = {}
-            fetcher.flows[exchange.flow.id] = None
-        response = exchange.response
-        fetcher.last, fetcher.flow, fetcher.beats = request, exchange.flow, 0
-        fetcher.since = None if response is None else self.scene.now
-        throttle_ms = 0 if response is None else getattr(response.body, "throttle_time_ms", 0)
-        if throttle_ms and throttle_ms > 0 and fetcher.since is not None:
-            fetcher.since = PacketTime(fetcher.since.packet, fetcher.since.time_ns + throttle_ms * 1_000_000)
+        self._decide(key, fetcher, request.time_ns)
+        over = [*self._over(key, fetcher, time_of(request))]
+        if len(fetcher.flows) >= limits.SENDERS_OF_A_STATE:
+            fetcher.flows = {}
+        fetcher.flow = exchange.flow
+        fetcher.flows[exchange.flow.id] = None
         return over
 
     def _beat(self, exchange: Exchange, request: Message) -> Iterable[Incident]:
@@ -148,7 +155,7 @@ class Members(Watcher):
             # It has to begin with new partitions, and cannot fetch while an answer is missing.
             fetcher.beats = 0
             fetcher.since = None if fetcher.since is None else self.scene.now
-        elif fetcher.since is not None and response.time_ns >= fetcher.since.time_ns:
+        elif fetcher.since is not None:
             fetcher.heard, fetcher.beats = exchange, fetcher.beats + 1
             self._decide(key, fetcher, response.time_ns)
         return NOTHING
@@ -161,8 +168,9 @@ class Members(Watcher):
             fetcher.has_stopped = is_long and self._is_seen(member, fetcher)
 
     def _is_waiting(self, key: tuple[str, str], fetcher: _Fetcher) -> bool:
-        """True if a request of its sessions has no answer yet."""
-        return any(
+        """True if a request of its sessions has no answer yet, or a throttled answer lets it wait."""
+        now_ns, throttled_until = self.scene.now.time_ns, self.scene.throttled_until
+        return any(throttled_until.get(flow, 0) >= now_ns for flow in fetcher.flows) or any(
             request.api_key in _SESSION and _key(request) == key
             for flow in fetcher.flows
             for (request,) in self.scene.open.get(flow, {}).values()

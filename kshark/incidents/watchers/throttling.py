@@ -60,6 +60,8 @@ class _Wait(NamedTuple):
     api_key: int
     answered: PacketTime
     throttle_ns: int
+    #: True if no other request of its connection was open then.
+    is_alone: bool
 
 
 class _Ignored(NamedTuple):
@@ -113,13 +115,13 @@ class _Client:
         """Note an answer to a fetch."""
         self._served += bool(getattr(response.body, "responses", None))
 
-    def ignore(self, wait: _Wait, request: Message, *, is_alone: bool) -> None:
-        """Note a request that did not wait. `is_alone`: no other request of its connection was open."""
+    def ignore(self, wait: _Wait, request: Message) -> None:
+        """Note a request that did not wait."""
         self._times_ignored += 1
         if len(self._ignored) < _KEPT:
             self._ignored.append(_Ignored(wait, request))
         # Only the answer to the last request of its kind allows the next one. Producers send several.
-        is_next = is_alone and request.api_key == wait.api_key and request.api_key != PRODUCE
+        is_next = wait.is_alone and request.api_key == wait.api_key and request.api_key != PRODUCE
         self._is_proved = self._is_proved or is_next
         self._quick += request.time_ns - wait.answered.time_ns < _READING_NS
 
@@ -192,21 +194,17 @@ class Throttling(Watcher):
 
     rows = (THROTTLED,)
     apis = None
-    requests = None
     kinds = (Closed,)
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
         self._clients: dict[tuple[str, str | None, str], _Client] = {}
-        #: Times in which clients are to wait, by connection.
+        #: The first time in which a client is to wait, by connection, until its next request decides about it.
         self._waits: dict[int, tuple[_Client, _Wait]] = {}
 
-    def request(self, request: Message) -> Iterable[Incident]:
-        if self._waits and request.flow in self._waits:
-            self._sent(request)
-        return NOTHING
-
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
+        if self._waits and exchange.request is not None and exchange.flow.id in self._waits:
+            self._sent(exchange.request)
         response = exchange.response
         if response is None:
             return NOTHING
@@ -222,10 +220,12 @@ class Throttling(Watcher):
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
         if isinstance(event, Closed):
             self._waits.pop(event.flow.id, None)
+            self.scene.throttled_until.pop(event.flow.id, None)
         return NOTHING
 
     def _throttle(self, exchange: Exchange, response: Message, throttle_ns: int) -> None:
         key, answered = _key(exchange), time_of(response)
+        self.scene.throttled_until[exchange.flow.id] = answered.time_ns + throttle_ns
         client = self._clients.get(key)
         if client is None:
             if len(self._clients) >= limits.FLOWS:
@@ -236,9 +236,10 @@ class Throttling(Watcher):
         api_key = response.api_key if isinstance(response.api_key, int) else -1
         first_version = WAITING_SINCE.get(api_key)
         if first_version is None or not isinstance(response.version, int) or response.version < first_version:
-            self._waits.pop(exchange.flow.id, None)
-        elif exchange.request is not None:
-            self._waits[exchange.flow.id] = client, _Wait(exchange, api_key, answered, throttle_ns)
+            return
+        if exchange.request is not None and exchange.flow.id not in self._waits:
+            is_alone = not self.scene.open.get(exchange.flow.id)
+            self._waits[exchange.flow.id] = client, _Wait(exchange, api_key, answered, throttle_ns, is_alone)
 
     def _sent(self, request: Message) -> None:
         client, wait = self._waits[request.flow]
@@ -249,7 +250,7 @@ class Throttling(Watcher):
         if request.time_ns - wait.answered.time_ns >= wait.throttle_ns - _ROUNDING_NS:
             client.kept += 1
         else:
-            client.ignore(wait, request, is_alone=len(self.scene.open[request.flow]) == 1)
+            client.ignore(wait, request)
 
     def over(self, client: _Client) -> Iterable[Incident]:
         """Yield the incident of a client that is throttled no more."""

@@ -180,8 +180,8 @@ class Topics(Watcher):
     """Watch the usage of topics, their deletion, and what fails after it."""
 
     rows = (TOPIC_DELETED_IN_USE,)
-    apis = HEARTBEATS | {DELETE_TOPICS, CREATE_TOPICS}
-    requests = USED_BY | {DELETE_TOPICS}
+    apis = USED_BY | HEARTBEATS | {DELETE_TOPICS, CREATE_TOPICS}
+    requests = frozenset({DELETE_TOPICS})
     refusals = True
     kinds = (Closed,)
 
@@ -191,30 +191,31 @@ class Topics(Watcher):
 
     def request(self, request: Message) -> Iterable[Incident]:
         flow = self.scene.flows.get(request.flow)
-        if flow is None:
-            return NOTHING
-        if request.api_key == DELETE_TOPICS:
-            if is_readable(request):
-                self._asked(request, flow)
-            return NOTHING
-        self.scene.usage.feed(request, flow)
-        if self._deletions and request.api_key == PRODUCE:
-            self._produced(request)
+        if flow is not None and is_readable(request):
+            self._asked(request, flow)
         return NOTHING
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
-        if exchange.request is None:
+        request = exchange.request
+        if request is None:
             return NOTHING
-        if exchange.request.api_key == DELETE_TOPICS:
-            self._answered(exchange)
-        elif exchange.request.api_key == CREATE_TOPICS:
-            for name, _ in _accepted(exchange, "topics") if self._deletions else ():
-                for deletion in self._deletions:
-                    # From now on, the name is that of another topic.
-                    deletion.keys.discard(name or "")
-        else:
+        if request.api_key in USED_BY:
+            self.scene.usage.feed(request, exchange.flow)
+            if self._deletions and request.api_key == PRODUCE:
+                self._produced(request)
+        elif request.api_key in HEARTBEATS:
             self.scene.usage.heartbeat(exchange)
+        elif request.api_key == DELETE_TOPICS:
+            self._answered(exchange)
+        else:
+            self._created(exchange)
         return NOTHING
+
+    def _created(self, exchange: Exchange) -> None:
+        """Take a topic that is created: from now on, its name is that of another topic."""
+        for name, _ in _accepted(exchange, "topics") if self._deletions else ():
+            for deletion in self._deletions:
+                deletion.keys.discard(name or "")
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
         if not self._deletions or exchange.response is None or exchange.response.api_key == DELETE_TOPICS:

@@ -66,5 +66,7 @@ def test_what_is_not_played_could_not_be(code: str) -> None:
 
 def test_causes_have_a_meaning_and_a_rule_each() -> None:
     assert {cause for rule in RULES if not is_silent(rule) for cause in rule.causes} - CAUSES.keys() == set()
-    assert CAUSES.keys() - {cause for rule in RULES for cause in rule.causes} - ordinary.CAUSES == set()
+    rows = (*RULES, *ROWS)
+    assert CAUSES.keys() - {cause for row in rows for cause in row.causes} - ordinary.CAUSES == set()
+    assert {cause for row in ROWS for cause in row.causes} - CAUSES.keys() == set()
     assert ordinary.CAUSES - CAUSES.keys() == set()
