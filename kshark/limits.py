@@ -238,3 +238,5 @@ CLOSED_FLOWS_PER_PAIR: Final = 8
 INCIDENTS: Final = 10_000
 #: Topics that one connection fetches or produces to, beyond which further ones are not watched for deletions.
 TOPICS_OF_CONNECTION: Final = 1_000
+#: Entries that `kshark events` lists, besides those of groups and incidents.
+TIMELINE_ENTRIES: Final = 100_000

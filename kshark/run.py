@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshark.analysis import Analyzer, Observed, Observer, PackedFindings, PackedSessions
+from kshark.analysis import Analyzer, MemberKey, Observed, Observer, Outcomes, PackedFindings, PackedSessions
 from kshark.incidents import EXCUSABLE, Incidents
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
@@ -74,6 +74,11 @@ class Run:
         observed.sessions = self._analyzer.summary()["sessions"]
         observed.coverage = self._analyzer.coverage
         return observed
+
+    @property
+    def outcomes(self) -> dict[MemberKey, Outcomes]:
+        """How the members of share groups fared so far."""
+        return self._analyzer.outcomes.of
 
     @property
     def topics(self) -> dict[str, str]:

@@ -57,6 +57,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
     ("kshark.incidents",),
     ("kshark.run",),
+    ("kshark.timeline",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report", "kshark.headlines"),
     ("kshark.parallel",),

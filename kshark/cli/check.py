@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from kshark.analysis import RULES, Observed, RuleCoverage
+from kshark.analysis import RULES, MemberKey, Observed, Outcomes, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.each import each
@@ -26,7 +26,7 @@ from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
 from kshark.errors import Destroyed, Empty, UsageError
-from kshark.headlines import screen
+from kshark.headlines import NO_OUTCOMES, capture_headlines, screen
 from kshark.model import Event, Finding
 from kshark.output.catalogue import judged
 from kshark.output.findings import FindingCounts
@@ -166,17 +166,25 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     rest = None if early is None else early.rest(checking.findings)
     printed = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest)
     source.notes.leave_out(judged(printed.counts.codes))
-    verdict(printed, checking.observed, args, sink, source.name if args.each else None)
+    name = source.name if args.each else None
+    verdict(printed, checking.observed, args, sink, name, outcomes=checking.outcomes)
     return outcomes_of(printed.counts, checking.observed, args)
 
 
-def verdict(printed: Printed, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
+def verdict(
+    printed: Printed,
+    observed: Observed,
+    args: Namespace,
+    sink: Sink,
+    name: str | None = None,
+    outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES,
+) -> None:
     """Print what the findings mean: the headlines, then the counts of findings, of what was judged, and of rules
     without findings. Before them the coverage, if requested.
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
-    headlines = printed.headlines.of()
+    headlines = printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
     if args.format == "json":
         summary = printed.counts.summary(observed, rules)
         if name is not None:

@@ -76,7 +76,7 @@ def rule_codes(given: list[str]) -> set[str]:
 
 
 class Printed(NamedTuple):
-    """What was printed: the counts of the findings, and their headlines."""
+    """Findings that were printed: their counts, and their headlines."""
 
     counts: FindingCounts
     headlines: Headlines

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kshark.headlines.collecting import Headlines
+from kshark.headlines.capture import capture_headlines
+from kshark.headlines.collecting import NO_OUTCOMES, Headlines
 from kshark.headlines.headline import Headline
 from kshark.headlines.screen import screen
 
-__all__ = ["Headline", "Headlines", "screen"]
+__all__ = ["NO_OUTCOMES", "Headline", "Headlines", "capture_headlines", "screen"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
 from typing import Final
 
 from kshark import limits
-from kshark.analysis import Rule
+from kshark.analysis import MemberKey, Outcomes, Rule
 from kshark.headlines.alike import Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
+from kshark.headlines.hurts import OfMember, hurts
 from kshark.incidents import ROWS
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
@@ -21,6 +24,7 @@ _HEAVY: Final = 70
 #: Most names in a headline's fields.
 _NAMES: Final = 3
 
+NO_OUTCOMES: Final[Mapping[MemberKey, Outcomes]] = MappingProxyType({})
 #: Findings with the properties that they share.
 _Entry = tuple[Sort, Alike]
 
@@ -30,17 +34,24 @@ class Headlines:
 
     def __init__(self) -> None:
         self._alike: dict[Sort, Alike] = {}
+        #: By group and member.
+        self._of_members: defaultdict[tuple[str | None, str | None], OfMember] = defaultdict(OfMember)
 
     def add(self, finding: Finding) -> None:
         sort = sort_of(finding)
         if sort not in self._alike and len(self._alike) >= limits.STATISTICS_ROWS:
             sort = sort._replace(event=None)
         self._alike.setdefault(sort, Alike(finding)).add(finding)
+        member = finding.group_id, finding.member_id
+        if member in self._of_members or len(self._of_members) < limits.STATISTICS_ROWS:
+            self._of_members[member].add(finding)
 
-    def of(self, *, capture: Iterable[Headline] = (), hurts: Iterable[Headline] = ()) -> list[Headline]:
-        """Return what to say first: about the capture, who is hurt, events, rules. Each by weight."""
-        kinds = hurts, self._events(), self._rules()
-        return [*capture, *(headline for kind in kinds for headline in sorted(kind, key=_rank))]
+    def of(
+        self, outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES, capture: Iterable[Headline] = ()
+    ) -> list[Headline]:
+        """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
+        others = hurts(outcomes, self._of_members), self._events(), self._rules()
+        return [*capture, *sorted(chain.from_iterable(others), key=_rank)]
 
     def _events(self) -> Iterator[Headline]:
         for sort, alike in self._alike.items():

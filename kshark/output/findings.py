@@ -21,13 +21,11 @@ _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 #: Most packets of the evidence, brokers of a capture, and kinds of errors in a line.
 _PACKETS: Final = 8
 _BROKERS: Final = 3
-_KINDS: Final = 6
+_KINDS: Final = 2
 #: With fewer exchanges, a missing direction may be chance.
 _ONE_SIDED: Final = 5
 #: State machines of one member: requests on its other connections can change their state.
 _OF_MEMBERS: Final = ("session", "member")
-#: The cause of errors that are expected while brokers start.
-_START_UP: Final = "not_available"
 _OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
 _ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
 
@@ -167,16 +165,20 @@ class FindingCounts:
 def judged_lines(observed: Observed, rules: Sequence[int], width: int | None = None) -> Iterator[Line]:
     """Return what was judged and what was not, and the errors without a finding."""
     yield from folded(_judged(observed, rules), width, 2)
+    line: Line = []
+    for title, style, rows in _errors_by_meaning(observed):
+        if rows:
+            line += [(" · " if line else "", DIM), (title, style), (_errors(rows), PLAIN if style == WARN else DIM)]
+    if line:
+        yield from folded(line, width, 2)
+
+
+def _errors_by_meaning(observed: Observed) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Yield the errors that no finding explains: those without a rule, retriable ones, and expected ones."""
     unexplained = observed.unexplained()
-    if final := [row for row in unexplained if not _is_retriable(row)]:
-        yield from folded([("errors without a rule: ", WARN), (_errors(final), PLAIN)], width, 2)
-    if retriable := [row for row in unexplained if _is_retriable(row)]:
-        yield from folded([("retriable errors without a rule: ", DIM), (_errors(retriable), DIM)], width, 2)
-    expected = observed.ordinary()
-    if start_up := [row for row in expected if row["cause"] == _START_UP]:
-        yield from folded([("expected errors (start-up): ", DIM), (_errors(start_up), DIM)], width, 2)
-    if others := [row for row in expected if row["cause"] != _START_UP]:
-        yield from folded([("expected errors: ", DIM), (_errors(others), DIM)], width, 2)
+    yield "errors without a rule: ", WARN, [row for row in unexplained if not _is_retriable(row)]
+    yield "retriable errors without a rule: ", DIM, [row for row in unexplained if _is_retriable(row)]
+    yield "expected errors: ", DIM, observed.ordinary()
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:
