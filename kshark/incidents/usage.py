@@ -1,4 +1,4 @@
-"""Usage: the topics and partitions that clients fetch and produce to, by connection, and that members were assigned."""
+"""Usage: the topics and partitions that clients fetch, by connection, and that members were assigned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.facts.reading import doubt_of
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, FETCH, PRODUCE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, FETCH, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Exchange, Flow, Message
 
 #: Epochs of a fetch request that begin with no partitions: a new session, and the final request or one without a
@@ -31,51 +31,41 @@ def is_readable(message: Message | None) -> bool:
 class Client:
     """What a client does on one connection.
 
-    `fetched`: partitions of its session, by topic: the id, or the name where requests have names. `produced`: the time
-    of the last Produce to a topic. `last_ns`: the time of its last fetch. `has_session`: the broker holds a session of
-    it, and thus what it fetches.
+    `fetched`: partitions of its session, by topic: the id, or the name where requests have names. `last_ns`: the time
+    of its last fetch. `has_session`: the broker holds a session of it, and thus what it fetches.
     """
 
-    __slots__ = ("client_id", "fetched", "flow", "has_session", "last_ns", "produced")
+    __slots__ = ("client_id", "fetched", "flow", "has_session", "last_ns")
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.client_id: object = None
         self.has_session = False
         self.fetched: dict[str, set[int]] = {}
-        self.produced: dict[str, int] = {}
         self.last_ns = 0
 
     def fetch(self, request: Message, epoch: int) -> None:
         """Take a Fetch or ShareFetch."""
         body: Any = request.body
-        self.last_ns, self.has_session = request.time_ns, epoch != -1
+        self.last_ns, self.has_session, self.client_id = request.time_ns, epoch != -1, request.client_id
         if epoch in _ANEW:
             self.fetched = {}
-        if body.topics and not (request.api_key == SHARE_FETCH and epoch == -1):
-            self.client_id = request.client_id
-            for topic in body.topics:
-                self._add(_key(topic), topic.partitions)
+        if request.api_key == FETCH:
+            for topic in body.topics or ():
+                self._add(_key(topic), [partition.partition for partition in topic.partitions or ()])
+        elif epoch != -1:
+            for topic in body.topics or ():
+                self._add(topic.topic_id, [partition.partition_index for partition in topic.partitions or ()])
         for topic in getattr(body, "forgotten_topics_data", None) or ():
             self._forget(_key(topic), topic.partitions)
 
-    def produce(self, request: Message) -> None:
-        """Take a Produce."""
-        self.client_id = request.client_id
-        for topic in request.body.topic_data or ():
-            key = _key(topic)
-            if len(self.produced) < limits.TOPICS_OF_CONNECTION or key in self.produced:
-                self.produced[key] = request.time_ns
-
-    def _add(self, key: str, partitions: Any) -> None:
+    def _add(self, key: str, partitions: list[int]) -> None:
         known = self.fetched.get(key)
-        if known is None:
-            if len(self.fetched) >= limits.TOPICS_OF_CONNECTION:
-                return
-            known = self.fetched[key] = set()
-        for partition in partitions or ():
+        if known is not None:
             if len(known) < limits.SESSION_PARTITIONS:
-                known.add(partition.partition_index if hasattr(partition, "partition_index") else partition.partition)
+                known.update(partitions)
+        elif len(self.fetched) < limits.TOPICS_OF_CONNECTION:
+            self.fetched[key] = {*partitions}
 
     def _forget(self, key: str, partitions: Any) -> None:
         known = self.fetched.get(key)
@@ -110,36 +100,28 @@ class Usage:
         self.members: OrderedDict[tuple[str, str], Member] = OrderedDict()
 
     def of(self, flow: int) -> Client | None:
-        """Return the client of a connection, if it fetches or produces."""
+        """Return the client of a connection, if it fetches."""
         return self._clients.get(flow)
 
     def users(self, keys: set[str]) -> Iterator[Client]:
-        """Yield the clients that fetch, or produced to, a topic of that id or name."""
-        for client in self._clients.values():
-            if not (keys.isdisjoint(client.fetched) and keys.isdisjoint(client.produced)):
-                yield client
+        """Yield the clients that fetch a topic of that id or name."""
+        return (client for client in self._clients.values() if not keys.isdisjoint(client.fetched))
 
     def feed(self, request: Message, flow: Flow) -> None:
-        """Take a request of USED_BY."""
+        """Take a request of FETCHES."""
         body: Any = request.body
         client = self._clients.get(flow.id)
-        if client is not None and request.api_key == SHARE_FETCH and request.weird is UNSET:
-            if not body.topics and body.share_session_epoch > 0 and not body.forgotten_topics_data:
-                client.last_ns = request.time_ns
-                return
-        elif not is_readable(request):
+        if request.weird is not UNSET and not is_readable(request):
+            return
+        epoch = body.share_session_epoch if request.api_key == SHARE_FETCH else getattr(body, "session_epoch", -1)
+        if client is not None and epoch > 0 and not body.topics and not body.forgotten_topics_data:
+            client.last_ns = request.time_ns
             return
         if client is None:
             if request.api_key == FETCH and _is_replica(body):
                 return
             client = self._clients[flow.id] = Client(flow)
-        if request.api_key == PRODUCE:
-            client.produce(request)
-        elif request.api_key == SHARE_FETCH:
-            client.fetch(request, body.share_session_epoch)
-        else:
-            epoch = getattr(body, "session_epoch", -1)
-            client.fetch(request, epoch if isinstance(epoch, int) else -1)
+        client.fetch(request, epoch)
 
     def heartbeat(self, exchange: Exchange) -> Member | None:
         """Take a heartbeat of HEARTBEATS with its answer. Return the member; None if it is not in the group."""
@@ -172,7 +154,7 @@ class Usage:
 
 
 #: The requests that Usage takes.
-USED_BY: Final = frozenset({PRODUCE, FETCH, SHARE_FETCH})
+FETCHES: Final = frozenset({FETCH, SHARE_FETCH})
 #: The heartbeats that it takes.
 HEARTBEATS: Final = frozenset({SHARE_GROUP_HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 
@@ -185,9 +167,6 @@ def _is_replica(body: Any) -> bool:
 
 
 def _key(topic: Any) -> str:
-    """Return the id of a topic, or its name if the request has none."""
-    for field in ("topic_id", "topic", "name"):
-        key = getattr(topic, field, None)
-        if isinstance(key, str):
-            return key
-    return ""
+    """Return the id of a topic in a Fetch, or its name if the request has none."""
+    key = getattr(topic, "topic_id", None)
+    return key if isinstance(key, str) else str(getattr(topic, "topic", ""))

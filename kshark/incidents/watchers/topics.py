@@ -29,7 +29,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, clock, listed, time_of
-from kshark.incidents.usage import HEARTBEATS, USED_BY, Client, is_readable
+from kshark.incidents.usage import FETCHES, HEARTBEATS, Client, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Message
 
@@ -100,10 +100,9 @@ class _Deletion:
         self.keys = keys
         self.name = name
         self.exchange: Exchange | None = None
-        #: Clients that fetched it, that produced to it before, and that did so again.
+        #: Clients that fetched it, and that still produced to it: they had its leaders from an earlier Metadata answer.
         self.consumers: Final[dict[str, None]] = {}
-        self.producers: Final[dict[int, str]] = {}
-        self.still_produced: Final[dict[str, None]] = {}
+        self._producers: dict[str, None] = {}
         #: Groups with state of it that a leader asked for.
         self._groups: dict[str, None] = {}
         self.until = self.since
@@ -118,8 +117,11 @@ class _Deletion:
         words = _FAILURES.get(api_key, (f"{response.api} was refused", f"{response.api} requests were refused"))
         failures = self._failures.setdefault(words, _Failures(response.packet, response.packet))
         failures.count, failures.last = failures.count + 1, response.packet
+        is_stranger = not self.is_by(exchange.flow, response.client_id)
+        if api_key == PRODUCE and is_stranger:
+            self._producers[client_of(exchange.flow, response.client_id)] = None
         group_id = None if exchange.request is None else getattr(exchange.request.body, "group_id", None)
-        if api_key in SHARE_STATE and isinstance(group_id, str) and not self.is_by(exchange.flow, response.client_id):
+        if api_key in SHARE_STATE and isinstance(group_id, str) and is_stranger:
             self._groups[group_id] = None
         if len(self._evidence) < _KEPT:
             self._evidence.append(exchange)
@@ -159,8 +161,8 @@ class _Deletion:
     def _uses(self) -> Iterator[str]:
         if self.consumers:
             yield f"{listed(self.consumers)} consumed it"
-        if self.still_produced:
-            yield f"{listed(self.still_produced)} produced to it"
+        if self._producers:
+            yield f"{listed(self._producers)} produced to it"
         if self._groups and not self.consumers:
             yield f"{'group' if len(self._groups) == 1 else 'groups'} {listed(self._groups)} consumed it"
 
@@ -180,7 +182,7 @@ class Topics(Watcher):
     """Watch the usage of topics, their deletion, and what fails after it."""
 
     rows = (TOPIC_DELETED_IN_USE,)
-    apis = USED_BY | HEARTBEATS | {DELETE_TOPICS, CREATE_TOPICS}
+    apis = FETCHES | HEARTBEATS | {DELETE_TOPICS, CREATE_TOPICS}
     requests = frozenset({DELETE_TOPICS})
     refusals = True
     kinds = (Closed,)
@@ -199,10 +201,8 @@ class Topics(Watcher):
         request = exchange.request
         if request is None:
             return NOTHING
-        if request.api_key in USED_BY:
+        if request.api_key in FETCHES:
             self.scene.usage.feed(request, exchange.flow)
-            if self._deletions and request.api_key == PRODUCE:
-                self._produced(request)
         elif request.api_key in HEARTBEATS:
             self.scene.usage.heartbeat(exchange)
         elif request.api_key == DELETE_TOPICS:
@@ -273,9 +273,7 @@ class Topics(Watcher):
             if deletion.is_by(client.flow, client.client_id):
                 continue
             name = client_of(client.flow, client.client_id)
-            if not keys.isdisjoint(client.produced):
-                deletion.producers[client.flow.id] = name
-            if not keys.isdisjoint(client.fetched) and self._is_active(client, now_ns):
+            if self._is_active(client, now_ns):
                 deletion.consumers[name] = None
         for member in self.scene.usage.members.values():
             is_assigned = any(member.assigned.get(key) for key in keys)
@@ -285,17 +283,6 @@ class Topics(Watcher):
     def _is_active(self, client: Client, now_ns: int) -> bool:
         idle_ns = _IDLE_NS if client.has_session else _WAITING_NS
         return now_ns - client.last_ns < idle_ns and client.flow.id in self.scene.flows
-
-    def _produced(self, request: Message) -> None:
-        """Note a client that produces to a deleted topic, as it did before."""
-        client = self.scene.usage.of(request.flow)
-        if client is None:
-            return
-        for deletion in self._deletions:
-            name = deletion.producers.get(request.flow)
-            is_after = any(client.produced.get(key, 0) == request.time_ns for key in deletion.keys)
-            if name is not None and is_after:
-                deletion.still_produced[name] = None
 
     def _answered(self, exchange: Exchange) -> None:
         """Confirm the deletions of an answered request; forget those that were refused."""
