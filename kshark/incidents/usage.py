@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -13,9 +14,8 @@ from kshark.analysis.facts.reading import doubt_of
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, FETCH, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Exchange, Flow, Message
 
-#: Epochs of a fetch request that begin with no partitions: a new session, and the final request or one without a
-#: session. Source: KIP-227, KIP-932.
-_ANEW: Final = (0, -1)
+_PARTITION: Final = attrgetter("partition")
+_PARTITION_INDEX: Final = attrgetter("partition_index")
 
 
 def is_readable(message: Message | None) -> bool:
@@ -29,7 +29,7 @@ def is_readable(message: Message | None) -> bool:
 
 
 class Client:
-    """What a client does on one connection.
+    """The partitions that a client fetches on one connection. Source: KIP-227, KIP-932.
 
     `fetched`: partitions of its session, by topic: the id, or the name where requests have names. `last_ns`: the time
     of its last fetch. `has_session`: the broker holds a session of it, and thus what it fetches.
@@ -47,25 +47,24 @@ class Client:
     def fetch(self, request: Message, epoch: int) -> None:
         """Take a Fetch or ShareFetch."""
         body: Any = request.body
-        self.last_ns, self.has_session, self.client_id = request.time_ns, epoch != -1, request.client_id
-        if epoch in _ANEW:
-            self.fetched = {}
-        if request.api_key == FETCH:
-            for topic in body.topics or ():
-                self._add(_key(topic), [partition.partition for partition in topic.partitions or ()])
-        elif epoch != -1:
-            for topic in body.topics or ():
-                self._add(topic.topic_id, [partition.partition_index for partition in topic.partitions or ()])
+        self.last_ns, self.client_id = request.time_ns, request.client_id
+        if epoch <= 0:
+            # A new session, or none.
+            self.fetched, self.has_session = {}, epoch == 0
+        is_fetch = request.api_key == FETCH
+        if body.topics and (is_fetch or epoch >= 0):
+            fetched, number = self.fetched, _PARTITION if is_fetch else _PARTITION_INDEX
+            for topic in body.topics:
+                key = _key(topic) if is_fetch else topic.topic_id
+                known = fetched.get(key)
+                if known is None:
+                    if len(fetched) >= limits.TOPICS_OF_CONNECTION:
+                        continue
+                    known = fetched[key] = set()
+                if len(known) < limits.SESSION_PARTITIONS:
+                    known.update(map(number, topic.partitions or ()))
         for topic in getattr(body, "forgotten_topics_data", None) or ():
             self._forget(_key(topic), topic.partitions)
-
-    def _add(self, key: str, partitions: list[int]) -> None:
-        known = self.fetched.get(key)
-        if known is not None:
-            if len(known) < limits.SESSION_PARTITIONS:
-                known.update(partitions)
-        elif len(self.fetched) < limits.TOPICS_OF_CONNECTION:
-            self.fetched[key] = {*partitions}
 
     def _forget(self, key: str, partitions: Any) -> None:
         known = self.fetched.get(key)

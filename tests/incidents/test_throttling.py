@@ -217,3 +217,19 @@ def test_apis_whose_clients_wait_have_a_throttle_time(key: int) -> None:
     api = Registry().api(key)
     assert api is not None
     assert any(field.name == "throttle_time_ms" for field in api.response.root.fields)
+
+
+def test_fewer_packets_accuse_no_client_that_waits() -> None:
+    talk = Conversation()
+    a = talk.connection()
+    with a.pipelined():
+        heartbeat(a, 500)
+        heartbeat(a, 1000)
+    talk.pause(1)
+    for throttle_ms in (1000, 0, 2000):
+        heartbeat(a, throttle_ms)
+        talk.pause(throttle_ms / 1000)
+    heartbeat(a)
+    assert verdicts(talk) == [("note", None)]
+    for number, _ in talk.packets():
+        assert {verdict for verdict, _ in verdicts(talk.without_packets([number]))} <= {"note", "unknown"}

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION
+from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import (
@@ -34,7 +36,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import counted, time_of
 from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Exchange, Gap, Message
+from kshark.model import Exchange, Flow, Gap, Message, Witness
 from kshark_dissectors.enums import AcknowledgeType, ConfigOperation, ConfigResourceType, DeliveryState, ErrorCode
 
 #: Settings of a group and of a topic. Kafka: GroupConfig, TopicConfig, since 4.4.
@@ -76,38 +78,48 @@ DEAD_LETTER_LOST: Final = Rule(
 _Partition = tuple[str, int]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Step:
+    """An exchange: its request, its answer, and as evidence."""
+
+    asked: PacketTime
+    answered: int
+    flow: Flow
+    witness: Witness
+
+
 class _Topic(Struct):
-    """What the capture shows of a topic; None: nothing."""
+    """A topic as far as the capture shows it; None: it does not."""
 
     exists: bool | None = None
     is_enabled: bool | None = None
     #: The packet of the last accepted write to it.
     written: int = 0
-    refused: Exchange | None = None
+    refused: _Step | None = None
 
 
 class _Group:
     """A group with a dead-letter queue, and the records that it gave up."""
 
-    def __init__(self, queue: str, shown_by: Exchange) -> None:
+    def __init__(self, queue: str, shown_by: _Step) -> None:
         self.queue = queue
         self.shown_by = shown_by
-        self.first: Exchange | None = None
-        self.last: Exchange | None = None
+        self.first: _Step | None = None
+        self.last: _Step | None = None
         self.cause: str | None = None
         #: Records that members rejected, or released after the last delivery; and that a leader stored as archived.
         self.given_up = 0
         self.archived = 0
-        #: The exchanges in which leaders stored "archiving", by partition.
-        self.archiving: dict[_Partition, Exchange] = {}
+        #: The steps in which leaders stored "archiving", by partition.
+        self.archiving: dict[_Partition, _Step] = {}
         #: The delivery limit, as far as shown, and ranges that reached it.
         self.limit: int | None = None
         self.last_attempts: deque[tuple[_Partition, int, int]] = deque(maxlen=limits.LISTED_RANGES)
 
-    def give_up(self, exchange: Exchange) -> None:
-        """Note an exchange that gave up records."""
-        self.first = exchange if self.first is None else min(self.first, exchange, key=_asked)
-        self.last = exchange if self.last is None else max(self.last, exchange, key=_asked)
+    def give_up(self, step: _Step) -> None:
+        """Note a step that gave up records."""
+        self.first = step if self.first is None else min(self.first, step, key=_asked)
+        self.last = step if self.last is None else max(self.last, step, key=_asked)
 
 
 class DeadLetters(Watcher):
@@ -159,7 +171,7 @@ class DeadLetters(Watcher):
         for topic in getattr(response.body, "responses", None) or ():
             known = self._topics.get(self._name(topic) or "")
             if known is not None and any(it.error_code in _NO_TOPIC for it in topic.partition_responses or ()):
-                known.refused = exchange
+                known.refused = _step(exchange)
         return NOTHING
 
     def close(self) -> Iterable[Incident]:
@@ -202,7 +214,7 @@ class DeadLetters(Watcher):
             if not value:
                 self._groups.pop(resource.resource_name, None)
             elif (group is None or group.queue != value) and len(self._groups) < limits.GROUPS:
-                group = self._groups[resource.resource_name] = _Group(value, exchange)
+                group = self._groups[resource.resource_name] = _Group(value, _step(exchange))
                 group.limit = self._limits.get(resource.resource_name)
         elif config.name == _LIMIT and resource.resource_type == ConfigResourceType.GROUP and value.isdecimal():
             group = self._groups.get(resource.resource_name)
@@ -264,7 +276,7 @@ class DeadLetters(Watcher):
                 code = getattr(partition, "acknowledge_error_code", partition.error_code)
                 if key in given_up and code == 0:
                     group.given_up += given_up[key]
-                    self._give_up(group, exchange)
+                    self._give_up(group, _step(exchange))
                 for acquired in getattr(partition, "acquired_records", None) or ():
                     if group.limit is not None and acquired.delivery_count >= group.limit:
                         group.last_attempts.append((key, acquired.first_offset, acquired.last_offset))
@@ -277,31 +289,31 @@ class DeadLetters(Watcher):
                 batches = partition.state_batches or ()
                 if any(batch.delivery_state == DeliveryState.ARCHIVING for batch in batches):
                     if len(group.archiving) < limits.SHARE_PARTITIONS:
-                        group.archiving.setdefault(key, exchange)
+                        group.archiving.setdefault(key, _step(exchange))
                 elif count := sum(map(_archived, batches)):
-                    self._archived(group, exchange, group.archiving.pop(key, None), count)
+                    self._archived(group, _step(exchange), group.archiving.pop(key, None), count)
 
-    def _archived(self, group: _Group, exchange: Exchange, archiving: Exchange | None, count: int) -> None:
+    def _archived(self, group: _Group, step: _Step, archiving: _Step | None, count: int) -> None:
         """Take records that were stored as archiving, and now as archived."""
         if archiving is None:
             return
         group.archived += count
         self._give_up(group, archiving)
-        self._give_up(group, exchange)
+        self._give_up(group, step)
         # A single broker sends its writes to itself like the state, so the capture would show them.
         since = _asked(archiving)
-        is_seen = self.scene.broker_of(exchange.flow).is_alone and self._lost < since
+        is_seen = self.scene.broker_of(step.flow).is_alone and self._lost < since
         if is_seen and self._topic(group.queue).written < since:
             group.cause = group.cause or "queue_not_written"
 
-    def _give_up(self, group: _Group, exchange: Exchange) -> None:
+    def _give_up(self, group: _Group, step: _Step) -> None:
         """Note given up records, and what is wrong with the queue at this time."""
         topic = self._topic(group.queue)
         if topic.exists is False:
             group.cause = "queue_missing"
         elif topic.is_enabled is False:
             group.cause = "queue_not_enabled"
-        group.give_up(exchange)
+        group.give_up(step)
 
     def _produced(self, response: Message) -> None:
         queues = {group.queue for group in self._groups.values()}
@@ -314,24 +326,26 @@ class DeadLetters(Watcher):
     def _over(self, group_id: str, group: _Group) -> Iterator[Incident]:
         """Yield the incident of a group that gave up records, unless its queue received some."""
         first, last = group.first, group.last
-        if first is None or last is None or first.request is None or last.request is None:
+        if first is None or last is None:
             return
-        topic, cause, since = self._topic(group.queue), group.cause, time_of(first.request)
+        topic, cause, since = self._topic(group.queue), group.cause, first.asked
         if topic.written > since.packet and cause != "queue_not_written":
             # The leader created the topic, or wrote them late.
             return
-        if topic.refused is not None and topic.refused.packet > since.packet:
+        steps = [group.shown_by, first, last]
+        if topic.refused is not None and topic.refused.answered > since.packet:
             cause = "queue_missing"
+            steps.append(topic.refused)
         yield Incident(
             DEAD_LETTER_LOST,
             since,
-            time_of(last.request) if last is not first else since,
+            last.asked,
             first.flow,
             f"group {group_id} gave up {counted(max(group.given_up, group.archived), 'record')} "
-            f"({_packets(since.packet, last.request.packet)}) that did not reach its dead-letter queue "
+            f"({_packets(since.packet, last.asked.packet)}) that did not reach its dead-letter queue "
             f"{group.queue}: {_WHY[cause]}",
             Where(group_id=group_id),
-            witness_of(group.shown_by, first, *([last] if last is not first else []), topic.refused),
+            tuple(step.witness for step in dict.fromkeys(steps)),
             cause=cause,
             because="hidden_traffic" if cause is None else None,
         )
@@ -341,9 +355,15 @@ def _packets(first: int, last: int) -> str:
     return f"packet {first}" if first == last else f"packets {first} to {last}"
 
 
-def _asked(exchange: Exchange) -> int:
+def _step(exchange: Exchange) -> _Step:
+    assert exchange.request is not None
+    (witness,) = witness_of(exchange)
+    return _Step(time_of(exchange.request), exchange.packet, exchange.flow, witness)
+
+
+def _asked(step: _Step) -> int:
     """Return the packet of the request."""
-    return 0 if exchange.request is None else exchange.request.packet
+    return step.asked.packet
 
 
 def _count(group: _Group, key: _Partition, partition: Any) -> int:

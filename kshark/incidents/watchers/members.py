@@ -21,7 +21,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, seconds, span, time_of
 from kshark.incidents.usage import Member, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Gap, Message
+from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
 
 #: A member that sends heartbeats for so long, and so many, and fetches nothing, has stopped fetching.
 _LEAST_NS: Final = 30_000_000_000
@@ -59,7 +59,7 @@ class _Fetcher:
         self.flow: Flow | None = None
         self.since: PacketTime | None = None
         self.beats = 0
-        self.heard: Exchange | None = None
+        self.heard: tuple[PacketTime, Witness] | None = None
         self.has_stopped = False
 
 
@@ -149,14 +149,15 @@ class Members(Watcher):
             # It has left, was put out, or has nothing to fetch any more.
             self._fetchers.pop(key)
             return self._over(key, fetcher, time_of(response))
+        heard = time_of(response), witness_of(exchange)[0]
         if fetcher.has_stopped:
-            fetcher.heard, fetcher.beats = exchange, fetcher.beats + 1
+            fetcher.heard, fetcher.beats = heard, fetcher.beats + 1
         elif body.assignment is not None or self._is_waiting(key, fetcher):
             # It has to begin with new partitions, and cannot fetch while an answer is missing.
             fetcher.beats = 0
             fetcher.since = None if fetcher.since is None else self.scene.now
         elif fetcher.since is not None:
-            fetcher.heard, fetcher.beats = exchange, fetcher.beats + 1
+            fetcher.heard, fetcher.beats = heard, fetcher.beats + 1
             self._decide(key, fetcher, response.time_ns)
         return NOTHING
 
@@ -210,12 +211,13 @@ class Members(Watcher):
     def _over(self, key: tuple[str, str], fetcher: _Fetcher, until: PacketTime | None) -> Iterator[Incident]:
         """Yield the incident of a member, if it had stopped; until None: to the end of the capture."""
         since, flow, heard = fetcher.since, fetcher.flow, fetcher.heard
-        if not fetcher.has_stopped or since is None or flow is None or heard is None or heard.response is None:
+        if not fetcher.has_stopped or since is None or flow is None or heard is None:
             return
         fetcher.has_stopped = False
         group_id, member_id = key
         client_id = client_id_of(fetcher.last)
-        end = until or time_of(heard.response)
+        last_beat, beat = heard
+        end = until or last_beat
         is_lost = any(self._lost.get(it, 0) >= since.packet for it in fetcher.flows)
         yield Incident(
             MEMBER_STOPPED_FETCHING,
@@ -226,7 +228,7 @@ class Members(Watcher):
             f"{seconds(end.time_ns - since.time_ns)} {span(since, until)}, and acknowledged nothing; it sent "
             f"{counted(fetcher.beats, 'heartbeat')} meanwhile, and keeps its partitions",
             Where(group_id=group_id, member_id=member_id),
-            witness_of(fetcher.last, heard),
+            (*witness_of(fetcher.last), beat),
             blame="client",
             because="gap" if is_lost else None,
             of_client=True,

@@ -18,7 +18,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, listed, span
 from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, Watcher
-from kshark.model import Exchange, Flow
+from kshark.model import Exchange, Flow, Witness
 from kshark_dissectors.enums import ErrorCode
 
 #: Refusals that are no further apart belong to one incident.
@@ -48,8 +48,8 @@ class _Table:
         self._watcher = watcher
         self.flow = flow
         self.since = self.until = since
-        self._last: Exchange | None = None
-        self._first: Exchange | None = None
+        #: The first refusal and the last one.
+        self._evidence: tuple[Witness, ...] = ()
         #: ShareFetches since the first refusal, up to the last one and in all.
         self.fetches_until = 0
         self.fetches = 0
@@ -75,7 +75,7 @@ class _Table:
             self._members[member] = name
             self._clients.add((host_of(exchange.flow.client), name))
             self._groups[str(body.group_id)] = None
-        self._first, self._last = self._first or exchange, exchange
+        self._evidence = (*self._evidence[:1], *witness_of(exchange))
         self.refused += 1
         self.fetches_until, self.until, self.has_room = self.fetches, until, False
 
@@ -101,7 +101,7 @@ class _Table:
             f"{counted(len(self._members), 'member')} ({listed(self._members.values())}) in "
             f"{'group' if len(self._groups) == 1 else 'groups'} {listed(self._groups)}",
             Where(brokers=frozenset({self.flow.broker})),
-            witness_of(self._first, self._last) if self._first is not self._last else witness_of(self._first),
+            self._evidence,
         )
 
 

@@ -18,7 +18,7 @@ from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, counted, listed, seconds, span, time_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Message
+from kshark.model import Closed, Exchange, Message, Witness
 
 #: Pauses of a client that are no further apart belong to one incident.
 _PAUSE_NS: Final = 30_000_000_000
@@ -56,7 +56,7 @@ THROTTLED: Final = Rule(
 class _Wait(NamedTuple):
     """The time after an answer in which its client is to send nothing."""
 
-    exchange: Exchange
+    evidence: tuple[Witness, ...]
     api_key: int
     answered: PacketTime
     throttle_ns: int
@@ -80,7 +80,8 @@ class _Client:
         self.key: Final = _key(exchange)
         self._client_id = client_id_of(exchange.request or exchange.response)
         self.since = self.until = since
-        self._first, self._last = exchange, exchange
+        #: The first throttled answer and the last one.
+        self._evidence: tuple[Witness, ...] = ()
         self._throttled = Counter[str]()
         self._longest_ns = 0
         #: The time in which it was to wait so far, and until when.
@@ -106,7 +107,7 @@ class _Client:
         ends_ns = answered.time_ns + throttle_ns
         self._waited_ns += max(ends_ns - max(answered.time_ns, self._waits_until_ns), 0)
         self._waits_until_ns = max(ends_ns, self._waits_until_ns)
-        self.until, self._last = answered, exchange
+        self.until, self._evidence = answered, (*self._evidence[:1], *witness_of(exchange))
         self._fetches += response.api_key in (FETCH, SHARE_FETCH)
         if len(self.flows) < limits.MEMBERS_OF_CONNECTION:
             self.flows[exchange.flow.id] = None
@@ -144,7 +145,7 @@ class _Client:
             until = None
         ignored = next((it for it in self._ignored if self._ground(it).weakness(1) is None), None)
         ignored = ignored or next(iter(self._ignored), None) if self._ignores else None
-        evidence = [self._first, self._last] if self._last is not self._first else [self._first]
+        proof = () if ignored is None else (*ignored.wait.evidence, *witness_of(ignored.request))
         return Incident(
             THROTTLED,
             self.since,
@@ -152,7 +153,7 @@ class _Client:
             self.flow,
             self._text(now, until, ignored),
             Where(brokers=frozenset({self.flow.broker}), hosts=frozenset({self.key[0]}), client_id=self._client_id),
-            witness_of(*evidence, *(() if ignored is None else (ignored.wait.exchange, ignored.request))),
+            (*self._evidence, *proof),
             verdict="note" if ignored is None else "violation",
             blame="unknown" if ignored is None else "client",
             cause=None if ignored is None else "ignored",
@@ -239,7 +240,10 @@ class Throttling(Watcher):
             return
         if exchange.request is not None and exchange.flow.id not in self._waits:
             is_alone = not self.scene.open.get(exchange.flow.id)
-            self._waits[exchange.flow.id] = client, _Wait(exchange, api_key, answered, throttle_ns, is_alone)
+            self._waits[exchange.flow.id] = (
+                client,
+                _Wait(witness_of(exchange), api_key, answered, throttle_ns, is_alone),
+            )
 
     def _sent(self, request: Message) -> None:
         client, wait = self._waits[request.flow]

@@ -21,7 +21,6 @@ from kshark.api_keys import (
     READ_SHARE_GROUP_STATE_SUMMARY,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
-    SHARE_STATE,
     WRITE_SHARE_GROUP_STATE,
 )
 from kshark.endpoints import host_of
@@ -31,7 +30,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, clock, listed, time_of
 from kshark.incidents.usage import FETCHES, HEARTBEATS, Client, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Message
+from kshark.model import Closed, Exchange, Flow, Message, Witness
 
 #: A client that has not fetched for so long, and a member without a heartbeat, do not use the topic any more.
 _IDLE_NS: Final = 60_000_000_000
@@ -41,6 +40,8 @@ _WAITING_NS: Final = 5_000_000_000
 _PAUSE_NS: Final = 60_000_000_000
 #: The id that means "no topic". Kafka: Uuid.ZERO_UUID.
 _NO_ID: Final = "A" * 22
+#: Requests of leaders about the state of a share partition.
+_STATE: Final = frozenset({READ_SHARE_GROUP_STATE, WRITE_SHARE_GROUP_STATE})
 #: Failed requests that are kept as evidence.
 _KEPT: Final = 4
 #: What fails, in words: one and many.
@@ -99,7 +100,9 @@ class _Deletion:
         #: Its id and its name, as far as known.
         self.keys = keys
         self.name = name
-        self.exchange: Exchange | None = None
+        self.is_answered = False
+        #: The deletion, and the first requests that failed.
+        self.evidence: list[Witness] = [*witness_of(request)]
         #: Clients that fetched it, and that still produced to it: they had its leaders from an earlier Metadata answer.
         self.consumers: Final[dict[str, None]] = {}
         self._producers: dict[str, None] = {}
@@ -107,7 +110,16 @@ class _Deletion:
         self._groups: dict[str, None] = {}
         self.until = self.since
         self._failures: dict[tuple[str, str], _Failures] = {}
-        self._evidence: list[Exchange] = []
+
+    def lead(self, exchange: Exchange) -> None:
+        """Note a leader that reads or writes its state after the deletion: its group uses it."""
+        request = exchange.request
+        if request is None or request.packet < self.since.packet or self.is_by(exchange.flow, request.client_id):
+            return
+        body: Any = request.body
+        topics = getattr(body, "topics", None) or ()
+        if isinstance(getattr(body, "group_id", None), str) and any(topic.topic_id in self.keys for topic in topics):
+            self._groups[body.group_id] = None
 
     def fail(self, exchange: Exchange) -> None:
         """Note a failed request about it."""
@@ -117,14 +129,10 @@ class _Deletion:
         words = _FAILURES.get(api_key, (f"{response.api} was refused", f"{response.api} requests were refused"))
         failures = self._failures.setdefault(words, _Failures(response.packet, response.packet))
         failures.count, failures.last = failures.count + 1, response.packet
-        is_stranger = not self.is_by(exchange.flow, response.client_id)
-        if api_key == PRODUCE and is_stranger:
+        if api_key == PRODUCE and not self.is_by(exchange.flow, response.client_id):
             self._producers[client_of(exchange.flow, response.client_id)] = None
-        group_id = None if exchange.request is None else getattr(exchange.request.body, "group_id", None)
-        if api_key in SHARE_STATE and isinstance(group_id, str) and is_stranger:
-            self._groups[group_id] = None
-        if len(self._evidence) < _KEPT:
-            self._evidence.append(exchange)
+        if len(self.evidence) <= _KEPT:
+            self.evidence += witness_of(exchange)
         self.until = time_of(response)
 
     def is_by(self, flow: Flow, client_id: object) -> bool:
@@ -140,11 +148,10 @@ class _Deletion:
     def incident(self) -> Iterator[Incident]:
         """Yield the incident, if the topic was deleted and in use."""
         uses = [*self._uses()]
-        is_answered = self.exchange is not None
-        if not uses or not (is_answered or self._failures):
+        if not uses or not (self.is_answered or self._failures):
             return
         ids = frozenset(self.keys - {self.name}) or frozenset({self.name})
-        how = "was deleted" if is_answered else "was to be deleted"
+        how = "was deleted" if self.is_answered else "was to be deleted"
         yield Incident(
             TOPIC_DELETED_IN_USE,
             self.since,
@@ -153,8 +160,8 @@ class _Deletion:
             f"topic {self.name} {how} by {client_of(self.flow, client_id_of(self.request))} at "
             f"{clock(self.since.time_ns)} (packet {self.since.packet}) while {listed(uses)}: {self._failed()}",
             Where(topic_ids=ids),
-            witness_of(self.exchange or self.request, *self._evidence),
-            because=None if is_answered else "unanswered",
+            tuple(self.evidence),
+            because=None if self.is_answered else "unanswered",
             client_id=client_id_of(self.request),
         )
 
@@ -182,7 +189,7 @@ class Topics(Watcher):
     """Watch the usage of topics, their deletion, and what fails after it."""
 
     rows = (TOPIC_DELETED_IN_USE,)
-    apis = FETCHES | HEARTBEATS | {DELETE_TOPICS, CREATE_TOPICS}
+    apis = FETCHES | HEARTBEATS | _STATE | {DELETE_TOPICS, CREATE_TOPICS}
     requests = frozenset({DELETE_TOPICS})
     refusals = True
     kinds = (Closed,)
@@ -203,6 +210,9 @@ class Topics(Watcher):
             return NOTHING
         if request.api_key in FETCHES:
             self.scene.usage.feed(request, exchange.flow)
+        elif request.api_key in _STATE:
+            for deletion in self._deletions:
+                deletion.lead(exchange)
         elif request.api_key in HEARTBEATS:
             self.scene.usage.heartbeat(exchange)
         elif request.api_key == DELETE_TOPICS:
@@ -294,7 +304,7 @@ class Topics(Watcher):
             if topic is None:
                 self._deletions.remove(deletion)
             else:
-                deletion.exchange = exchange
+                deletion.is_answered, deletion.evidence[:1] = True, witness_of(exchange)
                 if not topic <= deletion.keys:
                     # The request had its name alone, and its clients use its id.
                     deletion.keys |= topic

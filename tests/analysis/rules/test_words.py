@@ -9,6 +9,7 @@ import pytest
 from kshark.analysis import RULES, Rule
 from kshark.analysis.results import ordinary
 from kshark.analysis.rules.causes import CAUSES
+from kshark.incidents import ROWS
 from tests.analysis.rules.examples import Example
 from tests.conversation import findings
 
