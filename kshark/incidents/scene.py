@@ -40,6 +40,10 @@ class Scene:
         """Return the broker of a connection: one object for all addresses that Metadata gives to one node."""
         return self.brokers.at(flow.broker)
 
+    def cluster_of(self, flow: Flow) -> int:
+        """Return the number of the cluster that a connection belongs to."""
+        return self.brokers.at(flow.broker).cluster
+
     def connections_of(self, broker: Broker) -> Iterator[Flow]:
         """Yield the open connections of a broker that speak Kafka."""
         return (flow for flow in self.flows.values() if flow.service == "kafka" and self.broker_of(flow) is broker)

@@ -55,6 +55,12 @@ def client_of(flow: Flow, client_id: object) -> str:
     return client_id if isinstance(client_id, str) and client_id else host_of(flow.client)
 
 
+def client_named(flow: Flow, client_id: object) -> str:
+    """Return `client c1 (10.0.0.1)`, or `client 10.0.0.1`."""
+    name, host = client_of(flow, client_id), host_of(flow.client)
+    return f"client {host}" if name == host else f"client {name} ({host})"
+
+
 def client_id_of(message: Message | None) -> str | None:
     """Return the client id of a message."""
     client_id = None if message is None else message.client_id

@@ -113,12 +113,23 @@ def test_the_topic_is_missing() -> None:
     )
 
 
-def test_it_is_not_among_all_topics() -> None:
+def test_it_is_not_among_all_topics_that_a_client_may_see() -> None:
+    """Metadata of all topics leaves out those that the client may not describe."""
     talk = Conversation()
     admin = talk.connection()
     queue_of(admin)
     metadata(admin, error=None)
     reject(talk)
+    assert causes(talk) == [("unknown", "hidden_traffic")]
+
+
+def test_records_that_were_lost_before_the_queue_was_changed() -> None:
+    talk = Conversation()
+    admin = talk.connection()
+    queue_of(admin)
+    metadata(admin, error=3)
+    reject(talk)
+    queue_of(admin, queue="other")
     assert causes(talk) == [("note", "queue_missing")]
 
 

@@ -74,6 +74,8 @@ DEAD_LETTER_LOST: Final = Rule(
 )
 
 
+#: The number of a cluster, and the name of a group or topic there.
+_Named = tuple[int, str]
 #: The id of a topic, and a partition.
 _Partition = tuple[str, int]
 
@@ -101,7 +103,8 @@ class _Topic(Struct):
 class _Group:
     """A group with a dead-letter queue, and the records that it gave up."""
 
-    def __init__(self, queue: str, shown_by: _Step) -> None:
+    def __init__(self, group_id: str, queue: _Named, shown_by: _Step) -> None:
+        self.group_id = group_id
         self.queue = queue
         self.shown_by = shown_by
         self.first: _Step | None = None
@@ -132,10 +135,12 @@ class DeadLetters(Watcher):
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
-        self._groups: dict[str, _Group] = {}
-        self._topics: dict[str, _Topic] = {}
-        #: Delivery limits of groups without a queue so far.
-        self._limits: dict[str, int] = {}
+        #: By cluster and name: groups with a queue, topics, delivery limits of groups without a queue so far.
+        self._groups: dict[_Named, _Group] = {}
+        self._topics: dict[_Named, _Topic] = {}
+        self._limits: dict[_Named, int] = {}
+        #: Groups whose queue was changed.
+        self._former: list[_Group] = []
         #: The last packet with lost bytes.
         self._lost = 0
 
@@ -149,107 +154,106 @@ class DeadLetters(Watcher):
             return NOTHING
         if not is_readable(request) or not is_readable(response):
             return NOTHING
-        api_key = request.api_key
+        api_key, cluster = request.api_key, self.scene.cluster_of(exchange.flow)
         if api_key in _SESSION:
-            if (group := self._group_of(request.body)) is not None:
+            if (group := self._group_of(cluster, request.body)) is not None:
                 self._acknowledged(group, exchange, request.body, response.body)
         elif api_key == PRODUCE:
-            self._produced(response)
+            self._produced(cluster, response)
         elif api_key == WRITE_SHARE_GROUP_STATE:
-            if (group := self._group_of(request.body)) is not None:
+            if (group := self._group_of(cluster, request.body)) is not None:
                 self._stored(group, exchange, request.body)
         elif api_key in _CONFIGS:
-            self._configured(exchange, request.body, response.body)
+            self._configured(cluster, exchange, request.body, response.body)
         else:
-            self._learn(api_key, request.body, response.body)
+            self._learn(cluster, api_key, response.body)
         return NOTHING
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
         response = exchange.response
-        if not self._groups or response is None or response.api_key != PRODUCE:
+        if not self._groups or exchange.request is None or response is None or response.api_key != PRODUCE:
             return NOTHING
+        cluster = self.scene.cluster_of(exchange.flow)
         for topic in getattr(response.body, "responses", None) or ():
-            known = self._topics.get(self._name(topic) or "")
+            known = self._topics.get((cluster, self._name(topic) or ""))
             if known is not None and any(it.error_code in _NO_TOPIC for it in topic.partition_responses or ()):
                 known.refused = _step(exchange)
         return NOTHING
 
     def close(self) -> Iterable[Incident]:
-        for group_id, group in self._groups.items():
-            yield from self._over(group_id, group)
+        for group in (*self._former, *self._groups.values()):
+            yield from self._over(group)
 
-    def _group_of(self, body: Any) -> _Group | None:
-        return self._groups.get(getattr(body, "group_id", None) or "")
+    def _group_of(self, cluster: int, body: Any) -> _Group | None:
+        return self._groups.get((cluster, getattr(body, "group_id", None) or ""))
 
-    def _topic(self, name: str) -> _Topic:
-        topic = self._topics.get(name)
+    def _topic(self, named: _Named) -> _Topic:
+        topic = self._topics.get(named)
         if topic is None:
             topic = _Topic()
             if len(self._topics) < limits.GROUPS:
-                self._topics[name] = topic
+                self._topics[named] = topic
         return topic
 
     # -- queues and topics
 
-    def _configured(self, exchange: Exchange, asked: Any, answer: Any) -> None:
+    def _configured(self, cluster: int, exchange: Exchange, asked: Any, answer: Any) -> None:
         """Take settings of groups and topics that an answer shows, or that were changed."""
+        shown = getattr(answer, "results", None)
         accepted = {
             (it.resource_type, it.resource_name)
-            for it in getattr(answer, "responses", None) or getattr(answer, "results", None) or ()
+            for it in shown or getattr(answer, "responses", None) or ()
             if it.error_code == 0
         }
-        resources = getattr(answer, "results", None) or getattr(asked, "resources", None) or ()
         if getattr(asked, "validate_only", False):
             return
-        for resource in resources:
-            if (resource.resource_type, resource.resource_name) in accepted:
-                for config in resource.configs or ():
-                    self._set(exchange, resource, config)
+        for resource in shown or getattr(asked, "resources", None) or ():
+            if (resource.resource_type, resource.resource_name) not in accepted:
+                continue
+            named, configs = (cluster, resource.resource_name), resource.configs or ()
+            if resource.resource_type == ConfigResourceType.TOPIC:
+                self._set_topic(named, configs)
+            elif resource.resource_type == ConfigResourceType.GROUP:
+                self._set_group(named, exchange, configs)
 
-    def _set(self, exchange: Exchange, resource: Any, config: Any) -> None:
-        is_set = getattr(config, "config_operation", ConfigOperation.SET) == ConfigOperation.SET
-        value = config.value if is_set and isinstance(config.value, str) else ""
-        if config.name == _QUEUE and resource.resource_type == ConfigResourceType.GROUP:
-            group = self._groups.get(resource.resource_name)
-            if not value:
-                self._groups.pop(resource.resource_name, None)
-            elif (group is None or group.queue != value) and len(self._groups) < limits.GROUPS:
-                group = self._groups[resource.resource_name] = _Group(value, _step(exchange))
-                group.limit = self._limits.get(resource.resource_name)
-        elif config.name == _LIMIT and resource.resource_type == ConfigResourceType.GROUP and value.isdecimal():
-            group = self._groups.get(resource.resource_name)
-            if group is not None:
-                group.limit = int(value)
-            elif len(self._limits) < limits.GROUPS:
-                self._limits[resource.resource_name] = int(value)
-        elif config.name == _ENABLE and resource.resource_type == ConfigResourceType.TOPIC:
-            self._topic(resource.resource_name).is_enabled = value == "true"
-
-    def _learn(self, api_key: Any, asked: Any, answer: Any) -> None:
-        """Take the topics that Metadata shows, or that are created or deleted."""
-        if api_key == DELETE_TOPICS:
-            for topic in getattr(answer, "responses", None) or ():
-                name = self._name(topic)
-                if topic.error_code == 0 and name:
-                    self._topics[name] = _Topic(exists=False)
-            return
-        topics = {self._name(topic): topic for topic in getattr(answer, "topics", None) or ()}
-        for name, topic in topics.items():
-            if name:
-                self._see(name, topic)
-        if api_key == METADATA and getattr(asked, "topics", ()) is None:
-            for group in self._groups.values():
-                if group.queue not in topics:
-                    self._topic(group.queue).exists = False
-
-    def _see(self, name: str, topic: Any) -> None:
-        if topic.error_code == 0:
-            self._topic(name).exists = True
-        elif topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._topic(name).exists = False
-        for config in getattr(topic, "configs", None) or ():
+    def _set_topic(self, named: _Named, configs: Iterable[Any]) -> None:
+        for config in configs:
             if config.name == _ENABLE:
-                self._topic(name).is_enabled = config.value == "true"
+                self._topic(named).is_enabled = _value(config) == "true"
+
+    def _set_group(self, named: _Named, exchange: Exchange, configs: Iterable[Any]) -> None:
+        values = {config.name: _value(config) for config in configs}
+        if exchange.request is not None and exchange.request.api_key == ALTER_CONFIGS:
+            # It sets all others to their defaults.
+            values = {_QUEUE: "", **values}
+        limit, queue = values.get(_LIMIT, ""), values.get(_QUEUE)
+        if limit.isdecimal() and len(self._limits) < limits.GROUPS:
+            self._limits[named] = int(limit)
+        group = self._groups.get(named)
+        if queue is not None and (group is None or group.queue[1] != queue):
+            if group is not None and len(self._former) < limits.GROUPS:
+                self._former.append(self._groups.pop(named))
+            if queue and len(self._groups) < limits.GROUPS:
+                self._groups[named] = _Group(named[1], (named[0], queue), _step(exchange))
+        if named in self._groups:
+            self._groups[named].limit = self._limits.get(named)
+
+    def _learn(self, cluster: int, api_key: Any, answer: Any) -> None:
+        """Take the topics that Metadata shows, or that are created or deleted."""
+        is_deletion = api_key == DELETE_TOPICS
+        for topic in getattr(answer, "responses" if is_deletion else "topics", None) or ():
+            name = self._name(topic)
+            if name and is_deletion and topic.error_code == 0:
+                self._topics[cluster, name] = _Topic(exists=False)
+            elif name and not is_deletion:
+                self._see((cluster, name), topic)
+
+    def _see(self, named: _Named, topic: Any) -> None:
+        if topic.error_code == 0:
+            self._topic(named).exists = True
+        elif topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._topic(named).exists = False
+        self._set_topic(named, getattr(topic, "configs", None) or ())
 
     def _name(self, topic: Any) -> str | None:
         name = getattr(topic, "name", None)
@@ -315,15 +319,15 @@ class DeadLetters(Watcher):
             group.cause = "queue_not_enabled"
         group.give_up(step)
 
-    def _produced(self, response: Message) -> None:
+    def _produced(self, cluster: int, response: Message) -> None:
         queues = {group.queue for group in self._groups.values()}
         for topic in getattr(response.body, "responses", None) or ():
-            name = self._name(topic)
-            if name in queues and any(partition.error_code == 0 for partition in topic.partition_responses or ()):
-                queue = self._topic(name)
+            named = cluster, self._name(topic) or ""
+            if named in queues and any(partition.error_code == 0 for partition in topic.partition_responses or ()):
+                queue = self._topic(named)
                 queue.written, queue.exists, queue.refused = response.packet, True, None
 
-    def _over(self, group_id: str, group: _Group) -> Iterator[Incident]:
+    def _over(self, group: _Group) -> Iterator[Incident]:
         """Yield the incident of a group that gave up records, unless its queue received some."""
         first, last = group.first, group.last
         if first is None or last is None:
@@ -341,14 +345,20 @@ class DeadLetters(Watcher):
             since,
             last.asked,
             first.flow,
-            f"group {group_id} gave up {counted(max(group.given_up, group.archived), 'record')} "
+            f"group {group.group_id} gave up {counted(max(group.given_up, group.archived), 'record')} "
             f"({_packets(since.packet, last.asked.packet)}) that did not reach its dead-letter queue "
-            f"{group.queue}: {_WHY[cause]}",
-            Where(group_id=group_id),
+            f"{group.queue[1]}: {_WHY[cause]}",
+            Where(group_id=group.group_id),
             tuple(step.witness for step in dict.fromkeys(steps)),
             cause=cause,
             because="hidden_traffic" if cause is None else None,
         )
+
+
+def _value(config: Any) -> str:
+    """Return the value of a setting; empty for the default."""
+    is_set = getattr(config, "config_operation", ConfigOperation.SET) == ConfigOperation.SET
+    return config.value if is_set and isinstance(config.value, str) else ""
 
 
 def _packets(first: int, last: int) -> str:

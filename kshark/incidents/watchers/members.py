@@ -14,11 +14,10 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
-from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_of, counted, seconds, span, time_of
+from kshark.incidents.sentences import client_id_of, client_named, counted, seconds, span, time_of
 from kshark.incidents.usage import Member, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
@@ -224,7 +223,7 @@ class Members(Watcher):
             since,
             until,
             flow,
-            f"{client_of(flow, client_id)} ({host_of(flow.client)}, group {group_id}) did not fetch for "
+            f"{client_named(flow, client_id)}, group {group_id}, did not fetch for "
             f"{seconds(end.time_ns - since.time_ns)} {span(since, until)}, and acknowledged nothing; it sent "
             f"{counted(fetcher.beats, 'heartbeat')} meanwhile, and keeps its partitions",
             Where(group_id=group_id, member_id=member_id),

@@ -16,7 +16,7 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_of, counted, listed, seconds, span, time_of
+from kshark.incidents.sentences import client_id_of, client_named, counted, listed, seconds, span, time_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Message, Witness
 
@@ -169,14 +169,14 @@ class _Client:
         return Lasted(durations, answered, time_of(request), Duration.AT_MOST, throttle_ns)
 
     def _text(self, now: PacketTime, until: PacketTime | None, ignored: _Ignored | None) -> str:
-        name = client_of(self.flow, self._client_id)
         count = self._throttled.total()
         ends_ns = min(self._waits_until_ns, max(now.time_ns, self.until.time_ns))
         waited_ns = self._waited_ns - (self._waits_until_ns - ends_ns)
         whole_ns = ends_ns - self.since.time_ns
         text = (
-            f"{name} ({host_of(self.flow.client)}) was throttled by {self.flow.broker} {span(self.since, until)}: "
-            f"{counted(count, 'answer')} ({listed(self._throttled)}), up to {seconds(self._longest_ns)} each"
+            f"{client_named(self.flow, self._client_id)} was throttled by {self.flow.broker} "
+            f"{span(self.since, until)}: {counted(count, 'answer')} ({listed(self._throttled)}), up to "
+            f"{seconds(self._longest_ns)} each"
         )
         if whole_ns > 0:
             text += f", so it was to wait for {seconds(waited_ns)} of {seconds(whole_ns)}"

@@ -231,7 +231,10 @@ class Topics(Watcher):
         if not self._deletions or exchange.response is None or exchange.response.api_key == DELETE_TOPICS:
             return NOTHING
         ids = {code.topic_id for code in codes}
+        cluster = self.scene.cluster_of(exchange.flow)
         for deletion in self._deletions:
+            if self.scene.cluster_of(deletion.flow) != cluster:
+                continue
             keys = deletion.keys
             if not keys.isdisjoint(ids) or _is_refused(exchange.response.body, keys):
                 deletion.fail(exchange)
@@ -280,7 +283,8 @@ class Topics(Watcher):
     def _note_users(self, deletion: _Deletion) -> None:
         now_ns, keys = self.scene.now.time_ns, deletion.keys
         for client in self.scene.usage.users(keys):
-            if deletion.is_by(client.flow, client.client_id):
+            is_elsewhere = self.scene.cluster_of(client.flow) != self.scene.cluster_of(deletion.flow)
+            if is_elsewhere or deletion.is_by(client.flow, client.client_id):
                 continue
             name = client_of(client.flow, client.client_id)
             if self._is_active(client, now_ns):
