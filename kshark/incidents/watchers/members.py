@@ -131,7 +131,7 @@ class Members(Watcher):
                 self._fetchers.popitem(last=False)
         self._decide(key, fetcher, request.time_ns)
         over = [*self._over(key, fetcher, time_of(request))]
-        if len(fetcher.flows) >= limits.SENDERS_OF_A_STATE:
+        if len(fetcher.flows) >= limits.CONNECTIONS_OF_MEMBER:
             fetcher.flows = {}
         fetcher.flow = exchange.flow
         fetcher.flows[exchange.flow.id] = None

@@ -90,7 +90,6 @@ class _Client:
         #: Throttled fetches, and answers to fetches with anything in them.
         self._fetches = 0
         self._served = 0
-        self.flows: Final[dict[int, None]] = {}
         #: Waits that were kept, or ignored: at once, or so quickly that the answer may have been unread.
         self.kept = 0
         self._quick = 0
@@ -109,8 +108,6 @@ class _Client:
         self._waits_until_ns = max(ends_ns, self._waits_until_ns)
         self.until, self._evidence = answered, (*self._evidence[:1], *witness_of(exchange))
         self._fetches += response.api_key in (FETCH, SHARE_FETCH)
-        if len(self.flows) < limits.MEMBERS_OF_CONNECTION:
-            self.flows[exchange.flow.id] = None
 
     def served(self, response: Message) -> None:
         """Note an answer to a fetch."""
