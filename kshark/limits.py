@@ -70,6 +70,11 @@ REORDER_SEGMENTS: Final = 64
 #: Packets of all connections waiting for their acknowledgement, which shows what a sender had received: 40 bytes each;
 #: counted after as many packets. Beyond it those of the directions with the most of them are forgotten: unknown.
 UNACKED_PACKETS: Final = 1 << 20
+#: Bytes that are sent again without an acknowledgement, and a window of zero, are reported after this time.
+UNACKED_NS: Final = 500_000_000
+WINDOW_CLOSED_NS: Final = 1_000_000_000
+#: The last packets whose times are known, for the first transmission of bytes that are sent again: 16 bytes each.
+TIMED_PACKETS: Final = 16_384
 #: No message is held longer than this for data of other connections, in nanoseconds of packet time.
 HELD_NS: Final = 200_000_000
 #: A hole is also given up this long after that acknowledgement; an unacknowledged one holds other connections no longer
