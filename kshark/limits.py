@@ -239,3 +239,7 @@ SEARCH_PIECES: Final = 1 << 16
 #: one pair.
 CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8
+#: Incidents that explain findings of one code; later ones are reported and explain nothing.
+INCIDENTS: Final = 10_000
+#: Entries that `kshark events` lists, besides those of groups and incidents.
+TIMELINE_ENTRIES: Final = 100_000

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshark.analysis import Analyzer, Observed, Observer, PackedFindings, PackedSessions
-from kshark.incidents import Incidents
+from kshark.analysis import Analyzer, MemberKey, Observed, Observer, Outcomes, PackedFindings, PackedSessions
+from kshark.incidents import EXCUSABLE, Incidents
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -44,12 +44,17 @@ class Run:
         self._keeps = keeps
         #: Ids of the topics in findings, in their order.
         self._topic_ids: dict[str, None] = {}
-        self.findings = PackedFindings()
+        self.findings = PackedFindings(shown=self._incidents.explanations.explained)
+        #: Findings that an incident may excuse: only the end of the capture decides.
+        self._excusable = PackedFindings()
         #: Sessions that ended; after `close` all sessions.
         self.sessions = PackedSessions()
 
     def page(self, page: list[Event]) -> list[Finding]:
-        """Return the findings that these events prove."""
+        """Return the findings that these events prove.
+
+        Those that an incident may excuse are returned by `close`.
+        """
         if self._names is not None:
             for event in page:
                 if type(event) is Message and event.api_key in NAMING_APIS:
@@ -59,7 +64,8 @@ class Run:
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
-        return self._proved([*self._analyzer.close(), *self._incidents.close()])
+        findings = self._proved([*self._analyzer.close(), *self._incidents.close()])
+        return [*findings, *self._certain([*self._excusable])]
 
     @property
     def observed(self) -> Observed:
@@ -68,6 +74,11 @@ class Run:
         observed.sessions = self._analyzer.summary()["sessions"]
         observed.coverage = self._analyzer.coverage
         return observed
+
+    @property
+    def outcomes(self) -> dict[MemberKey, Outcomes]:
+        """How the members of share groups fared so far."""
+        return self._analyzer.outcomes.of
 
     @property
     def topics(self) -> dict[str, str]:
@@ -80,7 +91,14 @@ class Run:
         self.sessions.add(self._analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]
+        if not EXCUSABLE.isdisjoint([finding.code for finding in findings]):
+            self._excusable.add([finding for finding in findings if finding.code in EXCUSABLE])
+            findings = [finding for finding in findings if finding.code not in EXCUSABLE]
+        return self._certain(findings)
+
+    def _certain(self, findings: list[Finding]) -> list[Finding]:
+        """Keep findings, and return them with the incidents so far that explain them."""
         if self._keeps:
             self.findings.add(findings)
             self._topic_ids.update((finding.topic_id, None) for finding in findings if finding.topic_id is not None)
-        return findings
+        return [self._incidents.explanations.explained(finding) for finding in findings]

@@ -16,6 +16,7 @@ from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
+from kshark.analysis.results.outcomes import MemberKey, Outcomes
 from kshark.analysis.results.packed_findings import PackedFindings
 from kshark.analysis.results.sessions import (
     AnalysisResult,
@@ -49,9 +50,11 @@ __all__ = [
     "Listed",
     "ListedSession",
     "ListedStep",
+    "MemberKey",
     "Moment",
     "Observed",
     "Observer",
+    "Outcomes",
     "PackedFindings",
     "PackedSessions",
     "Refusal",

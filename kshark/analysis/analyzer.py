@@ -33,6 +33,7 @@ from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
 from kshark.analysis.results.findings import Tally, finding_of
+from kshark.analysis.results.outcomes import OutcomesOfMembers
 from kshark.analysis.results.sessions import Listed, Listing
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
@@ -102,6 +103,8 @@ class Analyzer:
         self._acquisitions = Acquisitions()
         self._requests: ByMessage[tuple[Message, ShareStep, SessionQueue, Sequence[Acknowledging]]] = ByMessage()
         self._has_forgotten = False
+        #: How the members of share groups fared.
+        self.outcomes: Final = OutcomesOfMembers()
         rules = ExchangeRules(book.of_exchanges, counter)
         members = MemberRunner(book, self._members, self._partitions.last_acquisition, counter, exact=exact)
         stored = StoredStateRunner(book, self._partitions.store, counter, exact=exact)
@@ -274,6 +277,9 @@ class Analyzer:
         _, step, session, acknowledging = waiting
         answer = None if response is None else answer_of(response)
         acquired = () if answer is None else answer.acquired  # read before the session drops it
+        if step.connection not in session.copied_connections:
+            throttle_ms = 0 if response is None else getattr(response.body, "throttle_time_ms", 0)
+            self.outcomes.count(session.state.broker.cluster, step, answer, throttle_ms)
         copied: Sequence[Verdict] = ()
         if answer is not None and acquired and step.connection not in session.copied_connections:
             original = self._acquisitions.elsewhere(step, answer, session.state)

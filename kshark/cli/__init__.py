@@ -23,6 +23,7 @@ _YOUNG: Final = 500_000
 COMMANDS: Final = {
     "read": "every message, one line each; all fields; JSON lines; chosen fields",
     "check": "broken rules: who broke which, with the evidence; exit code 1 if any was broken",
+    "events": "the timeline: brokers silent or down, leaders moved, topics made and deleted, groups, administration",
     "sessions": "share sessions: members, epochs, how they ended",
     "groups": "share, consumer and classic groups: states, epochs, members, assignments, coordinators, administration",
     "deliveries": "records that share groups have in flight: their holders, and the history of one record",

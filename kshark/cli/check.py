@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from kshark.analysis import RULES, Observed, Rule, RuleCoverage
+from kshark.analysis import RULES, MemberKey, Observed, Outcomes, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
-from kshark.cli.printed_findings import EarlyFindings, ShownFindings, print_findings
+from kshark.cli.printed_findings import (
+    EarlyFindings,
+    Printed,
+    ShownFindings,
+    details,
+    print_findings,
+    rule_codes,
+)
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source
 from kshark.errors import Destroyed, Empty, UsageError
+from kshark.headlines import NO_OUTCOMES, capture_headlines, screen
 from kshark.model import Event, Finding
-from kshark.output.catalogue import CODES, judged
-from kshark.output.findings import FindingCounts, Sort
+from kshark.output.catalogue import judged
+from kshark.output.findings import FindingCounts
 from kshark.output.sink import Sink
 from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
@@ -69,8 +77,11 @@ def arguments(parser: Parser) -> None:
 
 
 def add_verbose(parser: Parser) -> None:
-    """Add `-V`."""
-    parser.add_argument("-V", dest="verbose", action="store_true", help="every finding, not one of each kind (text)")
+    """Add `-V` and `--details`."""
+    parser.add_argument("-V", dest="verbose", action="store_true", help="also every finding, with its evidence (text)")
+    parser.add_argument(
+        "--details", action="append", default=[], metavar="CODE,...", help="also the findings with these codes (text)"
+    )
 
 
 def add_selection(parser: Parser) -> None:
@@ -104,6 +115,7 @@ def add_fail_on(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
+    details(args)
     failing = fail_on(args)
     with judging():
         return exit_code(each(args, filtered(options(args), args), _check), failing)
@@ -151,32 +163,41 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
         if early is not None and proved:
             early.print(proved, checking.topics)
     checking.close()
-    rest, printed = (None, frozenset[Sort]()) if early is None else (early.rest(checking.findings), early.sorts)
-    tally = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest, printed)
-    source.notes.leave_out(judged(tally.codes))
-    verdict(tally, checking.observed, args, sink, source.name if args.each else None)
-    return outcomes_of(tally, checking.observed, args)
+    rest = None if early is None else early.rest(checking.findings)
+    printed = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest)
+    source.notes.leave_out(judged(printed.counts.codes))
+    name = source.name if args.each else None
+    verdict(printed, checking.observed, args, sink, name, outcomes=checking.outcomes)
+    return outcomes_of(printed.counts, checking.observed, args)
 
 
-def verdict(tally: FindingCounts, observed: Observed, args: Namespace, sink: Sink, name: str | None = None) -> None:
-    """Print the closing lines: the coverage if requested, then the counts of findings, of what was judged, and of rules
-    without findings.
+def verdict(
+    printed: Printed,
+    observed: Observed,
+    args: Namespace,
+    sink: Sink,
+    name: str | None = None,
+    outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES,
+) -> None:
+    """Print what the findings mean: the headlines, then the counts of findings, of what was judged, and of rules
+    without findings. Before them the coverage, if requested.
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
+    headlines = printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
     if args.format == "json":
-        summary = tally.summary(observed, rules)
+        summary = printed.counts.summary(observed, rules)
         if name is not None:
             summary["summary"]["file"] = name
         if shows_coverage(args):
             summary["summary"]["coverage"] = [row._asdict() for row in coverage_of(observed, args)]
-        sink.json([summary])
+        sink.json([*({"headline": headline} for headline in headlines), summary])
     else:
         if shows_coverage(args):
             from kshark.output.coverage import coverage_lines  # rich, 30 ms
 
             sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
-        sink.lines(tally.lines(observed, rules, sink.width))
+        sink.lines(screen(headlines, printed.counts, observed, rules, sink.width))
     next_step = observed.next_step()
     if next_step is not None:
         print(f"kshark: nothing could be judged: {next_step}", file=sys.stderr)
@@ -240,19 +261,5 @@ def selection(args: Namespace) -> Chosen:
 
 
 def _chosen(args: Namespace) -> Callable[[str], bool]:
-    select, ignore = _codes(args.select), _codes(args.ignore)
+    select, ignore = rule_codes(args.select), rule_codes(args.ignore)
     return lambda code: (not select or code in select) and code not in ignore
-
-
-def _codes(given: list[str]) -> set[str]:
-    codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
-    if given and not codes:
-        raise UsageError(
-            "--select and --ignore accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)"
-        )
-    for code in sorted(codes):
-        if code not in CODES:
-            raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
-        if not isinstance(CODES[code], Rule):
-            raise UsageError(f"{code} is a note about a capture, not a rule; name a rule (kshark explain lists all)")
-    return codes

@@ -23,19 +23,19 @@ from kshark.cli.check import (
     verdict,
 )
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
-from kshark.cli.printed_findings import show
+from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
+from kshark.headlines import Headlines
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.findings import FindingCounts
 from kshark.output.jsonlines import shown
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
-from kshark.output.troubles import Troubles
 from kshark.output.units import counted
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
@@ -158,8 +158,7 @@ class _Output:
             keeps=False,
             coverage=asks_for_coverage(args),
         )
-        self._tally = FindingCounts()
-        self._troubles = Troubles()
+        self._printed = Printed(FindingCounts(), Headlines())
 
     def page(self, page: list[Event]) -> None:
         self.notes.add(page)
@@ -181,14 +180,11 @@ class _Output:
 
     def _findings(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
-            self._tally.add(finding)
-            self._troubles.add(finding)
+            self._printed.add(finding)
         show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
 
     def close(self) -> int:
-        """Print the last findings, the clients in trouble and the verdict; return the exit code."""
+        """Print the last findings and the verdict; return the exit code."""
         self._findings(self._run.close())
-        if self._args.format == "text":
-            self._sink.lines(self._troubles.lines(self._sink.width))
-        verdict(self._tally, self._run.observed, self._args, self._sink)
-        return exit_code([outcomes_of(self._tally, self._run.observed, self._args)], self._failing)
+        verdict(self._printed, self._run.observed, self._args, self._sink)
+        return exit_code([outcomes_of(self._printed.counts, self._run.observed, self._args)], self._failing)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
-from kshark.analysis import PackedFindings
+from kshark.analysis import PackedFindings, Rule
+from kshark.cli.parser import close_to
 from kshark.cli.source import Source
+from kshark.errors import UsageError
+from kshark.headlines import Headlines
 from kshark.model import Finding
-from kshark.output.findings import FindingCounts, Sort, alike, finding_lines, sort_of
+from kshark.output.catalogue import CODES
+from kshark.output.findings import FindingCounts, Sort, finding_lines, sort_of
 from kshark.output.sink import Sink
-from kshark.output.spans import DIM
-from kshark.output.troubles import Troubles
-from kshark.output.units import number
 
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -46,20 +46,44 @@ class EarlyFindings:
         self._prints_all = args.verbose or args.format == "json"
         #: Number of printed findings if all are printed, else the kinds of which one was printed.
         self._printed = 0
-        self.sorts: set[Sort] = set()
+        self._sorts: set[Sort] = set()
 
     def print(self, proved: Iterable[Finding], topics: Mapping[str, str]) -> None:
         for finding in proved:
             self._printed += self._prints_all
-            if self._source.shows(finding) and sort_of(finding) not in self.sorts:
+            if self._source.shows(finding) and sort_of(finding) not in self._sorts:
                 self._source.place((finding,))
                 show((finding,), self._args, self._sink, topics)
                 if not self._prints_all:
-                    self.sorts.add(sort_of(finding))
+                    self._sorts.add(sort_of(finding))
 
     def rest(self, findings: PackedFindings) -> ShownFindings:
         """Return the findings that were not printed, if all are printed."""
         return ShownFindings(findings, self._source, self._printed)
+
+
+def rule_codes(given: list[str]) -> set[str]:
+    """Return the codes of an option for codes of rules. Raises UsageError for a code that is not in the catalogue."""
+    codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
+    if given and not codes:
+        raise UsageError("options for codes accept, for example, EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)")
+    for code in sorted(codes):
+        if code not in CODES:
+            raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
+        if not isinstance(CODES[code], Rule):
+            raise UsageError(f"{code} is a note about a capture, not a rule; name a rule (kshark explain lists all)")
+    return codes
+
+
+class Printed(NamedTuple):
+    """Findings that were printed: their counts, and their headlines."""
+
+    counts: FindingCounts
+    headlines: Headlines
+
+    def add(self, finding: Finding) -> None:
+        self.counts.add(finding)
+        self.headlines.add(finding)
 
 
 def print_findings(
@@ -68,34 +92,30 @@ def print_findings(
     sink: Sink,
     topics: Mapping[str, str],
     rest: Iterable[Finding] | None = None,
-    printed: Container[Sort] = (),
-) -> FindingCounts:
-    """Print findings and return their tally.
+) -> Printed:
+    """Read findings, and print them: all in JSON and with `-V`, those with the codes of `--details`, else none.
 
-    Text has the clients in trouble, then one example of each kind or all findings; JSON has every finding. `findings`
-    may be iterated twice. `rest`: findings that were not printed before. `printed`: kinds of which one was printed
-    before.
+    `findings` may be iterated twice. `rest`: findings that were not printed before.
     """
-    tally, troubles = FindingCounts(), Troubles()
-    counted = _adding(tally.add, findings)
+    printed = Printed(FindingCounts(), Headlines())
+    counted = _adding(printed.add, findings)
     if args.format == "json" and not args.quiet and rest is None:
         show(counted, args, sink)
-        return tally
-    if args.format == "json" or args.quiet:
-        deque(counted, maxlen=0)
-        show(() if args.quiet or rest is None else rest, args, sink)
-        return tally
-    sorts = alike(_adding(troubles.add, counted))
-    sink.lines(troubles.lines(sink.width))
-    if args.verbose:
-        show(findings if rest is None else rest, args, sink, topics)
-        return tally
-    fresh = (kind for kind in sorts if sort_of(kind.first) not in printed)
-    lines = (finding_lines(kind.first, sink.width, topics, kind) for kind in fresh)
-    sink.lines(chain.from_iterable(lines))
-    if len(sorts) < (count := tally.verdicts.total()):
-        sink.lines([[(f"-V shows all {number(count)} findings", DIM)]])
-    return tally
+        return printed
+    deque(counted, maxlen=0)
+    if not args.quiet:
+        chosen = details(args)
+        detailed = findings if rest is None else rest
+        show((finding for finding in detailed if chosen(finding)), args, sink, topics)
+    return printed
+
+
+def details(args: Namespace) -> Callable[[Finding], bool]:
+    """Return the predicate of the findings to print. Raises UsageError for an unknown code of `--details`."""
+    if args.format == "json" or args.verbose:
+        return lambda _: True
+    codes = rule_codes(args.details)
+    return lambda finding: finding.code in codes
 
 
 def _adding(add: Callable[[Finding], object], findings: Iterable[Finding]) -> Iterator[Finding]:

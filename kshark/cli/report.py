@@ -106,11 +106,11 @@ class Writing:
         self._findings.add(part.findings)
         self._counts += part.collected
         self._origins.append(part.origin)
-        self._violated = self._violated or part.tally.verdicts["violation"] > 0
+        self._violated = self._violated or part.printed.counts.verdicts["violation"] > 0
         self._judged = self._judged or not part.observed.is_empty
         if name is not None and self._args.format == "text":
             self._sink.text(f"== {name}\n")
-        verdict(part.tally, part.observed, self._args, self._sink, name)
+        verdict(part.printed, part.observed, self._args, self._sink, name)
 
     def close(self) -> int:
         """Write the report and return the exit code."""

@@ -10,6 +10,8 @@ from kshark.analysis import AnalysisResult, Observed
 from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
+from kshark.cli.printed_findings import Printed
+from kshark.headlines import Headlines
 from kshark.model import Event, Finding
 from kshark.output.findings import FindingCounts
 from kshark.output.parquet_findings import FindingRows
@@ -27,11 +29,11 @@ OPTIONS: Final = Options(records="headers")
 
 
 class Part(NamedTuple):
-    """The part of one capture: its origin, counts, verdicts, observed traffic, and the rows of its findings."""
+    """The part of one capture: its origin, counts, findings, observed traffic, and the rows of its findings."""
 
     origin: Origin
     collected: Collected
-    tally: FindingCounts
+    printed: Printed
     observed: Observed
     findings: list[RecordBatch]
 
@@ -77,13 +79,13 @@ def part_of(
     origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed
 ) -> Part:
     """Return the part of a capture. The collector has counted all events; `findings` are in packet order."""
-    tally = FindingCounts()
+    printed = Printed(FindingCounts(), Headlines())
 
     def counted() -> Iterator[Finding]:
         for finding in findings:
-            tally.add(finding)
+            printed.add(finding)
             collector.finding(finding)
             yield finding
 
     batches = rows.close(counted())
-    return Part(origin, collector.close(), tally, observed, batches)
+    return Part(origin, collector.close(), printed, observed, batches)

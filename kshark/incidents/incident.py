@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from kshark.analysis.facts.bases import Ground, resolution_ns
+from kshark.analysis.facts.bases import Lasted, resolution_ns
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import Rule, Verdict
 from kshark.anomaly import Blame
@@ -55,7 +55,7 @@ class Incident(Struct, frozen=True):
     because: str | None = None
     of_client: bool = False
     client_id: str | None = None
-    grounds: tuple[Ground, ...] = ()
+    grounds: tuple[Lasted, ...] = ()
 
     def finding(self) -> Finding:
         """Return it as a finding: it stands at its first packet, and has an end."""
@@ -91,8 +91,8 @@ class Incident(Struct, frozen=True):
         )
 
     def _weakness(self) -> str | None:
-        until = self.since if self.until is None else self.until
-        resolution = resolution_ns((self.since.time_ns, until.time_ns))
+        times = (time for ground in self.grounds for time in (ground.since.time_ns, ground.until.time_ns))
+        resolution = resolution_ns(times)
         return next((why for ground in self.grounds if (why := ground.weakness(resolution))), None)
 
 

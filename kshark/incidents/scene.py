@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kshark.analysis.facts.bases import Duration, Ground, Lasted
+from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
 from kshark.model import ByMessage, Flow, Message
@@ -44,7 +44,7 @@ class Scene:
         requests = self.open.get(flow)
         return next(iter(requests.values()))[0] if requests else None
 
-    def lasted(self, least_ns: int, since: PacketTime, until: PacketTime | None = None) -> Ground:
+    def lasted(self, least_ns: int, since: PacketTime, until: PacketTime | None = None) -> Lasted:
         """Return the ground that at least this time passed between two packets; `until` None: until now."""
         return Lasted(self.durations, since, until or self.now, Duration.AT_LEAST, least_ns)
 

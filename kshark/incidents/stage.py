@@ -10,6 +10,7 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.api_keys import METADATA
 from kshark.incidents.due import Due
+from kshark.incidents.explanations import Explanations
 from kshark.incidents.incident import Incident
 from kshark.incidents.scene import Scene
 from kshark.incidents.watcher import Awaited, Watcher
@@ -29,6 +30,8 @@ class Incidents:
     def __init__(self, registry: Registry, watchers: Iterable[type[Watcher]] = WATCHERS) -> None:
         self._scene = Scene(registry)
         self._due: Due[Awaited] = Due()
+        #: The incidents so far, for the findings that they explain.
+        self.explanations: Final = Explanations()
         self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
         #: By API, as far as it was seen.
         self._of_requests: dict[Any, tuple[Watcher, ...]] = {}
@@ -53,17 +56,24 @@ class Incidents:
                 self._weird(event, incidents)  # type: ignore[arg-type]
             elif kind in self._of_events:
                 self._event(event, incidents)
-        return [incident.finding() for incident in incidents]
+        return self._reported(incidents)
 
     def tick(self, now_ns: int) -> list[Finding]:
         """Return the incidents that are decided because nothing came until a time (live capture: the clock's)."""
         incidents: list[Incident] = []
         self._at(self._scene.now.packet, now_ns, incidents)
-        return [incident.finding() for incident in incidents]
+        return self._reported(incidents)
 
     def close(self) -> list[Finding]:
         """End the capture, and return the incidents that last, or that only its end decides."""
-        return [incident.finding() for watcher in self._watchers for incident in watcher.close()]
+        return self._reported([incident for watcher in self._watchers for incident in watcher.close()])
+
+    def _reported(self, incidents: Iterable[Incident]) -> list[Finding]:
+        findings = []
+        for incident in incidents:
+            self.explanations.add(incident)
+            findings.append(incident.finding())
+        return findings
 
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Move to a packet, and report first what was due before it and did not come."""

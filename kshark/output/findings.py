@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from kshark.analysis import REASONS, Observed
 from kshark.endpoints import via
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY, group_of, parties
-from kshark.output.spans import CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line, folded
+from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
 from kshark_dissectors.enums import ErrorCode
 from kshark_dissectors.errors import RETRIABLE
@@ -21,13 +21,11 @@ _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 #: Most packets of the evidence, brokers of a capture, and kinds of errors in a line.
 _PACKETS: Final = 8
 _BROKERS: Final = 3
-_KINDS: Final = 6
+_KINDS: Final = 2
 #: With fewer exchanges, a missing direction may be chance.
 _ONE_SIDED: Final = 5
 #: State machines of one member: requests on its other connections can change their state.
 _OF_MEMBERS: Final = ("session", "member")
-#: The cause of errors that are expected while brokers start.
-_START_UP: Final = "not_available"
 _OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
 _ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
 
@@ -36,40 +34,13 @@ _ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
 Sort = tuple[str, str, str | None]
 
 
-class Alike(NamedTuple):
-    """Findings with one code, verdict and cause: the first of them, their number, and the time of the last."""
-
-    first: Finding
-    times: int
-    last_ns: int
-
-
 def sort_of(finding: Finding) -> Sort:
     """Return the properties that equal findings share."""
     return finding.code, finding.verdict, finding.cause
 
 
-def alike(findings: Iterable[Finding]) -> list[Alike]:
-    """Group findings, given in the order of packets: violations first, then the most frequent."""
-    kinds: dict[Sort, Alike] = {}
-    for finding in findings:
-        sort = sort_of(finding)
-        earlier = kinds.get(sort)
-        kinds[sort] = (
-            Alike(finding, 1, finding.time_ns)
-            if earlier is None
-            else Alike(earlier.first, earlier.times + 1, finding.time_ns)
-        )
-    return sorted(kinds.values(), key=lambda kind: ([*_STYLES].index(kind.first.verdict), -kind.times))
-
-
-def finding_lines(
-    finding: Finding, width: int | None, topics: Mapping[str, str], like: Alike | None = None
-) -> Iterator[Line]:
-    """Return four to six lines, wrapped to the terminal, and an empty line.
-
-    `topics`: known topic names by id. `like`: the findings that it represents.
-    """
+def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]) -> Iterator[Line]:
+    """Return four to six lines, wrapped to the terminal, and an empty line. `topics`: known topic names by id."""
     style = _STYLES[finding.verdict]
     headline = [
         (clock(finding.time_ns, 3) + "  ", DIM),
@@ -77,8 +48,6 @@ def finding_lines(
         ("  ", PLAIN),
         *_headline(finding, style),
     ]
-    if like is not None and like.times > 1:
-        headline.append((f" · the first of {number(like.times)}, until {clock(like.last_ns, 3)}", PLAIN))
     yield from folded(headline, None if width is None else max(width, _LEAST), _INDENT)
     yield from _below(_where(finding, topics), DIM, width)
     entry = CODES.get(finding.code)
@@ -161,10 +130,13 @@ class FindingCounts:
         self.verdicts: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        #: By verdict and code.
+        self.sorts: Counter[tuple[str, str]] = Counter()
 
     def add(self, finding: Finding) -> None:
         self.verdicts[finding.verdict] += 1
         self.codes[finding.code] += 1
+        self.sorts[finding.verdict, finding.code] += 1
         if finding.verdict == "unknown":
             self.reasons[finding.unknown_because or "unknown"] += 1
 
@@ -189,38 +161,24 @@ class FindingCounts:
             }
         }
 
-    def lines(self, observed: Observed, rules: Sequence[int], width: int | None = None) -> Iterator[Line]:
-        """Return the number of findings by code, the verdict, what was judged, and the errors without a finding.
 
-        The verdict: `2 violations in 1,204 sessions, 9 unknown, 3 notes (48,210 exchanges, 1 gap)`.
-        """
-        violations, unknown = self.verdicts["violation"], self.verdicts["unknown"]
-        if violations + unknown + self.verdicts["note"] > 1:
-            yield from folded(
-                [(" · ".join(f"{code} {number(count)}" for code, count in self.codes.most_common()), DIM)], width
-            )
-        style = ERROR if violations else WARN if unknown else GOOD if observed.judged else PLAIN
-        because = ", ".join(f"{reason} {number(count)}" for reason, count in self.reasons.most_common())
-        line = [
-            (counted(violations, "violation"), style),
-            (f" in {counted(observed.sessions, 'session')}, ", PLAIN),
-            (f"{number(unknown)} unknown", WARN if unknown else PLAIN),
-            (f" ({because})" if because else "", DIM),
-            (f", {counted(self.verdicts['note'], 'note')}", PLAIN),
-            (f" ({counted(observed.exchanges, 'exchange')}, {counted(observed.gaps, 'gap')})", DIM),
-        ]
+def judged_lines(observed: Observed, rules: Sequence[int], width: int | None = None) -> Iterator[Line]:
+    """Return what was judged and what was not, and the errors without a finding."""
+    yield from folded(_judged(observed, rules), width, 2)
+    line: Line = []
+    for title, style, rows in _errors_by_meaning(observed):
+        if rows:
+            line += [(" · " if line else "", DIM), (title, style), (_errors(rows), PLAIN if style == WARN else DIM)]
+    if line:
         yield from folded(line, width, 2)
-        yield from folded(_judged(observed, rules), width, 2)
-        unexplained = observed.unexplained()
-        if final := [row for row in unexplained if not _is_retriable(row)]:
-            yield from folded([("errors without a rule: ", WARN), (_errors(final), PLAIN)], width, 2)
-        if retriable := [row for row in unexplained if _is_retriable(row)]:
-            yield from folded([("retriable errors without a rule: ", DIM), (_errors(retriable), DIM)], width, 2)
-        expected = observed.ordinary()
-        if start_up := [row for row in expected if row["cause"] == _START_UP]:
-            yield from folded([("expected errors (start-up): ", DIM), (_errors(start_up), DIM)], width, 2)
-        if others := [row for row in expected if row["cause"] != _START_UP]:
-            yield from folded([("expected errors: ", DIM), (_errors(others), DIM)], width, 2)
+
+
+def _errors_by_meaning(observed: Observed) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Yield the errors that no finding explains: those without a rule, retriable ones, and expected ones."""
+    unexplained = observed.unexplained()
+    yield "errors without a rule: ", WARN, [row for row in unexplained if not _is_retriable(row)]
+    yield "retriable errors without a rule: ", DIM, [row for row in unexplained if _is_retriable(row)]
+    yield "expected errors: ", DIM, observed.ordinary()
 
 
 def _judged(observed: Observed, rules: Sequence[int]) -> Line:

@@ -175,14 +175,14 @@ def _check(args: Namespace) -> int:
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
-        tally = print_findings([*filter(chosen, result.findings)], args, sink, result.topics)
+        printed = print_findings([*filter(chosen, result.findings)], args, sink, result.topics)
         if result.notes is not None:
-            result.notes.leave_out(judged(tally.codes))
+            result.notes.leave_out(judged(printed.counts.codes))
             print_notes_on(result.notes, name if len(checked) > 1 else "the capture")
         if result.giant is not None:
             print(f"kshark-spark: {result.giant}", file=sys.stderr)
-        verdict(tally, result.observed, args, sink, name if len(checked) > 1 else None)
-        outcomes.append(outcomes_of(tally, result.observed, args))
+        verdict(printed, result.observed, args, sink, name if len(checked) > 1 else None)
+        outcomes.append(outcomes_of(printed.counts, result.observed, args))
     return exit_code(outcomes, failing) or unread
 
 

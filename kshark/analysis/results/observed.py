@@ -20,6 +20,10 @@ from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
 
+#: Weirds about the capture itself, which decide how far its findings can be trusted.
+DEFECTS: Final = frozenset(
+    {"SNAP_LENGTH_CUT", "PACKETS_DROPPED", "CAPTURE_CUT", "CAPTURE_UNREAD", "CLOCK_STEP", "CLOCK_STOPPED"}
+)
 #: The name of the row that stands for all rows beyond a table's limit.
 OTHERS: Final = "(others)"
 
@@ -40,7 +44,9 @@ class Observed(Struct):
     addresses that spoke Kafka. `duplicates`: packets left out because they were captured twice. `coverage`: how often
     rules were put to the test, if counted. Of the exchanges, `orphans` have no request, `one_way` ask for no answer,
     and `unanswered` have none. `connections`: those that speak Kafka; `others`: all others. `destroyed`: the file
-    was. `tried`: how often rules about some exchanges only were put to the test, if counted."""
+    was. `tried`: how often rules about some exchanges only were put to the test, if counted. `defects`, `defect_bytes`:
+    packets and bytes of weirds about the capture itself, by code (DEFECTS). `missing_bytes`: of gaps, as far as their
+    size is known. `body_cut`: exchanges whose request or answer the snap length cut."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -61,6 +67,10 @@ class Observed(Struct):
     others: int = 0
     destroyed: bool = False
     tried: Counter[Read] = field(default_factory=Counter)
+    defects: Counter[str] = field(default_factory=Counter)
+    defect_bytes: Counter[str] = field(default_factory=Counter)
+    missing_bytes: int = 0
+    body_cut: int = 0
 
     @property
     def read(self) -> dict[Read, int]:
@@ -116,6 +126,14 @@ class Observed(Struct):
         self.destroyed |= weird.code == "CAPTURE_DESTROYED"
         if weird.code == "DUPLICATE_PACKETS":
             self.duplicates += weird.times
+        if weird.code in DEFECTS:
+            self.defects[weird.code] += weird.times
+            self.defect_bytes[weird.code] += weird.size
+
+    def gap(self, gap: Gap) -> None:
+        self.gaps += 1
+        if gap.reason == "missing":
+            self.missing_bytes += max(0, gap.size)
 
     def join(self, other: Observed) -> None:
         """Add the counts of other pages, connections or members."""
@@ -130,6 +148,10 @@ class Observed(Struct):
         self.others += other.others
         self.destroyed |= other.destroyed
         self.tried.update(other.tried)
+        self.defects.update(other.defects)
+        self.defect_bytes.update(other.defect_bytes)
+        self.missing_bytes += other.missing_bytes
+        self.body_cut += other.body_cut
         self.answered.update(other.answered)
         self.explained.update(other.explained)
         if other.since_ns is not None and other.until_ns is not None:
@@ -222,6 +244,8 @@ class Observer:
                     judged += 1
                 if tries and api_key in tries:
                     tries[api_key](request, response, observed.tried)
+                if event.outcome == "body_cut":
+                    observed.body_cut += 1
                 if response is None:
                     observed.one_way += event.outcome == "one_way"
                     observed.unanswered += event.outcome != "one_way"
@@ -230,7 +254,7 @@ class Observer:
             elif type(event) is Closed:
                 observed.connection(event.flow)
             elif type(event) is Gap:
-                observed.gaps += 1
+                observed.gap(event)
             elif type(event) is Weird:
                 observed.weird(event)
         observed.exchanges += exchanges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -25,11 +25,12 @@ _PLACES: Final = Witness.__struct_fields__.index("places")
 class PackedFindings:
     """Collect findings as they are proved. Iterate to get them in the order of packets, each time as new objects.
 
-    The files of their witnesses are not kept.
+    The files of their witnesses are not kept. `shown`: applied to each finding when it is returned.
     """
 
-    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+    def __init__(self, findings: Iterable[Finding] = (), shown: Callable[[Finding], Finding] | None = None) -> None:
         self._packed = Packed()
+        self._shown = shown
         self.add(findings)
 
     def add(self, findings: Iterable[Finding]) -> None:
@@ -45,7 +46,8 @@ class PackedFindings:
     def since(self, skipped: int) -> Iterator[Finding]:
         """Yield the findings after the first `skipped` added ones, in the order of packets."""
         for same in self._packed.since(skipped):
-            yield from in_packet_order(map(_unpack, same))
+            findings = in_packet_order(map(_unpack, same))
+            yield from findings if self._shown is None else map(self._shown, findings)
 
 
 def _pack(finding: Finding) -> bytes:

@@ -388,6 +388,8 @@ ROWS: Final = (
         number=56,
         code="ACK_NOT_ACQUIRED",
         text="A member acknowledged records that were never acquired, or that it had released.",
+        act="acknowledged records that it had not acquired",
+        weight=50,
         must="A member acknowledges only records that it has acquired.",
         advice="Acknowledge the acquired_records of the answer, not the record batches next to them. Do not "
         "acknowledge released records.",
@@ -415,6 +417,8 @@ ROWS: Final = (
         number=57,
         code="ACK_NOT_OWNER",
         text="A member acknowledged records that another member had acquired.",
+        act="acknowledged records that another member had acquired",
+        weight=55,
         must="Only the member that acquired a record acknowledges it.",
         advice="Keep pending acknowledgements with the member and the session that acquired the records. Drop them "
         "when the lock expires.",
@@ -433,6 +437,8 @@ ROWS: Final = (
         number=58,
         code="DOUBLE_ACK",
         text="A member acknowledged records that were already acknowledged.",
+        act="acknowledged records twice",
+        weight=40,
         must="A record is acknowledged once.",
         advice="Remove records from the list when you send their acknowledgement. The answer says whether it "
         "succeeded.",
@@ -475,6 +481,8 @@ ROWS: Final = (
         number=63,
         code="ACK_RESULT_MISSING",
         text="The answer has no result for an acknowledged partition.",
+        act="gave no result for acknowledgements",
+        weight=80,
         must="An answer has a result for each acknowledged partition.",
         advice="Treat the acknowledgements as failed, as Java clients do (INVALID_RECORD_STATE): the records will be "
         "delivered again. Report it to Kafka with these packets.",
@@ -520,6 +528,8 @@ ROWS: Final = (
         number=70,
         code="RENEW_REFUSED",
         text="The broker refused to renew locks.",
+        act="renewed locks, and the broker refused",
+        weight=45,
         must="A lock is renewed before it expires, by the member that holds it.",
         advice="Renew well before the lock expires (acquisition_lock_timeout_ms), and only records that the member "
         "holds. The group may forbid renewals (share.renew.acknowledge.enable).",

@@ -191,6 +191,8 @@ ROWS: Final = (
         number=32,
         code="DUPLICATE_MEMBER",
         text="Two connections use the same member id, each with its own epoch count.",
+        act="used one member id on two connections, each with its own epoch count",
+        weight=56,
         must="A member id belongs to one consumer, which keeps one epoch count per session.",
         advice="Give each consumer its own member id: a random UUID made when it starts. Look for a copied id, or for "
         "one consumer used by two threads.",
@@ -207,6 +209,8 @@ ROWS: Final = (
         number=33,
         code="CONCURRENT_SESSION_REQUESTS",
         text="A request of the session was sent while another was open on another connection.",
+        act="sent a request of its share session while another was open on another connection",
+        weight=48,
         must="A session has one open request at a time.",
         advice="Wait for the answer before you send the session's next request, even while a ShareFetch waits for "
         "records. Requests on two connections have no order.",
@@ -226,6 +230,8 @@ ROWS: Final = (
         code="FETCH_OVERTAKEN",
         text="The session moved on while a fetch was waiting for its answer. The records that the fetch acquired stay "
         "locked.",
+        act="sent a request that overtook its own waiting fetch: the records of that fetch stay locked",
+        weight=60,
         must="While a ShareFetch waits, its session sends no other request.",
         advice="Wait for the ShareFetch (a shorter max_wait_ms makes this quick), then acknowledge. The records that "
         "the overtaken fetch acquired are delivered again after their lock expires, with a higher delivery count.",

@@ -257,6 +257,8 @@ ROWS: Final = (
         number=72,
         code="OVERLAPPING_ACQUISITION",
         text="Records were delivered to a member while another member still held them.",
+        act="delivered records to a member while another still held them",
+        weight=92,
         must="A record is acquired by one member at a time.",
         advice="Make processing idempotent: until the broker is fixed, two consumers work on the same records, and "
         "one of their acknowledgements is refused with error 121. Look for a leader change or a restart before this. "
@@ -276,6 +278,8 @@ ROWS: Final = (
         number=73,
         code="EARLY_REDELIVERY",
         text="Records were delivered to the same member again before their lock expired.",
+        act="delivered records again to the same member before their lock had expired",
+        weight=86,
         must="Records are delivered to the same member again only after their lock expired or they were released.",
         advice="Drop the second copy if you still work on the first, and acknowledge the records once. Report it to "
         "Kafka with these packets.",
@@ -292,6 +296,8 @@ ROWS: Final = (
         number=74,
         code="REDELIVERY_AFTER_TERMINAL",
         text="Accepted or rejected records were delivered again.",
+        act="delivered records again that were accepted or rejected",
+        weight=93,
         must="A record that was accepted or rejected successfully is not delivered again, unless the group's offsets "
         "are reset.",
         advice="Make processing idempotent. Check whether the group's offsets were reset. Otherwise report it to "
@@ -311,6 +317,8 @@ ROWS: Final = (
         code="ACQUIRED_OUTSIDE_RECORDS",
         text="Acquired offsets lie outside the records of the answer. Clients treat them as gaps; if they are not "
         "gaps, the records are lost.",
+        act="acquired offsets for a member whose records it did not send: they may be lost",
+        weight=95,
         must="The acquired ranges of an answer lie between the first and the last offset of its records, except where "
         "compaction removed records.",
         advice="On a compacted topic these offsets are gaps, and nothing is lost. If they are delivered again with "
@@ -333,6 +341,8 @@ ROWS: Final = (
         number=82,
         code="ACQUIRED_MALFORMED",
         text="Acquired ranges end before they begin, overlap, or are not sorted by offset.",
+        act="sent acquired ranges that are inverted, overlap or are not sorted",
+        weight=85,
         must="The acquired ranges of an answer are sorted by offset, do not overlap, and do not end before they begin.",
         advice="Ask for batches of one record or more: a batch_size below 1 makes a broker answer like this. With any "
         "other batch_size, process each record once, and report it to Kafka with these packets.",
@@ -349,6 +359,8 @@ ROWS: Final = (
         number=83,
         code="ACQUIRED_BELOW_SPSO",
         text="Completed records were delivered: they lie below the start offset.",
+        act="delivered records below the start offset: they were completed",
+        weight=92,
         must="All records below the start offset are complete and are not delivered.",
         advice="Make processing idempotent: acknowledgements below the start offset are accepted without effect. "
         "Report it to Kafka with these packets.",
@@ -367,6 +379,8 @@ ROWS: Final = (
         number=84,
         code="MAX_RECORDS_EXCEEDED",
         text="A member with a strict limit received more records than it asked for.",
+        act="sent more records than the strict limit of the request",
+        weight=70,
         must="A fetch with a strict limit (record_limit) receives at most max_records records.",
         advice="Make room for the records, or release the surplus: their locks are held until then. Report it to "
         "Kafka with these packets.",

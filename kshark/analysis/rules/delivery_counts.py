@@ -176,6 +176,8 @@ ROWS: Final = (
         number=75,
         code="DELIVERY_COUNT_JUMP",
         text="A delivery count does not follow the one before: a delivery was not captured, or was not counted.",
+        act="skipped a delivery count",
+        weight=75,
         must="While a partition keeps its leader, each delivery of a record raises its delivery count by one.",
         advice="Do not give up a record by its delivery_count alone: an uncounted delivery can repeat forever, and "
         "deliveries outside the capture use up the limit. Check whether the capture holds all members. Then report "
@@ -196,6 +198,8 @@ ROWS: Final = (
         code="DELIVERY_COUNT_REGRESSION",
         text="A delivery count went down. After a leader change the broker knows only stored counts, and not every "
         "delivery is stored.",
+        act="lowered a delivery count",
+        weight=75,
         must="While a partition keeps its leader, the delivery count of a record does not go down.",
         advice="If you may process a record only so many times, count the attempts yourself. After a leader change or "
         "a restart the broker knows only what was stored, and Kafka 4.1 lowers the count when a session ends. If "
@@ -219,6 +223,8 @@ ROWS: Final = (
         number=77,
         code="DELIVERY_COUNT_INVALID",
         text="A delivery count is below 1.",
+        act="sent a delivery count below 1",
+        weight=85,
         must="The first delivery of a record has delivery count 1.",
         advice="Treat such a record as delivered for the first time. Report it to Kafka with these packets.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9, delivery 0",
@@ -232,6 +238,8 @@ ROWS: Final = (
         number=78,
         code="DELIVERY_COUNT_OVER_LIMIT",
         text="A delivery count is above every limit that the broker can be configured with.",
+        act="sent a delivery count above every limit",
+        weight=85,
         must="A record is delivered no more often than the limit: 5 times by default, and at most 25 times (10 before "
         "Kafka 4.3).",
         advice="If you cannot process a record, reject it instead of releasing it. Then you do not depend on the "

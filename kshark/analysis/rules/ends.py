@@ -208,6 +208,8 @@ SESSION_UNKNOWN: Final = Rule(
     number=25,
     code="SESSION_UNKNOWN",
     text="The broker has no session for this member. The cause says what ended or prevented it.",
+    act="lost a share session",
+    weight=80,
     must="A broker answers SHARE_SESSION_NOT_FOUND only if a request needs a session and there is none.",
     advice="Open a new session: send a ShareFetch with epoch 0 and without acknowledgements. The records that the "
     "member had acquired are delivered again. The cause says why the old session ended.",
@@ -257,6 +259,8 @@ ROWS: Final = (
         number=26,
         code="USE_AFTER_FINAL",
         text="A session was used after it was closed with epoch -1.",
+        act="used a share session after closing it",
+        weight=44,
         must="After epoch -1 the next request opens a new session.",
         advice="Drop pending requests when you close the session, or open a new one with epoch 0 first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 2 → 122",
@@ -272,6 +276,8 @@ ROWS: Final = (
         number=28,
         code="SESSION_KILLED_BY_OLD_CONNECTION",
         text="A session was reopened on a new connection, and ended when the old connection closed.",
+        act="ended a share session that it had to keep: the member had opened it again on a new connection",
+        weight=90,
         must="A session ends with the connection that opened it, and not with an older one.",
         advice="Upgrade the brokers to 4.2. Until then, open the new session after the old connection is closed. "
         "After error 122, open the session again.",
@@ -325,6 +331,8 @@ ROWS: Final = (
         number=45,
         code="DUPLICATE_PARTITION_ENTRY",
         text="A request lists the same partition twice.",
+        act="listed the same partition twice in a request: the broker drops the first entry",
+        weight=60,
         must="A request lists each partition once.",
         advice="Put all batches of a partition into one entry. The broker silently drops the first of two entries; at "
         "epoch 0 it drops the whole session.",

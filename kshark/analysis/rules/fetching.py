@@ -97,6 +97,8 @@ ROWS: Final = (
         number=66,
         code="LEADER_HINT_IGNORED",
         text="A member keeps fetching a partition from a broker whose answers name another leader.",
+        act="kept fetching from a broker whose answers name another leader",
+        weight=50,
         must="A partition is fetched from its leader.",
         advice="Fetch from the current_leader of the answer, at its address in node_endpoints, and forget the "
         "partition in the old session. Only the leader delivers its records.",

@@ -95,6 +95,8 @@ ROWS: Final = (
         number=61,
         code="GAP_ON_REAL_RECORD",
         text="A delivered record was acknowledged as a gap: the group will not process it.",
+        act="acknowledged delivered records as gaps: its group will not process them",
+        weight=93,
         must="Only offsets without a record, or with a control record, are acknowledged with type 0 (GAP).",
         advice="Accept, release or reject each delivered record. Send type 0 only for acquired offsets without a "
         "record in the same answer, and for those of control batches. The group loses these records until its "
@@ -112,6 +114,8 @@ ROWS: Final = (
         number=62,
         code="NON_GAP_ON_GAP",
         text="An offset without a record, or with a control record, was accepted, released or rejected.",
+        act="acknowledged offsets that have no record",
+        weight=30,
         must="Offsets without a record, and those of control records, are acknowledged with type 0 (GAP).",
         advice="Send type 0 for acquired offsets without a record in the answer, and for those of control batches. "
         "Released offsets are delivered again until their deliveries are used up.",

@@ -106,6 +106,8 @@ ROWS: Final = (
         number=95,
         code="MEMBER_EPOCH_INVALID",
         text="A heartbeat has a member epoch below -1.",
+        act="sent a member epoch below -1",
+        weight=45,
         must="A member epoch is -1 (leave), 0 (join), or an epoch that the coordinator sent.",
         advice="Look for an epoch that was never set. Share groups have no static members, so epoch -2 is not valid.",
         wrong="ShareGroupHeartbeat epoch 1 → 0; ShareGroupHeartbeat epoch -2 → 42",
@@ -119,6 +121,8 @@ ROWS: Final = (
         number=96,
         code="MEMBER_EPOCH_AHEAD",
         text="A heartbeat has a higher member epoch than the coordinator ever sent.",
+        act="sent a member epoch that the coordinator never gave it",
+        weight=45,
         must="A heartbeat has the member epoch of the last answer.",
         advice="Do not count member epochs: copy the epoch from the answer. After FENCED_MEMBER_EPOCH drop the "
         "assignment and join again with epoch 0.",
@@ -135,6 +139,8 @@ ROWS: Final = (
         number=97,
         code="MEMBER_EPOCH_BEHIND",
         text="A heartbeat has a member epoch that is neither the current one nor the one before it.",
+        act="sent an outdated member epoch",
+        weight=45,
         must="A heartbeat has the member epoch of the last answer. The coordinator also accepts the epoch before it.",
         advice="Copy member_epoch from each answer, and send no heartbeat while another one is open. After "
         "FENCED_MEMBER_EPOCH join again with epoch 0. If the network lost the answers, nothing else needs a "
@@ -154,6 +160,8 @@ ROWS: Final = (
         number=98,
         code="EPOCH_REGRESSION_IN_RESPONSE",
         text="The coordinator sends a member a lower epoch than before, although the member did not join again.",
+        act="lowered a member epoch, although the member did not join again",
+        weight=85,
         must="A member epoch does not decrease until the member joins again.",
         advice="Copy the epoch from the answer: the coordinator compares the next heartbeat with it. Check whether "
         "two clients use the same member id. If not, report it to Kafka with these packets.",
@@ -169,6 +177,8 @@ ROWS: Final = (
         number=99,
         code="EPOCH_NOT_ADOPTED",
         text="A member still uses its old epoch after an answer with a newer one.",
+        act="kept its old member epoch after an answer with a newer one",
+        weight=46,
         must="The heartbeat after an answer has the member epoch of that answer.",
         advice="Copy member_epoch from each answer, even if it has no assignment. The coordinator accepts the epoch "
         "before the last one, and fences the member after it has sent another one.",
@@ -189,6 +199,8 @@ ROWS: Final = (
         number=102,
         code="REJOIN_REFUSED",
         text="The coordinator fences a member that joins again with epoch 0.",
+        act="refused a member that joined again with epoch 0",
+        weight=84,
         must="A member may join again with epoch 0 at any time.",
         advice="Join with a new member id, or upgrade the brokers to Kafka 4.2: older brokers refuse epoch 0 while "
         "they have the member, until its session timeout is over (45 s by default).",

@@ -217,6 +217,8 @@ ROWS: Final = (
         number=94,
         code="JOIN_WITHOUT_SUBSCRIPTION",
         text="A member joins without naming the topics that it subscribes to.",
+        act="joined a group without naming its topics",
+        weight=50,
         must="A member that joins names the topics that it subscribes to.",
         advice="Send subscribed_topic_names with at least one topic in every heartbeat with epoch 0, also when the "
         "member joins again.",
@@ -231,6 +233,8 @@ ROWS: Final = (
         number=100,
         code="HEARTBEAT_AFTER_LEAVE",
         text="A heartbeat comes from a member that is not in the group: it has left, or has never joined.",
+        act="sent a heartbeat to a group that it is not a member of",
+        weight=44,
         must="A member that left its group, or never joined it, joins with epoch 0 before any other heartbeat.",
         advice="Stop heartbeats before the one with epoch -1: it is the last. After UNKNOWN_MEMBER_ID or "
         "GROUP_ID_NOT_FOUND join with epoch 0, or do nothing if the member should leave.",
@@ -250,6 +254,8 @@ ROWS: Final = (
         number=101,
         code="NO_REJOIN_AFTER_FENCE",
         text="A member that was removed from its group does not join again.",
+        act="did not join again after being removed from its group",
+        weight=55,
         must="The heartbeat after FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID or GROUP_ID_NOT_FOUND joins again: it has "
         "epoch 0.",
         advice="Drop the assignment, stop fetching, and join again with epoch 0 and the subscription: the coordinator "
@@ -266,6 +272,8 @@ ROWS: Final = (
         number=103,
         code="HEARTBEAT_LATE",
         text="A member missed more than one heartbeat interval. The group removes it when its session timeout is over.",
+        act="sent a heartbeat late: its group removes it when its session timeout is over",
+        weight=52,
         must="A member sends a heartbeat every heartbeat_interval_ms. The group removes a member that sends none for "
         "the session timeout (45 s by default).",
         advice="Send heartbeats independently of processing. Look for a process that was paused (garbage collection, "
@@ -288,6 +296,8 @@ ROWS: Final = (
         number=104,
         code="ASSIGNMENT_MISSING",
         text="A member joins or sends its topics, and the answer has no assignment.",
+        act="gave a joining member no assignment",
+        weight=80,
         must="The answer to a member that joins or sends its topics has an assignment, even if it is empty.",
         advice="Treat it as no change: keep the assignment from before, or none after a join. Report it to Kafka with "
         "these packets.",
@@ -318,6 +328,8 @@ ROWS: Final = (
         number=106,
         code="GROUP_TYPE_CONFLICT",
         text="A request uses the id of a group of another type.",
+        act="used the id of a group of another type",
+        weight=58,
         must="A group id belongs to one group of one type.",
         advice="Give the share group its own id. kshark groups shows the type of each group. A group that is empty "
         "and no longer needed can be deleted.",
@@ -357,6 +369,8 @@ ROWS: Final = (
         number=108,
         code="EMPTY_IDS",
         text="A heartbeat has an empty group, member or rack id, or a share session request has no group id.",
+        act="sent an empty group, member or rack id",
+        weight=45,
         must="The group id and the member id are not empty. The rack id is null or not empty.",
         advice="Set group.id. Create the member id once: a random UUID in Kafka's format (22 characters). If there is "
         "no rack, send null, not an empty string.",

@@ -201,6 +201,8 @@ ROWS: Final = (
         number=43,
         code="PHANTOM_SESSION_PARTITION",
         text="A partition that was listed only to acknowledge stays in the session, and its records keep coming.",
+        act="keeps a partition in its share session that it listed only to acknowledge: its records keep coming",
+        weight=50,
         must="A request that lists a partition only to acknowledge its records also forgets the partition.",
         advice="Add the partition to forgotten_topics_data too if it does not belong to the member any more.",
         wrong="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
@@ -250,6 +252,8 @@ ROWS: Final = (
         number=90,
         code="FETCH_UNASSIGNED_PARTITION",
         text="A member fetches a partition that is not in its assignment. Brokers serve it.",
+        act="fetched partitions that are not assigned to it",
+        weight=42,
         must="A share session holds only partitions of the member's assignment.",
         advice="List the partitions that the last answer to ShareGroupHeartbeat assigned, and forget those that it "
         "removed.",
@@ -269,6 +273,8 @@ ROWS: Final = (
         number=91,
         code="FETCH_BY_DEPARTED_MEMBER",
         text="A member that left its group or was removed from it still uses its share session. Brokers serve it.",
+        act="used its share session after leaving its group, or after being removed from it",
+        weight=47,
         must="A member that is not in the group joins it before its next share session request.",
         advice="Stop fetching when the member leaves the group. Join again after FENCED_MEMBER_EPOCH or "
         "UNKNOWN_MEMBER_ID.",

@@ -225,6 +225,8 @@ ROWS: Final = (
         number=117,
         code="ACK_NOT_PERSISTED",
         text="A leader accepted acknowledgements, but did not store them with the share coordinator.",
+        act="accepted acknowledgements and did not store them",
+        weight=94,
         must="A leader stores acknowledgements before it answers that they are accepted.",
         advice="Expect the records again when the partition's leader moves or restarts. Report it to Kafka with these "
         "packets.",
@@ -241,6 +243,8 @@ ROWS: Final = (
         number=118,
         code="PERSISTED_STATE_MISMATCH",
         text="A leader stored another state than the acknowledgements asked for.",
+        act="stored another state than the acknowledgements asked for",
+        weight=94,
         must="Accepted records are stored as acknowledged, rejected ones as archived, released ones as available or "
         "archived.",
         advice="When the leader moves or restarts, some records may be delivered again and others never. Report it to "

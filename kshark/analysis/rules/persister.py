@@ -248,6 +248,8 @@ ROWS: Final = (
         number=109,
         code="STATE_EPOCH_FENCED",
         text="A request stores state with a lower state epoch than the stored one.",
+        act="stored share state with an outdated state epoch",
+        weight=40,
         must="State is stored with the state epoch of the last Read answer.",
         advice="Keep the state epoch of the last Read, and write with no other. After FENCED_STATE_EPOCH drop the "
         "partition's records in flight and read its state again: it was reset.",
@@ -289,6 +291,8 @@ ROWS: Final = (
         number=111,
         code="STATE_EPOCH_REGRESSION",
         text="A coordinator accepts or reports a lower state epoch than before.",
+        act="lowered the state epoch of a share partition",
+        weight=80,
         must="State epochs never decrease while the state exists.",
         advice="Write with the state epoch of the last Read answer. Coordinators also accept a higher one, and since "
         "4.2 do not store it: an accepted write does not prove that its epoch is right.",
@@ -308,6 +312,8 @@ ROWS: Final = (
         number=113,
         code="WRITE_UNINITIALIZED",
         text="A request stores or reads the state of a share partition that has none.",
+        act="stored or read share state that was never initialized",
+        weight=60,
         must="A leader writes state only after a Read that returned state.",
         advice="If a Read is refused, deliver no records and read again later: the group coordinator initializes the "
         "state before it assigns the partition. If a Write is refused, drop the records in flight: the state "
@@ -333,6 +339,8 @@ ROWS: Final = (
         number=116,
         code="WRITE_BEFORE_READ",
         text="A leader stores state that it has not read.",
+        act="stored share state that it had not read",
+        weight=70,
         must="A leader reads the state before it writes it for the first time.",
         advice="Read once at the beginning of each leadership, with its leader epoch, and wait for the answer: it has "
         "the start offset. The Read also fences earlier leaders.",
@@ -352,6 +360,8 @@ ROWS: Final = (
         number=120,
         code="SHARE_KEY_MALFORMED",
         text="FindCoordinator has an invalid share coordinator key, or a version without such keys.",
+        act="asked for a share coordinator with an invalid key",
+        weight=50,
         must="The key of a share coordinator is group:topic id:partition, in FindCoordinator version 6 or later.",
         advice="Write the topic id, not the topic's name, as 22 characters of base64, and the partition as a number. "
         "Ask the broker for its versions first.",
@@ -384,6 +394,8 @@ ROWS: Final = (
         number=123,
         code="OFFSETS_ADMIN_NON_EMPTY",
         text="A request sets or deletes offsets of a share group that has members.",
+        act="changed the offsets of a share group that has members",
+        weight=40,
         must="Offsets of a share group are set or deleted only while it has no members.",
         advice="Stop its consumers and wait until the group is empty (kafka-share-groups --describe --state). Members "
         "that did not leave stay in the group until their session timeout, 45 s.",

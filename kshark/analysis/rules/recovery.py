@@ -131,6 +131,8 @@ ROWS: Final = (
         number=38,
         code="NO_RECOVERY",
         text="After error 122, 123 or 133 the client continued instead of opening a new session.",
+        act="continued its share session after a refusal that asks for a new one",
+        weight=45,
         must="The next request after error 122, 123 or 133 is a ShareFetch with epoch 0.",
         advice="Drop the session after these errors and open a new one. Acknowledgements that were not sent are lost: "
         "the records are delivered again.",
@@ -147,6 +149,8 @@ ROWS: Final = (
         number=39,
         code="REOPEN_HOT_LOOP",
         text="A client opens sessions one after another without a pause.",
+        act="opened share sessions one after another without a pause",
+        weight=44,
         must="A client pauses before it opens a session again (retry.backoff.ms, 100).",
         advice="Pause before opening a session again, each time longer.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0; ShareFetch epoch 0 → 0",

@@ -349,6 +349,8 @@ ROWS: Final = (
         number=60,
         code="STALE_ACK_ACCEPTED",
         text="An acknowledgement for one delivery counts for the next one: the records were delivered again meanwhile.",
+        act="acknowledged an earlier delivery of records that were delivered again meanwhile",
+        weight=72,
         must="Records are acknowledged before their lock expires.",
         advice="Send acknowledgements before the lock expires (acquisition_lock_timeout_ms), and drop late ones: the "
         "records are delivered again, and are acknowledged then.",
@@ -364,6 +366,8 @@ ROWS: Final = (
         number=64,
         code="ACK_ATOMICITY_BROKEN",
         text="Acknowledgements of a partition were refused, but some of them took effect.",
+        act="refused acknowledgements of a partition, and applied some of them",
+        weight=88,
         must="The acknowledgements of a partition are either all applied or all refused.",
         advice="Treat all records of a refused partition as not acknowledged: they are delivered again. Report it to "
         "Kafka with these packets.",

@@ -62,6 +62,8 @@ ROWS: Final = (
         number=24,
         code="ACK_IN_INITIAL_FETCH",
         text="A ShareFetch that opens a session carries acknowledgements.",
+        act="sent acknowledgements with the ShareFetch that opens its session: they are lost",
+        weight=65,
         must="A ShareFetch that opens a session acknowledges nothing.",
         advice="When a session is lost, drop the acknowledgements that were not sent: the records are delivered "
         "again. Java clients do so since 4.1.1.",
@@ -79,6 +81,8 @@ ROWS: Final = (
         number=41,
         code="FINAL_WITH_PAYLOAD",
         text="A ShareFetch that closes a session lists partitions without acknowledging anything.",
+        act="listed partitions in the ShareFetch that closes its session",
+        weight=20,
         must="A ShareFetch that closes a session lists partitions only to acknowledge their records.",
         advice="Close with a ShareAcknowledge, or list no other partitions: Kafka 4.0 refuses the request, and the "
         "session stays open.",
@@ -98,6 +102,8 @@ ROWS: Final = (
         code="MEMBER_ID_INVALID",
         text="A member id is null, empty or longer than 36 characters, or for brokers before 4.2 not a UUID in "
         "URL-safe base64.",
+        act="sent a member id that brokers do not accept",
+        weight=50,
         must="A member id has 1 to 36 characters. For brokers before 4.2 it is a UUID in URL-safe base64.",
         advice="Create the id once: a random UUID in Kafka's format (22 characters, - and _ instead of + and /). Use "
         "it in every request of the member.",
@@ -115,6 +121,8 @@ ROWS: Final = (
         number=54,
         code="RENEW_FLAG_MISUSE",
         text="A request sets is_renew_ack, but renews no locks or also asks for records.",
+        act="set is_renew_ack in a request that does not only renew locks",
+        weight=45,
         must="A ShareFetch with is_renew_ack renews locks and asks for no records: max_wait_ms, min_bytes, max_bytes "
         "and max_records are 0.",
         advice="Renew with a ShareAcknowledge, or with all four limits 0, and fetch with the next request. Set "
@@ -131,6 +139,8 @@ ROWS: Final = (
         number=55,
         code="RECORDS_ON_RENEW",
         text="A request that only renews locks receives records.",
+        act="sent records with the answer to a request that only renews locks",
+        weight=70,
         must="A ShareFetch that renews locks receives no records.",
         advice="Treat the records as acquired: process or release them, or they stay locked until their lock expires. "
         "Report it to Kafka with these packets.",

@@ -96,7 +96,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     of findings in its time and place that it explains, and of those that it also excuses: the accused could not do
     otherwise.
 
-    For people, in sentences: `must` is the requirement, `advice` says what a client should do if it is not met. `wrong`
+    For people, in sentences: `must` is the requirement, `advice` says what to do if it is not met, `act` what the
+    blamed party did, in the past tense and without it ("skipped an epoch of its share session"). `wrong`
     and `right` are exchanges that break and keep the rule, or that cause a note and do not. `; ` separates them
     (README.md describes their syntax). `tickets`: known issues about the rule.
     """
@@ -128,6 +129,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     rationed: int = 0
     #: What the exchange shows, in a few words: part of the argument's sentence.
     sentence: str = ""
+    act: str = ""
     must: str = ""
     advice: str = ""
     wrong: str = ""

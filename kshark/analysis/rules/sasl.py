@@ -47,6 +47,8 @@ ROWS: Final = (
         refused_with=(34,),
         checks=(Check(not_due),),
         sentence="its client had begun authentication and had not finished it",
+        act="sent a request that is not due during authentication",
+        weight=55,
         must="Between SaslHandshake and the last answer to SaslAuthenticate the client sends nothing else; "
         "ApiVersions comes before. Listeners without SASL receive neither request.",
         advice="Wait for the answer to SaslAuthenticate and check its error before the first request. Set "

@@ -242,6 +242,8 @@ ROWS: Final = (
         number=112,
         code="START_OFFSET_REGRESSION",
         text="A stored or reported start offset is lower than an earlier one, with no Initialize between them.",
+        act="lowered the start offset of a share partition: records may be delivered again",
+        weight=90,
         must="A start offset never decreases, except by an Initialize.",
         advice="Send the writes of a share partition one after another, each with its current start offset. Before "
         "Kafka 4.4 coordinators store the last write, and processed records are delivered again. Later ones "
@@ -265,6 +267,8 @@ ROWS: Final = (
         number=114,
         code="STATE_BATCH_INVALID",
         text="A request has invalid state: inverted or overlapping batches, unknown states, or negative numbers.",
+        act="stored share state that contradicts itself",
+        weight=80,
         must="Batches do not overlap, have a stored state (0, 2, 3, 4) and counts from 0, and begin at the start "
         "offset or above. Only archived batches lie below it.",
         advice="Check batches before they are sent: coordinators store even inverted batches and unknown states, and "
@@ -285,6 +289,8 @@ ROWS: Final = (
         number=115,
         code="COMPLETE_COUNT_INVALID",
         text="A delivery complete count is below -1, or above the number of possible offsets.",
+        act="stored an impossible delivery complete count",
+        weight=70,
         must="A delivery complete count is -1 (not counted), or a number of records from the start offset on.",
         advice="Count only the finished records from the start offset on. Send -1 if they were not counted.",
         wrong="WriteShareGroupState complete count -5 → 0",
@@ -304,6 +310,8 @@ ROWS: Final = (
         number=119,
         code="STATE_LOST",
         text="A share coordinator lost state that it had confirmed as stored.",
+        act="lost share state that it had confirmed as stored",
+        weight=95,
         must="A coordinator returns the state that it has confirmed as stored.",
         advice="Change nothing in the client: processed records are delivered again. Check what happened to the "
         "coordinator between the two exchanges, and report it to Kafka with these packets.",

@@ -76,6 +76,8 @@ ROWS: Final = (
         number=71,
         code="TOPIC_ID_UNKNOWN",
         text="A request names a topic id or a partition that the broker does not know.",
+        act="named a topic id or partition that the broker does not know",
+        weight=45,
         must="A request names a topic by an id that exists in the cluster.",
         advice="Send Metadata again: the topic was deleted or created again. Put the old id into "
         "forgotten_topics_data, or open a new session: until then every ShareFetch fails, since Kafka 4.4 only "

@@ -59,6 +59,8 @@ ROWS: Final = (
         read="requests",
         checks=(Check(not_advertised),),
         sentence="the broker's ApiVersions answer does not list that version",
+        act="used a version that the broker does not offer",
+        weight=55,
         must="A request has an API and version that the broker's ApiVersions answer lists. For Kafka 4.0 and later "
         "Produce has version 3 or later, although the answer lists 0.",
         advice="Send ApiVersions first on each connection, and use the highest version that both sides support.",
@@ -93,6 +95,8 @@ ROWS: Final = (
         verdicts=PROVED,
         checks=(Check(ByteFault.argument),),
         sentence="its software name or version is invalid",
+        act="sent an invalid software name or version",
+        weight=45,
         must="Name and version have letters, digits, dots and hyphens, and begin and end with a letter or a digit.",
         advice="Send the name and version of the library, not of the application, both without spaces. Do not send an "
         "empty string for an unknown name.",

@@ -84,6 +84,8 @@ ROWS: Final = (
         read="frames",
         checks=(Check(impossible), Check(refused)),
         sentence="the broker reads no message of such a length",
+        act="sent a length prefix that no request follows",
+        weight=60,
         must="A request begins with its length, 8 to the broker's socket.request.max.bytes (100 MB by default; name "
         "another setting with --max-request-bytes).",
         advice="Write nothing but requests to the socket, each after its length. Brokers close the connection without "
@@ -132,6 +134,8 @@ ROWS: Final = (
         weird=("FOREIGN_PROTOCOL",),
         read="connections",
         checks=(Check(foreign),),
+        act="sent TLS or HTTP to a listener that speaks plain Kafka",
+        weight=60,
         must="The client's security.protocol is that of the listener it connects to.",
         advice="Set security.protocol to that of the listener: brokers read the TLS hello as a length and close the "
         "connection.",
@@ -148,6 +152,8 @@ ROWS: Final = (
         at="end",
         weird=("PROXY_HEADER_REFUSED",),
         checks=(Check(header_refused),),
+        act="began connections with a PROXY header, and the broker closed them",
+        weight=80,
         must="A load balancer sends PROXY headers only to listeners that support them. Kafka's do not: they read the "
         "header as a length (1347571544 or 218762506) and close the connection.",
         advice="Nothing to change in the client. Switch off the PROXY protocol for this target of the load balancer "
@@ -164,6 +170,8 @@ ROWS: Final = (
         read="messages",
         checks=(Check(ByteFault.argument),),
         sentence="extra bytes follow the body",
+        act="sent a message that is longer than its body",
+        weight=30,
         must="A message ends where its body ends, by the layout of its version.",
         advice="Compare the writer with the layout (kshark explain API): it writes an extra field, or one of another "
         "version.",
@@ -189,6 +197,8 @@ ROWS: Final = (
         read="messages",
         checks=(Check(undecodable),),
         sentence="it does not fit the layout of its version",
+        act="sent a message that does not fit its API and version",
+        weight=65,
         must="A body has the fields of its API and version, each with the length that it announces.",
         advice="Compare the writer with the layout (kshark explain API). Brokers close the connection of such a "
         "request.",

@@ -1,0 +1,96 @@
+"""Findings of one rule, one blamed party and one event, summed up."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec import UNSET, Struct, field
+
+from kshark.analysis.rules.rule import Verdict
+from kshark.anomaly import Blame
+from kshark.endpoints import host_of, via
+from kshark.model import Finding
+from kshark.output.units import clock, counted, safe, shortened
+
+#: Names that are kept, and shown.
+_KEPT: Final = 100
+_SHOWN: Final = 3
+
+#: Names in the order of their first finding.
+Names = dict[str, None]
+
+
+class Sort(NamedTuple):
+    """The properties that equal findings share. `event`: code and first packet of the incident that explains them."""
+
+    code: str
+    verdict: Verdict
+    blame: Blame
+    event: tuple[str, int] | None
+
+
+class Alike(Struct):
+    """Findings that share the properties of a Sort. `until`: the last packet and its time."""
+
+    first: Finding
+    count: int = 0
+    until: tuple[int, int] = (0, 0)
+    clients: Names = field(default_factory=dict)
+    brokers: Names = field(default_factory=dict)
+    groups: Names = field(default_factory=dict)
+    software: Names = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        self.count += 1
+        end = finding.packet, finding.time_ns
+        if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
+            end = finding.until_packet, finding.until_ns
+        self.until = max(self.until, end)
+        if finding.client or finding.client_id:
+            _name(self.clients, client_of(finding))
+        _name(self.brokers, finding.broker)
+        if finding.group_id:
+            _name(self.groups, finding.group_id)
+        if finding.software:
+            _name(self.software, finding.software)
+
+    @property
+    def when(self) -> str:
+        """`23:34:16.123`, or `12 times, 23:34:16.123 to 23:35:25.002`."""
+        begin, end = clock(self.first.time_ns, 3), clock(self.until[1], 3)
+        if self.count == 1:
+            return begin if begin == end else f"{begin} to {end}"
+        return f"{counted(self.count, 'time')}, {begin} to {end}"
+
+
+def sort_of(finding: Finding) -> Sort:
+    """Return the properties that equal findings share."""
+    event = None
+    if finding.event_code is not UNSET and finding.event_packet is not UNSET:
+        event = finding.event_code, finding.event_packet
+    return Sort(finding.code, finding.verdict, finding.blame, event)
+
+
+def client_of(finding: Finding) -> str:
+    """Return the client's own name, or its address."""
+    return finding.client_id or safe(via(host_of(finding.client), finding.proxy and host_of(finding.proxy)))
+
+
+def few(names: Names, length: int = 40) -> str:
+    """Return `a, b, c and 4 more`."""
+    shown = ", ".join(shortened(name, length) for name in [*names][:_SHOWN])
+    if len(names) <= _SHOWN:
+        return shown
+    return f"{shown} and {'many' if len(names) >= _KEPT else len(names) - _SHOWN} more"
+
+
+def named(noun: str, names: Names) -> str:
+    """Return `client a`, or `4 clients (a, b, c and 1 more)`."""
+    if len(names) == 1:
+        return f"{noun} {few(names)}"
+    return f"{'many' if len(names) >= _KEPT else len(names)} {noun}s ({few(names)})"
+
+
+def _name(names: Names, name: str) -> None:
+    if len(names) < _KEPT:
+        names[name] = None

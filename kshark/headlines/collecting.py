@@ -1,0 +1,149 @@
+"""Collect the findings of a capture, and say by what hurts what they mean: headlines."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Final
+
+from kshark import limits
+from kshark.analysis import MemberKey, Outcomes, Rule
+from kshark.headlines.alike import Alike, Sort, few, named, sort_of
+from kshark.headlines.headline import Headline
+from kshark.headlines.hurts import OfMember, hurts
+from kshark.incidents import ROWS
+from kshark.model import Finding
+from kshark.output.catalogue import CODES, parties
+from kshark.output.units import clock, counted
+
+_INCIDENTS: Final = frozenset(row.code for row in ROWS)
+#: Violations of this weight have a headline of their own, whatever else their client does.
+_HEAVY: Final = 70
+#: Most names in a headline's fields.
+_NAMES: Final = 3
+
+NO_OUTCOMES: Final[Mapping[MemberKey, Outcomes]] = MappingProxyType({})
+#: Findings with the properties that they share.
+_Entry = tuple[Sort, Alike]
+
+
+class Headlines:
+    """Take findings in the order of packets, each with the incident that explains it."""
+
+    def __init__(self) -> None:
+        self._alike: dict[Sort, Alike] = {}
+        #: By group and member.
+        self._of_members: defaultdict[tuple[str | None, str | None], OfMember] = defaultdict(OfMember)
+
+    def add(self, finding: Finding) -> None:
+        sort = sort_of(finding)
+        if sort not in self._alike and len(self._alike) >= limits.STATISTICS_ROWS:
+            sort = sort._replace(event=None)
+        self._alike.setdefault(sort, Alike(finding)).add(finding)
+        member = finding.group_id, finding.member_id
+        if member in self._of_members or len(self._of_members) < limits.STATISTICS_ROWS:
+            self._of_members[member].add(finding)
+
+    def of(
+        self, outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES, capture: Iterable[Headline] = ()
+    ) -> list[Headline]:
+        """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
+        others = hurts(outcomes, self._of_members), self._events(), self._rules()
+        return [*capture, *sorted(chain.from_iterable(others), key=_rank)]
+
+    def _events(self) -> Iterator[Headline]:
+        for sort, alike in self._alike.items():
+            if sort.code not in _INCIDENTS or sort.event is not None:
+                continue
+            text = _sentence(alike.first.argument)
+            if alike.count > 1:
+                text += f" The first of {counted(alike.count, 'event')}, until {clock(alike.until[1], 3)}."
+            explained = Counter[str]()
+            for other, same in self._alike.items():
+                if other.event is not None and other.event[0] == sort.code:
+                    explained[other.code] += same.count
+            yield _headline("event", text, sort, alike, explained)
+
+    def _rules(self) -> Iterator[Headline]:
+        """Yield the broken rules. Lighter ones of clients with the same software share a headline."""
+        shared: dict[str, list[_Entry]] = {}
+        for sort, alike in self._alike.items():
+            if sort.verdict != "violation" or sort.code in _INCIDENTS:
+                continue
+            if sort.blame == "client" and _weight(sort.code) < _HEAVY:
+                shared.setdefault(few(alike.software), []).append((sort, alike))
+            else:
+                yield _broken(sort, alike)
+        for entries in shared.values():
+            (sort, alike), *others = sorted(entries, key=lambda entry: (-_weight(entry[0].code), -entry[1].count))
+            yield _broken(sort, alike, others)
+
+
+def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline:
+    """Return the headline of a broken rule. `others`: other violations by the same party."""
+    rule = CODES[sort.code]
+    assert isinstance(rule, Rule)
+    text = f"{_party(sort, alike)} {rule.act or f'broke a rule: {rule.text}'.rstrip('.')}"
+    if sort.blame != "client" and alike.clients:
+        text += f": {named('client', alike.clients)}"
+    if len(alike.groups) == 1:
+        text += f", group {few(alike.groups)}"
+    text += f", {alike.when}."
+    if rule.tickets and sort.blame == "broker":
+        text += f" Known bug: {', '.join(rule.tickets)}."
+    more = Counter[str]()
+    for other, same in others:
+        more[other.code] += same.count
+    if more:
+        text += f" Also {counted(more.total(), 'violation')} of {counted(len(more), 'other rule')}."
+    return _headline("rule", text, sort, alike, more)
+
+
+def _headline(kind: str, text: str, sort: Sort, alike: Alike, more: Counter[str]) -> Headline:
+    entry = CODES[sort.code]
+    return Headline(
+        kind,  # type: ignore[arg-type]
+        text,
+        entry.advice,
+        sort.code,
+        sort.verdict,
+        sort.blame,
+        _weight(sort.code),
+        alike.count,
+        dict(more.most_common()),
+        alike.first.time_ns,
+        alike.until[1],
+        (alike.first.packet, alike.until[0]),
+        [*alike.clients][:_NAMES],
+        [*alike.brokers][:_NAMES],
+        getattr(entry, "tickets", ()),
+    )
+
+
+def _party(sort: Sort, alike: Alike) -> str:
+    """Return the blamed party, as the beginning of a sentence."""
+    if sort.blame == "broker":
+        text = named("broker", alike.brokers)
+    elif sort.blame == "client":
+        text = named("client", alike.clients)
+        if len(alike.software) == 1:
+            text += f" ({few(alike.software)})"
+    else:
+        text = f"{' or '.join(parties(sort.code, sort.blame))} ({few(alike.clients)}, broker {few(alike.brokers)})"
+    return text[:1].upper() + text[1:]
+
+
+def _weight(code: str) -> int:
+    return getattr(CODES.get(code), "weight", 0)
+
+
+def _rank(headline: Headline) -> tuple[int, bool, int]:
+    """Return the sort key: weight, a broker before a client, the number of findings."""
+    return -headline.weight, headline.blame != "broker", -headline.count
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -1,0 +1,154 @@
+"""Headlines about who is hurt: members that get no records, and members whose acknowledgements do not count."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+from kshark.analysis import MemberKey, Outcomes
+from kshark.headlines.headline import Headline
+from kshark.model import Finding
+from kshark.output.units import counted, duration, number, shortened
+from kshark_dissectors.enums import ErrorCode
+
+#: With fewer fetches a member's outcomes may be chance.
+_FEW: Final = 3
+#: A member lacks records after so many fetches in so much time, while others of its group got so many.
+_FETCHES: Final = 10
+_LONG_NS: Final = 10_000_000_000
+_RECORDS: Final = 100
+#: Refused acknowledgements hurt if they are one in this many.
+_MANY: Final = 10
+_NAMES: Final = {error.value: error.name for error in ErrorCode}
+#: The reason why acknowledgements are refused, by the rule that explains most refusals, and what helps.
+_REASONS: Final = {
+    "ACK_AFTER_LOCK_TIMEOUT": (
+        "because its locks had expired: others receive these records again",
+        "Take fewer records at a time, renew locks (Kafka 4.2), or raise group.share.record.lock.duration.ms.",
+    ),
+}
+
+#: Errors of whole requests, which rules about sessions explain: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
+#: INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
+_OF_SESSIONS: Final = frozenset({42, 122, 123, 133})
+
+
+class OfMember(Struct):
+    """The findings about one member: whether it broke a rule, and by code the records that findings explain."""
+
+    breaks_rules: bool = False
+    records: Counter[str] = field(default_factory=Counter)
+
+    def add(self, finding: Finding) -> None:
+        self.breaks_rules |= finding.verdict == "violation" and finding.blame == "client"
+        if finding.code in _REASONS and finding.first_offset is not None and finding.last_offset is not None:
+            self.records[finding.code] += finding.last_offset - finding.first_offset + 1
+
+
+_NONE: Final = OfMember()
+
+
+def hurts(
+    outcomes: Mapping[MemberKey, Outcomes], findings: Mapping[tuple[str | None, str | None], OfMember]
+) -> Iterator[Headline]:
+    """Yield what hurts members of share groups, with the reason as far as findings show it.
+
+    What a member suffers from its own violations is no headline: these are.
+    """
+    acquired = Counter[tuple[int, str | None]]()
+    for key, of in outcomes.items():
+        acquired[key.cluster, key.group_id] += of.acquired
+    refused: dict[tuple[str | None, str], list[Outcomes]] = defaultdict(list)
+    for key, of in outcomes.items():
+        found = findings.get((key.group_id, key.member_id), _NONE)
+        reason = _reason(found, of)
+        if not reason and found.breaks_rules:
+            continue
+        if (refusals := _refusals(of)) and refusals * _MANY >= of.acknowledged.total():
+            refused[key.group_id, reason].append(of)
+        elif (text := _lack(of, acquired[key.cluster, key.group_id])) is not None:
+            yield _headline(f"Client {_name(of)}, group {shortened(key.group_id or '', 40)}: {text}.", "", 55, of)
+    for (group_id, reason), members in refused.items():
+        yield _refused(group_id, reason, members)
+
+
+def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Headline:
+    """Return the headline of members of a group whose acknowledgements were refused for the same reason."""
+    members.sort(key=lambda of: -_refusals(of))
+    worst, *others = members
+    codes = Counter[int]()
+    for of in members:
+        codes.update({code: count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS})
+    why, advice = _REASONS.get(reason, ("", ""))
+    text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} were refused with "
+    text += ", ".join(_error(code) for code, _ in codes.most_common(2))
+    text += f", {why}." if why else "."
+    if others:
+        shown = "; ".join(f"{_name(of, short=True)}: {_share(of, short=True)}" for of in others[:2])
+        text += f" Also {shown}" + (f" and {len(others) - 2} more." if len(others) > 2 else ".")
+    return _headline(text, advice, 84, worst, reason or None)
+
+
+def _lack(of: Outcomes, of_group: int) -> str | None:
+    """Return why a member gets no records; None if it gets some, or if there may be none for it."""
+    if of.fetches < _FEW or 2 * of.records >= of.fetches:
+        return None
+    got = "got no records" if not of.records else f"got records with {counted(of.records, 'fetch', 'fetches')} only"
+    fetches = counted(of.fetches, "fetch", "fetches")
+    if 2 * of.throttled >= of.fetches:
+        total = duration(of.throttled_ms * 1_000_000)
+        return f"{got}: the broker throttled {number(of.throttled)} of {fetches}, by {total} in all"
+    failed = of.failed.total()
+    if 2 * failed >= of.fetches:
+        code, count = of.failed.most_common(1)[0]
+        return f"{got}: {number(failed)} of {fetches} failed, most with {_error(code)} ({number(count)})"
+    waited_ns = of.until_ns - of.since_ns
+    if of.records or of.fetches < _FETCHES or waited_ns < _LONG_NS or of_group < _RECORDS:
+        return None
+    others = f"others of its group got {number(of_group)}"
+    return f"{got} in {duration(waited_ns)}: all {fetches} came back empty; {others}"
+
+
+def _error(code: int) -> str:
+    return _NAMES.get(code, f"error {code}")
+
+
+def _reason(found: OfMember, of: Outcomes) -> str:
+    """Return the rule that explains at least half of a member's refused acknowledgements; empty if none does."""
+    return next((code for code, records in found.records.most_common() if 2 * records >= _refusals(of)), "")
+
+
+def _refusals(of: Outcomes) -> int:
+    """Return the records whose acknowledgements were refused."""
+    return sum(count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS)
+
+
+def _share(of: Outcomes, *, short: bool = False) -> str:
+    refused, total = _refusals(of), of.acknowledged.total()
+    if short:
+        return f"{number(refused)} of {number(total)}"
+    if refused == total:
+        return f"all {counted(total, 'record')} that it acknowledged"
+    return f"{number(refused)} of {counted(total, 'record')} that it acknowledged"
+
+
+def _name(of: Outcomes, *, short: bool = False) -> str:
+    software = "" if short or of.software is None else f" ({shortened(of.software, 40)})"
+    return f"{shortened(of.client_id or of.client, 40)}{software}"
+
+
+def _headline(text: str, advice: str, weight: int, of: Outcomes, code: str | None = None) -> Headline:
+    return Headline(
+        "hurt",
+        text,
+        advice,
+        code,
+        weight=weight,
+        since_ns=of.since_ns,
+        until_ns=of.until_ns,
+        packets=(of.first_packet, of.last_packet),
+        clients=[of.client_id or of.client],
+    )

@@ -1,0 +1,78 @@
+"""The first screen of `kshark check`: headlines, then one summary by verdict, then what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from kshark.analysis import Observed
+from kshark.headlines.headline import Headline
+from kshark.output.findings import FindingCounts, judged_lines
+from kshark.output.spans import CODE, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line, folded
+from kshark.output.units import counted, number
+
+#: Lines and columns of the screen.
+_LINES: Final = 24
+_COLUMNS: Final = 80
+#: Most codes of a verdict.
+_CODES: Final = 3
+_STYLES: Final = {"capture": WARN, "hurt": VALUE, "event": VALUE, "rule": VALUE}
+_OUTCOMES: Final = {
+    "violation": ("violation", "violations", ERROR),
+    "unknown": ("not proved", "not proved", WARN),
+    "note": ("note", "notes", DIM),
+}
+
+
+def screen(
+    headlines: Sequence[Headline], counts: FindingCounts, observed: Observed, rules: Sequence[int], width: int | None
+) -> Iterator[Line]:
+    """Return the lines of the screen: at most 24 on 80 columns."""
+    tail = [*_summary(counts, width), *judged_lines(observed, rules, width)]
+    room = _LINES - 2 - _height(tail)
+    shown = 0
+    for headline in headlines:
+        lines = [*_lines(headline, width)]
+        if shown and _height(lines) > room:
+            break
+        room -= _height(lines)
+        shown += 1
+        yield from lines
+    if left := headlines[shown:]:
+        yield [(f"And {counted(len(left), 'more headline')}: -V.", DIM)]
+    if shown:
+        yield []
+    yield from tail
+
+
+def _lines(headline: Headline, width: int | None) -> Iterator[Line]:
+    code = [] if headline.code is None else [(f" {headline.code}", CODE)]
+    yield from folded([(headline.text, _STYLES[headline.kind]), *code], width, 2)
+    if headline.kind == "event" and headline.more:
+        yield from folded([(f"  Explains {_codes(headline.more)}", DIM)], width, 4)
+    if headline.advice:
+        yield from folded([("  → ", DIM), (headline.advice, PLAIN)], width, 4)
+
+
+def _summary(counts: FindingCounts, width: int | None) -> Iterator[Line]:
+    """Return the findings by verdict, each with its most frequent codes."""
+    line: Line = []
+    for verdict, (noun, nouns, style) in _OUTCOMES.items():
+        total = counts.verdicts[verdict]
+        if not total:
+            continue
+        codes = {code: count for (of, code), count in counts.sorts.most_common() if of == verdict}
+        listed = f": {_codes(codes)}" if verdict != "note" else ""
+        line += [(" · " if line else "", DIM), (f"{number(total)} {noun if total == 1 else nouns}", style)]
+        line.append((listed, PLAIN))
+    yield from folded(line or [("No rule was broken", GOOD)], width, 2)
+
+
+def _codes(codes: Mapping[str, int]) -> str:
+    shown = ", ".join(code if count == 1 else f"{code} {number(count)}" for code, count in [*codes.items()][:_CODES])
+    return shown if len(codes) <= _CODES else f"{shown}, {counted(len(codes) - _CODES, 'more kind')}"
+
+
+def _height(lines: Sequence[Line]) -> int:
+    """Return the number of lines on a screen of 80 columns."""
+    return sum(max(1, -(-sum(len(text) for text, _ in line) // _COLUMNS)) for line in lines)

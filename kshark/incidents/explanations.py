@@ -1,0 +1,106 @@
+"""Explanations: findings in the time and place of an incident that its row explains or excuses."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from kshark import limits
+from kshark.analysis.rules.rule import Rule, Verdict
+from kshark.endpoints import host_of
+from kshark.incidents.incident import Incident, Where
+from kshark.incidents.watchers import ROWS
+from kshark.model import Finding, Witness
+
+#: Codes of findings that an incident may excuse: they are not certain before the capture ends.
+EXCUSABLE: Final = frozenset(code for row in ROWS for code in row.excuses)
+#: Why a finding is a note: an incident excuses it.
+EVENT: Final = "event"
+_END: Final = 1 << 62
+
+
+class _Explanation(NamedTuple):
+    """An incident, from packet to packet."""
+
+    since: int
+    until: int
+    row: Rule
+    where: Where
+    verdict: Verdict
+    because: str | None
+
+    def fits(self, finding: Finding, first: int) -> bool:
+        """True if the finding, whose evidence begins with packet `first`, is in its time and place."""
+        where = self.where
+        return (
+            self.until >= first
+            and (where.brokers is None or finding.broker in where.brokers)
+            and (where.flows is None or finding.flow in where.flows)
+            and (where.hosts is None or host_of(finding.client) in where.hosts)
+            and where.client_id in (None, finding.client_id)
+            and where.group_id in (None, finding.group_id)
+            and where.member_id in (None, finding.member_id)
+            and (where.topic_ids is None or finding.topic_id in where.topic_ids)
+            and where.partition in (None, finding.partition)
+        )
+
+
+class Explanations:
+    """The incidents of a capture that explain findings: limits.INCIDENTS for each code of a finding, the first ones."""
+
+    def __init__(self) -> None:
+        self._by_code: defaultdict[str, list[_Explanation]] = defaultdict(list)
+        #: By code, the highest last packet of the explanations up to each, as far as computed.
+        self._reach: dict[str, list[int]] = {}
+
+    def add(self, incident: Incident) -> None:
+        """Add an incident. Its own finding is not explained by it."""
+        row, until = incident.row, _END if incident.until is None else incident.until.packet
+        finding = incident.finding()
+        explanation = _Explanation(
+            incident.since.packet, until, row, incident.where, finding.verdict, finding.unknown_because
+        )
+        for code in dict.fromkeys((*row.explains, *row.excuses)):
+            if len(self._by_code[code]) < limits.INCIDENTS:
+                self._by_code[code].append(explanation)
+                self._reach.pop(code, None)
+
+    def explained(self, finding: Finding) -> Finding:
+        """Return the finding with the incident that explains it, if there is one: the last one that began before it.
+
+        An excused violation or unknown becomes a note, or stays unknown if the incident itself is not proved.
+        """
+        explanation = self._of(finding) if finding.code in self._by_code else None
+        if explanation is None:
+            return finding
+        explained = replace(finding, event_code=explanation.row.code, event_packet=explanation.since)
+        if finding.code not in explanation.row.excuses or finding.verdict == "note":
+            return explained
+        if explanation.verdict == "unknown":
+            because = finding.unknown_because or explanation.because
+            return replace(explained, verdict="unknown", severity="warn", blame="unknown", unknown_because=because)
+        return replace(explained, verdict="note", severity="note", blame="unknown", unknown_because=EVENT)
+
+    def _of(self, finding: Finding) -> _Explanation | None:
+        explanations, reach = self._by_code[finding.code], self._reach.get(finding.code)
+        if reach is None:
+            explanations.sort(key=lambda it: it.since)
+            reach = self._reach[finding.code] = []
+            for explanation in explanations:
+                reach.append(max(explanation.until, reach[-1] if reach else 0))
+        first = min([finding.packet, *(packet for packet in map(_first, finding.witness) if packet is not None)])
+        at = bisect_right(explanations, finding.packet, key=lambda it: it.since)
+        while at and reach[at - 1] >= first:
+            at -= 1
+            if explanations[at].fits(finding, first):
+                return explanations[at]
+        return None
+
+
+def _first(witness: Witness) -> int | None:
+    """Return the first packet of a piece of evidence."""
+    packets = witness.request_packet, witness.response_packet, witness.packet
+    return min((packet for packet in packets if packet is not None), default=None)

@@ -1,0 +1,102 @@
+"""Entries about groups: states, coordinators, members that come and go, administrative operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final
+
+from kshark.analysis.states.operations.listing import READS
+from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
+from kshark.timeline.entry import Entry
+
+#: The end of a member's time in a group (kshark.groups.listed.MemberEnd), in words.
+_ENDS: Final = {
+    "left": "left",
+    "removed": "was removed by another client",
+    "replaced": "was replaced by another client with its instance id",
+    "away": "left and will come back (static member)",
+    "fenced": "was fenced",
+    "expired": "expired: its session timed out",
+    "unknown": "was unknown to its coordinator",
+    "deleted": "ended with its group",
+}
+
+
+def entries_of(groups: Iterable[ListedGroup]) -> Iterator[Entry]:
+    """Yield the entries of groups, each group's in the order of packets."""
+    for group in groups:
+        yield from _states(group)
+        yield from _coordinators(group)
+        for member in group.members:
+            yield from _member(group, member)
+        for operation in group.operations:
+            if operation.operation not in READS and operation.operation != "assign":
+                who = operation.client_id or operation.client
+                what = operation.operation.replace("_", " ")
+                yield Entry(
+                    operation.time_ns,
+                    operation.packet,
+                    "administration",
+                    f"{who}: {what} of group {group.group_id}, {operation.outcome}",
+                    broker=operation.broker,
+                    client=operation.client,
+                    client_id=operation.client_id,
+                    group_id=group.group_id,
+                )
+
+
+def _states(group: ListedGroup) -> Iterator[Entry]:
+    """Yield the changes of a group's state. Epochs alone are no change."""
+    before: str | None = None
+    for row in group.history:
+        if row.state is not None and row.state != before:
+            kind = f"{row.type} group" if row.type else "group"
+            text = f"{kind} {group.group_id} is {row.state}{_with(row)}"
+            yield Entry(row.time_ns, row.packet, "group", text, group_id=group.group_id)
+            before = row.state
+
+
+def _with(row: GroupState) -> str:
+    if row.generation is not None:
+        return f" (generation {row.generation}, {row.members} members)"
+    epoch = row.group_epoch if row.group_epoch is not None else row.assignment_epoch
+    return f" ({row.members} members)" if epoch is None else f" (epoch {epoch}, {row.members} members)"
+
+
+def _coordinators(group: ListedGroup) -> Iterator[Entry]:
+    """Yield the moves of a group's coordinator: one that certainly is another broker than the one before."""
+    for before, after in pairwise(group.coordinators):
+        if _is_other(before, after):
+            text = f"coordinator of group {group.group_id} moved from {_broker(before)} to {_broker(after)}"
+            broker = after.broker or after.host
+            yield Entry(after.time_ns, after.packet, "coordinator", text, broker=broker, group_id=group.group_id)
+
+
+def _is_other(before: Coordinator, after: Coordinator) -> bool:
+    if before.node_id is not None and after.node_id is not None:
+        return before.node_id != after.node_id
+    return before.broker is not None and after.broker is not None and before.broker != after.broker
+
+
+def _broker(coordinator: Coordinator) -> str:
+    address = coordinator.broker or coordinator.host or "?"
+    return address if coordinator.node_id is None else f"broker {coordinator.node_id} ({address})"
+
+
+def _member(group: ListedGroup, member: ListedMember) -> Iterator[Entry]:
+    name = member.client_id or member.address or member.member_id
+    if member.joined is not None:
+        again = "" if member.joins < 2 else f", for the {member.joins}. time"
+        text = f"{name} joined group {group.group_id}{again}"
+        yield _of_member(member.joined.time_ns, member.joined.packet, text, group, member)
+    if member.ended is not None:
+        text = f"{name} {_ENDS.get(member.ended.how, member.ended.how)}, group {group.group_id}"
+        yield _of_member(member.ended.time_ns, member.ended.packet, text, group, member)
+
+
+def _of_member(time_ns: int, packet: int, text: str, group: ListedGroup, member: ListedMember) -> Entry:
+    return Entry(
+        time_ns, packet, "member", text, client=member.address, client_id=member.client_id, group_id=group.group_id,
+        member_id=member.member_id,
+    )  # fmt: skip

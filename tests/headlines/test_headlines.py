@@ -1,0 +1,250 @@
+"""What the first screen says, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kshark.analysis import Observed
+from kshark.analysis.results.outcomes import MemberKey, Outcomes
+from kshark.headlines import Headline, Headlines, capture_headlines, screen
+from kshark.incidents import ROWS
+from kshark.model import Finding
+from kshark.output.findings import FindingCounts
+from kshark.output.spans import plain
+from tests.output.test_findings import NOON_NS, finding
+
+SECOND_NS = 1_000_000_000
+BROKER: dict[str, Any] = {"code": "SESSION_KILLED_BY_OLD_CONNECTION", "blame": "broker", "cause": None}
+OVERDUE: dict[str, Any] = {
+    "code": "REQUEST_OVERDUE",
+    "verdict": "note",
+    "blame": "broker",
+    "cause": None,
+    "argument": "ShareFetch (packet 7) has no answer after 40.0 s",
+    "until_ns": None,
+    "until_packet": None,
+}
+
+
+def headlines(*found: Finding, outcomes: Iterable[Outcomes] = ()) -> list[Headline]:
+    collected = Headlines()
+    for each in found:
+        collected.add(each)
+    return collected.of({MemberKey(0, "billing", f"m{at}"): of for at, of in enumerate(outcomes)})
+
+
+def lines(*found: Finding, observed: Observed | None = None, width: int | None = None) -> list[str]:
+    counts, collected = FindingCounts(), Headlines()
+    for each in found:
+        counts.add(each)
+        collected.add(each)
+    seen = observed or Observed(exchanges=9, judged=9)
+    said = collected.of(capture=capture_headlines(seen, counts))
+    return [plain(line) for line in screen(said, counts, seen, [18], width)]
+
+
+def later(seconds: int) -> dict[str, Any]:
+    return {"packet": 90412 + seconds, "time_ns": NOON_NS + seconds * SECOND_NS}
+
+
+# -- rules
+
+
+def test_a_headline_says_who_did_what_how_often_and_when() -> None:
+    (one,) = headlines(finding(), finding(**later(65)))
+    assert one.text == (
+        "Client billing-3 (librdkafka 2.11.0) sent a share session epoch that is too high: it counted a request that "
+        "the broker never accepted, group billing, 2 times, 12:03:07.412 to 12:04:12.412."
+    )
+    assert (one.kind, one.code, one.blame, one.count) == ("rule", "EPOCH_SKIP_AHEAD", "client", 2)
+    assert one.packets == (90412, 90477)
+    assert one.advice.startswith("Count a request when its answer arrives")
+
+
+def test_the_blamed_broker_is_named_and_not_its_victim() -> None:
+    (one,) = headlines(finding(**BROKER))
+    assert one.text == (
+        "Broker 10.0.1.5:9092 ended a share session that it had to keep: the member had opened it again on a new "
+        "connection: client billing-3, group billing, 12:03:07.412. Known bug: KAFKA-19950."
+    )
+
+
+def test_a_fault_of_a_broker_comes_before_any_number_of_mistakes_of_clients() -> None:
+    many = [finding(**later(at)) for at in range(500)]
+    assert [one.code for one in headlines(*many, finding(**BROKER, **later(900)))] == [
+        "SESSION_KILLED_BY_OLD_CONNECTION",
+        "EPOCH_SKIP_AHEAD",
+    ]
+
+
+def test_mistakes_of_clients_with_the_same_software_share_a_headline() -> None:
+    (one,) = headlines(
+        finding(code="TWO_COUNTERS"), finding(client_id="billing-4"), finding(code="NO_RECOVERY", client_id="billing-4")
+    )
+    assert one.code == "TWO_COUNTERS"
+    assert one.text.endswith(" Also 2 violations of 2 other rules.")
+    assert one.more == {"EPOCH_SKIP_AHEAD": 1, "NO_RECOVERY": 1}
+
+
+def test_a_client_that_loses_records_has_a_headline_of_its_own() -> None:
+    assert [one.code for one in headlines(finding(), finding(code="GAP_ON_REAL_RECORD"))] == [
+        "GAP_ON_REAL_RECORD",
+        "EPOCH_SKIP_AHEAD",
+    ]
+
+
+def test_what_is_not_proved_and_notes_accuse_nobody() -> None:
+    assert headlines(finding(verdict="unknown", blame="unknown"), finding(verdict="note", blame="unknown")) == []
+
+
+# -- events
+
+
+def test_an_event_says_what_it_explains() -> None:
+    unanswered = {"code": "REQUEST_UNANSWERED", "verdict": "note", "blame": "unknown", "cause": None}
+    (one,) = headlines(
+        finding(**OVERDUE), finding(**unanswered, event_code="REQUEST_OVERDUE", event_packet=90412, **later(1))
+    )
+    assert (one.kind, one.code, one.more) == ("event", "REQUEST_OVERDUE", {"REQUEST_UNANSWERED": 1})
+    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s."
+
+
+def test_events_of_one_kind_are_counted() -> None:
+    (one,) = headlines(finding(**OVERDUE), finding(**OVERDUE, **later(5)))
+    assert one.text.endswith(" The first of 2 events, until 12:03:12.412.")
+
+
+def test_every_event_has_advice_and_a_weight() -> None:
+    assert [row.code for row in ROWS if not (row.advice and row.weight and row.text and row.must)] == []
+
+
+# -- who is hurt
+
+
+def outcomes(**changed: Any) -> Outcomes:
+    of = Outcomes("billing-3", "10.0.4.17", "librdkafka 2.11.0")
+    of.since_ns, of.until_ns = NOON_NS, NOON_NS + 60 * SECOND_NS
+    for name, value in changed.items():
+        if isinstance(value, dict):
+            getattr(of, name).update(value)
+        else:
+            setattr(of, name, value)
+    return of
+
+
+def test_refused_acknowledgements_hurt_and_the_reason_is_said_where_findings_show_it() -> None:
+    expired = finding(
+        code="ACK_AFTER_LOCK_TIMEOUT", verdict="note", member_id="m0", cause="after_lock", first_offset=0,
+        last_offset=178,
+    )  # fmt: skip
+    (one,) = headlines(expired, outcomes=[outcomes(fetches=2, records=2, acquired=249, acknowledged={121: 179})])
+    assert one.text == (
+        "Client billing-3 (librdkafka 2.11.0), group billing: all 179 records that it acknowledged were refused with "
+        "INVALID_RECORD_STATE, because its locks had expired: others receive these records again."
+    )
+    assert one.advice.startswith("Take fewer records at a time")
+
+
+def test_without_findings_the_reason_is_not_said() -> None:
+    (one,) = headlines(outcomes=[outcomes(fetches=2, records=2, acknowledged={0: 90, 121: 20})])
+    assert one.text.endswith("20 of 110 records that it acknowledged were refused with INVALID_RECORD_STATE.")
+    assert one.advice == ""
+
+
+def test_a_few_refused_acknowledgements_hurt_nobody() -> None:
+    assert headlines(outcomes=[outcomes(fetches=2, records=2, acknowledged={0: 990, 121: 9})]) == []
+
+
+def test_what_a_client_suffers_from_its_own_violations_is_no_headline() -> None:
+    (one,) = headlines(finding(member_id="m0"), outcomes=[outcomes(fetches=9, records=9, acknowledged={121: 5})])
+    assert one.kind == "rule"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"fetches": 12, "throttled": 11, "throttled_ms": 55_000},
+            "got no records: the broker throttled 11 of 12 fetches, by 55.0 s in all.",
+        ),
+        (
+            {"fetches": 29, "records": 4, "failed": {133: 17}},
+            "got records with 4 fetches only: 17 of 29 fetches failed, most with SHARE_SESSION_LIMIT_REACHED (17).",
+        ),
+        (
+            {"fetches": 14},
+            "got no records in 1 min 0 s: all 14 fetches came back empty; others of its group got 306.",
+        ),
+    ],
+)
+def test_a_member_that_gets_nothing_is_named_with_the_reason(changed: dict[str, Any], said: str) -> None:
+    others = outcomes(fetches=20, records=20, acquired=306)
+    (one,) = headlines(outcomes=[outcomes(**changed), others])
+    assert one.text == f"Client billing-3 (librdkafka 2.11.0), group billing: {said}"
+
+
+@pytest.mark.parametrize("changed", [{"fetches": 2}, {"fetches": 14}, {"fetches": 14, "records": 9, "acquired": 9}])
+def test_a_member_for_which_there_may_be_nothing_is_not_hurt(changed: dict[str, Any]) -> None:
+    assert headlines(outcomes=[outcomes(**changed)]) == []
+
+
+# -- the capture
+
+
+def test_a_cut_capture_comes_first() -> None:
+    seen = Observed(exchanges=117, judged=90, body_cut=56)
+    seen.defects["SNAP_LENGTH_CUT"], seen.defect_bytes["SNAP_LENGTH_CUT"] = 506, 527_000
+    assert lines(finding(), observed=seen)[:2] == [
+        "This capture is cut: 506 packets lost 527 kB to the snap length. 56 of 117 requests can be judged only in "
+        "part. SNAP_LENGTH_CUT",
+        "  → Record again with tcpdump -s 0.",
+    ]
+
+
+def test_gaps_are_said_where_they_leave_something_unproved() -> None:
+    seen = Observed(exchanges=9, judged=9, gaps=3, missing_bytes=4_000)
+    assert lines(observed=seen)[0] == "No rule was broken"
+    first = lines(finding(verdict="unknown", blame="unknown", unknown_because="gap"), observed=seen)[0]
+    assert first == "This capture has 3 gaps (4.00 kB missing): for that reason 1 finding cannot be proved. STREAM_GAP"
+
+
+# -- the screen
+
+
+def test_the_summary_has_the_findings_by_verdict() -> None:
+    found = [
+        *[finding()] * 3,
+        *[finding(code=code) for code in ("NO_RECOVERY", "EPOCH_STALE", "EPOCH_REPLAY", "TWO_COUNTERS")],
+        finding(verdict="unknown", unknown_because="gap"),
+        finding(verdict="note"),
+    ]
+    *_, summary, judged = lines(*found)
+    assert summary == (
+        "7 violations: EPOCH_SKIP_AHEAD 3, NO_RECOVERY, EPOCH_STALE, 2 more kinds · 1 not proved: EPOCH_SKIP_AHEAD · "
+        "1 note"
+    )
+    assert judged == "judged 9 of 9 requests · 1 rule"
+
+
+def test_a_clean_capture_has_one_line_and_what_was_judged() -> None:
+    assert lines() == ["No rule was broken", "judged 9 of 9 requests · 1 rule"]
+
+
+def test_it_fits_24_lines_of_80_columns_and_says_how_much_is_left() -> None:
+    codes = "GAP_ON_REAL_RECORD", "STALE_ACK_ACCEPTED"
+    found = [
+        *[finding(**{**BROKER, "code": code}) for code in ("STATE_LOST", "ACK_NOT_PERSISTED", "REJOIN_REFUSED")],
+        *[finding(code=code, client_id=f"c{at}", software=f"s {at}") for code in codes for at in range(9)],
+        *[finding(client_id=f"c{at}", software=f"s {at}") for at in range(9)],
+    ]
+    said = lines(*found, width=80)
+    assert len(said) <= 24
+    assert all(len(line) <= 80 for line in said)
+    assert any(line.startswith("And ") and line.endswith(" more headlines: -V.") for line in said)
+
+
+def test_foreign_names_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in "".join(lines(finding(group_id="\x1b[2J", client_id="\x1b]0;x\x07", software="\x1b[1m")))
