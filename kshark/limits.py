@@ -239,6 +239,17 @@ SEARCH_PIECES: Final = 1 << 16
 #: one pair.
 CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8
+#: An incident of a broker that does not answer: the shortest silence, how far requests must be beyond their own wait,
+#: and the factor of the broker's usual time for an answer.
+SILENT_NS: Final = 1_000_000_000
+BEYOND_NS: Final = 200_000_000
+USUAL_TIMES: Final = 10
+#: A request is overdue this long after its own wait, or without one after Kafka's request.timeout.ms.
+OVERDUE_WAITING_NS: Final = 10_000_000_000
+OVERDUE_NS: Final = 30_000_000_000
+#: Times without any request, answer or end of a connection: the shortest one that is kept, and their number.
+QUIET_NS: Final = 200_000_000
+QUIET_TIMES: Final = 256
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.
