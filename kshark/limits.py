@@ -250,6 +250,12 @@ OVERDUE_NS: Final = 30_000_000_000
 #: Times without any request, answer or end of a connection: the shortest one that is kept, and their number.
 QUIET_NS: Final = 200_000_000
 QUIET_TIMES: Final = 256
+#: The shortest outage; directions between hosts, and connections of each, with bytes that are not acknowledged.
+OUTAGE_NS: Final = 1_000_000_000
+LOST_PATHS: Final = 10_000
+LOST_CONNECTIONS: Final = 1_000
+#: Connections that a broker ended within a second.
+BROKER_ENDS: Final = 1_000
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.

@@ -71,7 +71,7 @@ class _Broker:
 class _Connection:
     """A connection that speaks Kafka."""
 
-    __slots__ = ("acknowledged", "broker", "flow", "judged", "last", "lost", "muted_ns")
+    __slots__ = ("acknowledged", "begun", "broker", "flow", "judged", "last", "lost", "muted_ns")
 
     def __init__(self, flow: Flow, broker: _Broker) -> None:
         self.flow = flow
@@ -81,6 +81,8 @@ class _Connection:
         #: The last packets of a hole in the broker's bytes, and of a late acknowledgement of the client's.
         self.lost = 0
         self.acknowledged = _NEVER
+        #: True if a part of an answer came, of which the rest did not.
+        self.begun = False
         #: The packet of the last request that was given up.
         self.judged = 0
         #: Its requests without an answer when the capture ended: the first, since when, and their number.
@@ -134,7 +136,9 @@ class Requests(Watcher):
                 since_ns = before.time_ns
             took_ns = now.time_ns - since_ns
             if took_ns > limits.SILENT_NS:
-                incidents = [*incidents, *self._overdue(connection, request, scene.waits_since(request), "answered")]
+                late_ns = now.time_ns - self._began_ns(response)  # the answer's first byte came earlier
+                since = scene.waits_since(request)
+                incidents = [*incidents, *self._overdue(connection, request, since, "answered", late_ns)]
                 took_ns -= field_wait_ns(request)
             broker.service.add(took_ns)
         throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
@@ -179,7 +183,7 @@ class Requests(Watcher):
             if weird.side == connection.flow.calling_side:
                 connection.acknowledged = self.scene.now
         elif weird.side != connection.flow.calling_side:
-            connection.lost = weird.packet  # a part of the answer came
+            connection.begun = True
         return NOTHING
 
     def _closed(self, connection: _Connection, closed: Closed) -> Iterable[Incident]:
@@ -208,16 +212,21 @@ class Requests(Watcher):
         return self._overdue(connection, request, self.scene.waits_since(request), "given up")
 
     def _overdue(
-        self, connection: _Connection, request: Message, since: PacketTime, end: Literal["answered", "given up", "open"]
+        self,
+        connection: _Connection,
+        request: Message,
+        since: PacketTime,
+        end: Literal["answered", "given up", "open"],
+        less_ns: int = 0,
     ) -> Iterator[Incident]:
-        """Yield the incident of a request that waited far too long."""
+        """Yield the incident of a request that waited far too long, if its time is `less_ns` shorter."""
         scene, flow = self.scene, connection.flow
         is_unacked = (flow.id, flow.calling_side) in scene.unacked
         if not is_unacked and connection.acknowledged.time_ns > since.time_ns:
             since = connection.acknowledged
         least_ns = overdue_ns(request, connection.broker.service.usual_ns)
         waited_ns = scene.now.time_ns - max(since.time_ns, connection.muted_ns)
-        if waited_ns <= least_ns:
+        if waited_ns - less_ns <= least_ns or (connection.begun and end != "answered"):
             return
         wait_ns = field_wait_ns(request)
         blame: Blame = "broker"
@@ -254,7 +263,7 @@ class Requests(Watcher):
     ) -> Iterator[Incident]:
         """Judge the first answer of a broker after a while: it may end a silence."""
         scene, broker, answered = self.scene, connection.broker, None
-        if getattr(response.body, "throttle_time_ms", 0) or self._began_before(response, last):
+        if getattr(response.body, "throttle_time_ms", 0) or self._began_ns(response) - last.time_ns < limits.SILENT_NS:
             return
         if request is not None:
             requests = 1 + len(scene.open.get(request.flow, ()))
@@ -263,20 +272,19 @@ class Requests(Watcher):
         yield from self._silence(broker, answered, scene.now)
         broker.answered = scene.now
 
-    def _began_before(self, response: Message, last: PacketTime) -> bool:
-        """True if a part of this answer may have been sent less than a silence after the last sign of life."""
+    def _began_ns(self, response: Message) -> int:
+        """Return a time after which the first byte of an answer came: packets between, with other times, show it."""
         if not isinstance(response.packets, tuple):
-            return False
-        began = max(
+            return response.time_ns
+        return max(
             (
                 request.time_ns
-                for connection in self._connections.values()
-                for (request,) in self.scene.open.get(connection.flow.id, {}).values()
+                for requests in self.scene.open.values()
+                for (request,) in requests.values()
                 if request.packet < response.packets[0]
             ),
             default=0,
         )
-        return began - last.time_ns < limits.SILENT_NS
 
     def _silence(self, broker: _Broker, answered: _Waiting | None, until: PacketTime | None) -> Iterator[Incident]:
         """Yield the incident that a broker was silent until now: `answered` got its answer, or the capture ended."""
