@@ -61,10 +61,9 @@ class ServiceTimes:
         else:
             self._counts[0] += 1
 
-    @property
-    def usual_ns(self) -> int:
-        """A time that 95 % of the answers did not exceed."""
-        left = sum(self._counts) * 5 // 100
+    def usual_ns(self, percent: int) -> int:
+        """Return a time that so many of the answers did not exceed."""
+        left = sum(self._counts) * (100 - percent) // 100
         for bucket in range(_BUCKETS - 1, -1, -1):
             left -= self._counts[bucket]
             if left < 0:

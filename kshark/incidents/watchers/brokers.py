@@ -119,7 +119,7 @@ class BrokerEnds(Watcher):
             if ends is not None and ends.down is not None:
                 ends.down.unanswered += 1
         elif isinstance(event, HalfClosed):
-            if event.side != event.flow.calling_side and event.flow.service == "kafka":
+            if event.side != event.flow.calling_side:
                 self._end(event.flow)
         elif isinstance(event, Closed):
             self._close(event)
@@ -133,16 +133,18 @@ class BrokerEnds(Watcher):
     def _close(self, closed: Closed) -> None:
         flow = closed.flow
         if closed.how == "rst" and closed.side != flow.calling_side and flow.id not in self._ended:
-            if flow.service == "kafka":
-                self._end(flow)
-            elif flow.opened_by is not None and not any(flow.stream_bytes):
+            if flow.opened_by is not None and not any(flow.stream_bytes):
                 self._refused(flow)
+            else:
+                self._end(flow)
         self._ended.discard(flow.id)
 
     def _end(self, flow: Flow) -> None:
         """Take a connection that the broker ends."""
         scene = self.scene
         broker, answered = scene.broker_of(flow), scene.answered.get(flow.id)
+        if answered is None:
+            return
         ends = self._brokers.get(broker)
         if ends is None:
             if len(self._brokers) >= limits.BROKERS:
@@ -150,11 +152,8 @@ class BrokerEnds(Watcher):
             ends = self._brokers[broker] = _Ends()
         self._ended.add(flow.id)
         now_ns = scene.now.time_ns
-        is_settled = (
-            answered is not None
-            and answered.time_ns - flow.first_time_ns > _SETTLED_NS
-            and now_ns - answered.time_ns < _ACTIVE_NS
-        )
+        lived_ns, unused_ns = answered.time_ns - flow.first_time_ns, now_ns - answered.time_ns
+        is_settled = lived_ns > _SETTLED_NS and unused_ns < _ACTIVE_NS
         end = _End(scene.now, flow, is_settled)
         if ends.down is not None:
             ends.down.ends.append(end)
@@ -183,8 +182,11 @@ class BrokerEnds(Watcher):
         """True if a connection of the broker is open."""
         scene = self.scene
         return any(
-            flow.id not in self._ended and (flow.id, flow.calling_side) not in scene.unacked
-            for flow in scene.connections_of(broker)
+            flow.id in scene.answered
+            and flow.id not in self._ended
+            and (flow.id, flow.calling_side) not in scene.unacked
+            and scene.broker_of(flow) is broker
+            for flow in scene.flows.values()
         )
 
     def _over(self, down: _Down, until: PacketTime | None) -> Iterator[Incident]:

@@ -54,6 +54,10 @@ REQUEST_OVERDUE: Final = Rule(
 )
 
 
+#: The client's bytes are sent again without an acknowledgement, or its window is closed.
+Trouble = Literal["", "unacknowledged", "no room"]
+
+
 class _Broker:
     """The answers of a broker. `answered`: its last sign of life; None before the first, and after its connections
     ended.
@@ -71,7 +75,7 @@ class _Broker:
 class _Connection:
     """A connection that speaks Kafka."""
 
-    __slots__ = ("acknowledged", "begun", "broker", "flow", "judged", "last", "lost", "muted_ns")
+    __slots__ = ("acknowledged", "begun", "broker", "flow", "judged", "last", "lost", "muted_ns", "trouble")
 
     def __init__(self, flow: Flow, broker: _Broker) -> None:
         self.flow = flow
@@ -85,6 +89,8 @@ class _Connection:
         self.begun = False
         #: The packet of the last request that was given up.
         self.judged = 0
+        #: Its trouble when the capture ended.
+        self.trouble: Trouble = ""
         #: Its requests without an answer when the capture ended: the first, since when, and their number.
         self.last: tuple[Message, PacketTime, int] | None = None
 
@@ -190,7 +196,8 @@ class Requests(Watcher):
         scene, number = self.scene, connection.flow.id
         request = scene.waiting(number)
         if closed.how == "capture":
-            if request is not None:
+            if request is not None and number in scene.answered:
+                connection.trouble = self._trouble(connection)
                 connection.last = request, scene.waits_since(request), max(1, len(scene.open.get(number, ())))
             return NOTHING
         incidents = [*self._given_up(connection, closed.how)]
@@ -208,6 +215,8 @@ class Requests(Watcher):
         request = self.scene.waiting(connection.flow.id)
         if request is None or how not in ("fin", "rst") or request.packet == connection.judged:
             return NOTHING
+        if connection.flow.id not in self.scene.answered:
+            return NOTHING  # the capture may have one direction of it only
         connection.judged = request.packet
         return self._overdue(connection, request, self.scene.waits_since(request), "given up")
 
@@ -221,19 +230,19 @@ class Requests(Watcher):
     ) -> Iterator[Incident]:
         """Yield the incident of a request that waited far too long, if its time is `less_ns` shorter."""
         scene, flow = self.scene, connection.flow
-        is_unacked = (flow.id, flow.calling_side) in scene.unacked
-        if not is_unacked and connection.acknowledged.time_ns > since.time_ns:
+        trouble = self._trouble(connection)
+        if trouble != "unacknowledged" and connection.acknowledged.time_ns > since.time_ns:
             since = connection.acknowledged
-        least_ns = overdue_ns(request, connection.broker.service.usual_ns)
+        least_ns = overdue_ns(request, connection.broker.service.usual_ns(95))
         waited_ns = scene.now.time_ns - max(since.time_ns, connection.muted_ns)
         if waited_ns - less_ns <= least_ns or (connection.begun and end != "answered"):
             return
         wait_ns = field_wait_ns(request)
         blame: Blame = "broker"
         proof = ""
-        if is_unacked:
+        if trouble == "unacknowledged":
             blame, proof = "network", "; its packets were sent again and not acknowledged"
-        elif (flow.id, flow.calling_side) in scene.closed_windows:
+        elif trouble:
             blame, proof = "unknown", "; the client has no room for an answer"
         after = f"after {waited_ns / 1e9:.1f} s"
         ends = {
@@ -296,7 +305,7 @@ class Requests(Watcher):
             return
         sent = min((PacketTime(it.request.packet, it.request.time_ns) for it in waiting), key=lambda it: it.time_ns)
         since = max(last, sent, key=lambda it: it.time_ns)
-        usual_ns = broker.service.usual_ns
+        usual_ns = broker.service.usual_ns(75)  # most answers, also if some of them end silences
         least_ns = max(limits.SILENT_NS, limits.USUAL_TIMES * usual_ns)
         lasted_ns = now.time_ns - since.time_ns
         seen_ns = lasted_ns - scene.longest_pause_ns(since.time_ns, now.time_ns)  # the capture did not stand still
@@ -342,6 +351,7 @@ class Requests(Watcher):
         is_clean = not any(
             it.connection.lost >= since.packet
             or it.connection.acknowledged.time_ns >= since.time_ns
+            or it.connection.trouble
             or any((it.connection.flow.id, side) in scene.unacked for side in (0, 1))
             for it in waiting
         )
@@ -376,6 +386,14 @@ class Requests(Watcher):
 
     def _proves(self, waiting: _Waiting) -> bool:
         """True if nothing but the broker explains that this request has no answer."""
-        connection, scene = waiting.connection, self.scene
-        ends = connection.flow.id, connection.flow.calling_side
-        return connection.lost < waiting.since.packet and ends not in scene.unacked and ends not in scene.closed_windows
+        connection = waiting.connection
+        if connection.last is None and connection.flow.id not in self.scene.answered:
+            return False  # the capture may have one direction of it only
+        return connection.lost < waiting.since.packet and not connection.begun and not self._trouble(connection)
+
+    def _trouble(self, connection: _Connection) -> Trouble:
+        """Return the trouble of a connection, which explains that a request has no answer."""
+        if connection.trouble:
+            return connection.trouble
+        scene, client = self.scene, (connection.flow.id, connection.flow.calling_side)
+        return "unacknowledged" if client in scene.unacked else "no room" if client in scene.closed_windows else ""
