@@ -63,12 +63,14 @@ class _Broker:
     ended.
     """
 
-    __slots__ = ("address", "answered", "connections", "service")
+    __slots__ = ("address", "answered", "connections", "lost", "service")
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.answered: PacketTime | None = None
         self.connections: dict[int, _Connection] = {}
+        #: The last packet of a hole in the bytes of any of its connections.
+        self.lost = 0
         self.service = ServiceTimes()
 
 
@@ -160,8 +162,10 @@ class Requests(Watcher):
         if isinstance(event, Weird):
             return self._weird(connection, event)
         if isinstance(event, Gap):
-            if event.side != flow.calling_side:
-                connection.lost = event.packet
+            if event.reason != "body":  # of which the head is here
+                connection.broker.lost = event.packet
+                if event.side != flow.calling_side:
+                    connection.lost = event.packet
             return NOTHING
         if isinstance(event, HalfClosed):
             return self._given_up(connection, "fin") if event.side == flow.calling_side else NOTHING
@@ -260,7 +264,7 @@ class Requests(Watcher):
             Where(flows=frozenset({flow.id})),
             witness_of(request),
             blame=blame,
-            because="gap" if end != "answered" and connection.lost >= request.packet else None,
+            because="gap" if end != "answered" and connection.broker.lost >= request.packet else None,
             of_client=True,
             grounds=(scene.lasted(least_ns, since),),
         )
