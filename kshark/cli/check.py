@@ -18,8 +18,9 @@ from kshark.cli.printed_findings import (
     EarlyFindings,
     Printed,
     ShownFindings,
+    collected,
     details,
-    print_findings,
+    print_details,
     rule_codes,
 )
 from kshark.cli.resting import Resting
@@ -164,10 +165,12 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
             early.print(proved, checking.topics)
     checking.close()
     rest = None if early is None else early.rest(checking.findings)
-    printed = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest)
+    findings = ShownFindings(checking.findings, source)
+    printed = collected(findings, args, sink, rest)
     source.notes.leave_out(judged(printed.counts.codes))
     name = source.name if args.each else None
     verdict(printed, checking.observed, args, sink, name, outcomes=checking.outcomes)
+    print_details(findings if rest is None else rest, args, sink, checking.topics)
     return outcomes_of(printed.counts, checking.observed, args)
 
 
@@ -184,7 +187,7 @@ def verdict(
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
-    headlines = printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
+    headlines = [] if args.quiet else printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
     if args.format == "json":
         summary = printed.counts.summary(observed, rules)
         if name is not None:

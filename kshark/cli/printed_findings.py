@@ -66,7 +66,10 @@ def rule_codes(given: list[str]) -> set[str]:
     """Return the codes of an option for codes of rules. Raises UsageError for a code that is not in the catalogue."""
     codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
     if given and not codes:
-        raise UsageError("options for codes accept, for example, EPOCH_REPLAY,DOUBLE_ACK (kshark explain lists them)")
+        raise UsageError(
+            "--select, --ignore and --details accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain "
+            "lists them)"
+        )
     for code in sorted(codes):
         if code not in CODES:
             raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
@@ -86,28 +89,29 @@ class Printed(NamedTuple):
         self.headlines.add(finding)
 
 
-def print_findings(
-    findings: Iterable[Finding],
-    args: Namespace,
-    sink: Sink,
-    topics: Mapping[str, str],
-    rest: Iterable[Finding] | None = None,
+def collected(
+    findings: Iterable[Finding], args: Namespace, sink: Sink, rest: Iterable[Finding] | None = None
 ) -> Printed:
-    """Read findings, and print them: all in JSON and with `-V`, those with the codes of `--details`, else none.
-
-    `findings` may be iterated twice. `rest`: findings that were not printed before.
-    """
+    """Collect findings for the first screen, and print them if the format is JSON. `rest`: those not printed before."""
     printed = Printed(FindingCounts(), Headlines())
-    counted = _adding(printed.add, findings)
-    if args.format == "json" and not args.quiet and rest is None:
-        show(counted, args, sink)
-        return printed
-    deque(counted, maxlen=0)
-    if not args.quiet:
-        chosen = details(args)
-        detailed = findings if rest is None else rest
-        show((finding for finding in detailed if chosen(finding)), args, sink, topics)
+    every = _adding(printed.add, findings)
+    if args.format != "json" or args.quiet:
+        deque(every, maxlen=0)
+    elif rest is None:
+        sink.json(every)
+    else:
+        deque(every, maxlen=0)
+        sink.json(rest)
     return printed
+
+
+def print_details(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str]) -> None:
+    """Print the findings that `-V` or `--details` asks for, below the first screen."""
+    if args.format == "json" or args.quiet or not (args.verbose or args.details):
+        return
+    chosen = details(args)
+    sink.lines([[]])
+    show((finding for finding in findings if chosen(finding)), args, sink, topics)
 
 
 def details(args: Namespace) -> Callable[[Finding], bool]:

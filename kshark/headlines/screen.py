@@ -27,8 +27,8 @@ _OUTCOMES: Final = {
 def screen(
     headlines: Sequence[Headline], counts: FindingCounts, observed: Observed, rules: Sequence[int], width: int | None
 ) -> Iterator[Line]:
-    """Return the lines of the screen: at most 24 on 80 columns."""
-    tail = [*_summary(counts, width), *judged_lines(observed, rules, width)]
+    """Return the lines of the screen: at most 24 on 80 columns. `rules`: the numbers of the checked rules."""
+    tail = [*_summary(counts, observed, width), *judged_lines(observed, rules, width)]
     room = _LINES - 2 - _height(tail)
     shown = 0
     for headline in headlines:
@@ -54,18 +54,20 @@ def _lines(headline: Headline, width: int | None) -> Iterator[Line]:
         yield from folded([("  → ", DIM), (headline.advice, PLAIN)], width, 4)
 
 
-def _summary(counts: FindingCounts, width: int | None) -> Iterator[Line]:
+def _summary(counts: FindingCounts, observed: Observed, width: int | None) -> Iterator[Line]:
     """Return the findings by verdict, each with its most frequent codes."""
     line: Line = []
     for verdict, (noun, nouns, style) in _OUTCOMES.items():
         total = counts.verdicts[verdict]
-        if not total:
+        if not total and verdict != "violation":
             continue
         codes = {code: count for (of, code), count in counts.sorts.most_common() if of == verdict}
-        listed = f": {_codes(codes)}" if verdict != "note" else ""
+        if not total:
+            style = GOOD if observed.judged else PLAIN
         line += [(" · " if line else "", DIM), (f"{number(total)} {noun if total == 1 else nouns}", style)]
-        line.append((listed, PLAIN))
-    yield from folded(line or [("No rule was broken", GOOD)], width, 2)
+        if codes and verdict != "note":
+            line.append((f": {_codes(codes)}", PLAIN))
+    yield from folded(line, width, 2)
 
 
 def _codes(codes: Mapping[str, int]) -> str:

@@ -160,7 +160,7 @@ def _session(args: Namespace) -> SparkSession:
 
 def _check(args: Namespace) -> int:
     from kshark.cli.check import NOTHING_JUDGED, exit_code, fail_on, outcomes_of, selection, verdict
-    from kshark.cli.printed_findings import print_findings
+    from kshark.cli.printed_findings import collected, print_details
     from kshark.cli.source import print_notes_on
     from kshark.output.catalogue import judged
     from kshark.output.sink import Sink
@@ -175,13 +175,15 @@ def _check(args: Namespace) -> int:
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
-        printed = print_findings([*filter(chosen, result.findings)], args, sink, result.topics)
+        findings = [*filter(chosen, result.findings)]
+        printed = collected(findings, args, sink)
         if result.notes is not None:
             result.notes.leave_out(judged(printed.counts.codes))
             print_notes_on(result.notes, name if len(checked) > 1 else "the capture")
         if result.giant is not None:
             print(f"kshark-spark: {result.giant}", file=sys.stderr)
         verdict(printed, result.observed, args, sink, name if len(checked) > 1 else None)
+        print_details(findings, args, sink, result.topics)
         outcomes.append(outcomes_of(printed.counts, result.observed, args))
     return exit_code(outcomes, failing) or unread
 

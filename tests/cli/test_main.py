@@ -84,7 +84,10 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
             ["check", "x", "--select", "EPOCH_SKP_AHEAD"],
             'no code "EPOCH_SKP_AHEAD"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)',
         ),
-        (["check", "x", "--select", ""], "--select and --ignore accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK"),
+        (
+            ["check", "x", "--select", ""],
+            "--select, --ignore and --details accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK",
+        ),
         (
             ["check", "x", "--select", "BYTES_SKIPPED"],
             "BYTES_SKIPPED is a note about a capture, not a rule; name a rule",
@@ -249,12 +252,13 @@ def test_findings_of_rotated_files_name_file_and_frame(kshark: Run, tmp_path: Pa
         cut = at if number == 209 else cut
     (tmp_path / "1.pcap").write_bytes(data[:cut])
     (tmp_path / "2.pcap").write_bytes(data[:24] + data[cut:])
-    asked = ("check", tmp_path / "1.pcap", tmp_path / "2.pcap", "--select", "TWO_COUNTERS")
+    asked = ("check", tmp_path / "1.pcap", tmp_path / "2.pcap", "--details", "TWO_COUNTERS")
     step = next(line for line in kshark(*asked).lines if "kshark explain" in line)
     assert step.endswith(
         f"packets 200 204 207 212 213 215 · {tmp_path}/1.pcap: frames 200 204 207 · {tmp_path}/2.pcap: frames 3 4 6"
     )
-    finding = kshark(*asked, "-T", "json").json[0]
+    findings = kshark(*asked, "-T", "json").findings
+    finding = next(finding for finding in findings if finding["code"] == "TWO_COUNTERS")
     assert finding["witness"][1]["places"] == [
         {"packet": 207, "file": f"{tmp_path}/1.pcap", "frame": 207},
         {"packet": 212, "file": f"{tmp_path}/2.pcap", "frame": 3},

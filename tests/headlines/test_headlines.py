@@ -206,7 +206,7 @@ def test_a_cut_capture_comes_first() -> None:
 
 def test_gaps_are_said_where_they_leave_something_unproved() -> None:
     seen = Observed(exchanges=9, judged=9, gaps=3, missing_bytes=4_000)
-    assert lines(observed=seen)[0] == "No rule was broken"
+    assert lines(observed=seen)[0] == "0 violations"
     first = lines(finding(verdict="unknown", blame="unknown", unknown_because="gap"), observed=seen)[0]
     assert first == "This capture has 3 gaps (4.00 kB missing): for that reason 1 finding cannot be proved. STREAM_GAP"
 
@@ -230,7 +230,7 @@ def test_the_summary_has_the_findings_by_verdict() -> None:
 
 
 def test_a_clean_capture_has_one_line_and_what_was_judged() -> None:
-    assert lines() == ["No rule was broken", "judged 9 of 9 requests · 1 rule"]
+    assert lines() == ["0 violations", "judged 9 of 9 requests · 1 rule"]
 
 
 def test_it_fits_24_lines_of_80_columns_and_says_how_much_is_left() -> None:

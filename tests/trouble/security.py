@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-_PASSWORD: Final = "secret"
+PASSWORD: Final = "secret"
 _LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 #: After how long a client has to say again who it is; 0: once is enough.
 _AGAIN_MS: Final = (0, 2000, 5000)
@@ -31,24 +31,27 @@ class Security:
 
 def any_security(random: Random) -> Security:
     """None in half of all cases."""
-    if random.random() < 0.5:
-        return Security()
+    return Security() if random.random() < 0.5 else passwords(random.choice(_AGAIN_MS))
+
+
+def passwords(again_ms: int) -> Security:
+    """Names and passwords, with access control; clients have to say them again after so long."""
     users = (ADMINISTRATOR, CLIENT)
-    own = f'{_LOGIN} username="{ADMINISTRATOR}" password="{_PASSWORD}" ' + " ".join(
-        f'user_{user}="{_PASSWORD}"' for user in users
+    own = f'{_LOGIN} username="{ADMINISTRATOR}" password="{PASSWORD}" ' + " ".join(
+        f'user_{user}="{PASSWORD}"' for user in users
     )
     brokers = {
         "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "listener.name.plaintext.plain.sasl.jaas.config": f"{own};",
-        "listener.name.plaintext.plain.connections.max.reauth.ms": random.choice(_AGAIN_MS),
+        "listener.name.plaintext.plain.connections.max.reauth.ms": again_ms,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
         "super.users": f"User:{ADMINISTRATOR};User:ANONYMOUS",  # the controllers' listener knows nobody
     }
     how = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     of_java = {
-        user: {**how, "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{_PASSWORD}";'} for user in users
+        user: {**how, "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{PASSWORD}";'} for user in users
     }
-    return Security(brokers, of_java, {**how, "sasl.username": CLIENT, "sasl.password": _PASSWORD})
+    return Security(brokers, of_java, {**how, "sasl.username": CLIENT, "sasl.password": PASSWORD})
