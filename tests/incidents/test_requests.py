@@ -372,3 +372,15 @@ def test_a_capture_of_one_direction_shows_nothing(seconds: int) -> None:
     overdue(talk, member, beats, seconds)
     answers = {packet for asked in talk.exchanges for packet in asked.answer_packets}
     assert incidents(talk.without_packets(answers)) == []
+
+
+def test_long_polls_are_not_a_slow_broker() -> None:
+    """Fetches that wait for records, as they may, say nothing about the usual time."""
+    talk = Conversation()
+    group = Group(talk, rounds=1)
+    for _ in range(6):
+        asked = [group.fetch(number) for number in range(3)]
+        talk.pause(0.5)
+        answer(asked)
+    answer(group.asks(3, with_beats=True))
+    assert [found.code for found in incidents(talk)] == ["BROKER_SILENT"]
