@@ -156,7 +156,8 @@ class BrokerEnds(Watcher):
         is_settled = lived_ns > _SETTLED_NS and unused_ns < _ACTIVE_NS
         end = _End(scene.now, flow, is_settled)
         if ends.down is not None:
-            ends.down.ends.append(end)
+            if len(ends.down.ends) < limits.BROKER_ENDS:
+                ends.down.ends.append(end)
             return
         ends.recent.append(end)
         while now_ns - ends.recent[0].at.time_ns > _TOGETHER_NS:
