@@ -331,6 +331,29 @@ def test_a_throttled_client_waits() -> None:
     assert incidents(talk) == []
 
 
+def test_an_answer_that_a_quota_delayed() -> None:
+    talk, member, beats = start()
+    overdue(talk, member, beats, 20).answered(throttle_time_ms=20_000)
+    assert incidents(talk) == []
+
+
+def test_a_long_answer_counts_from_its_first_byte() -> None:
+    """A part of it came at once; the rest takes its time."""
+    talk, member, beats = start()
+    asked = member.share_fetch(1)
+    whole = asked.answered(responses=[{"topic_id": "A" * 22, "partitions": []}] * 200).answer_packets
+    rows = dict(talk.packets())
+    assert len(whole) > 1
+    for packet in whole[1:]:
+        talk.wire.packets.remove(rows[packet])
+    for _ in range(20):
+        talk.pause(1)
+        beats.heartbeat(1).given(1)
+    for packet in whole[1:]:
+        talk.wire.add(rows[packet])
+    assert "REQUEST_OVERDUE" not in [found.code for found in incidents(talk)]
+
+
 def test_the_network_lost_the_request() -> None:
     talk, member, beats = start()
     asked = member.share_fetch(1)
