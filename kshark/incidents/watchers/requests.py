@@ -225,7 +225,8 @@ class Requests(Watcher):
 
     def _late(self, connection: _Connection, request: Message, response: Message, took_ns: int) -> Iterable[Incident]:
         """Judge a request whose answer took some time. Before KIP-219, a quota delayed the answer itself."""
-        if took_ns < limits.OVERDUE_WAITING_NS or getattr(response.body, "throttle_time_ms", 0):
+        throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
+        if took_ns < limits.OVERDUE_WAITING_NS or throttle_ms:
             return NOTHING
         late_ns = self.scene.now.time_ns - self._began_ns(response)  # the answer's first byte came earlier
         return self._overdue(connection, request, self.scene.waits_since(request), "answered", late_ns)
