@@ -10,6 +10,7 @@ from kshark import limits
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
+from kshark.incidents.usage import Usage
 from kshark.model import ByMessage, Exchange, Flow, Message, Weird
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -20,7 +21,7 @@ Open = ByMessage[tuple[Message]]
 
 
 class Scene:
-    """Brokers, open connections, their open requests, names of topics, and the capture's clock.
+    """Brokers, open connections, their open requests, names and usage of topics, and the capture's clock.
 
     `now`: the current packet. `flows`: connections that are not over, by number. `open`: by number of the connection,
     its requests without an answer so far (requests without one by protocol too, until their exchange comes).
@@ -42,6 +43,10 @@ class Scene:
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
+        #: By connection, until when its last throttled answer lets the client wait. Fed by the watcher Throttling.
+        self.throttled_until: Final[dict[int, int]] = {}
+        #: Fed by the watcher Topics.
+        self.usage: Final = Usage()
 
     def note(self, weird: Weird) -> None:
         """Take a weird: of the capture's clock, or trouble of a connection's packets."""
@@ -84,6 +89,10 @@ class Scene:
     def broker_of(self, flow: Flow) -> Broker:
         """Return the broker of a connection: one object for all addresses that Metadata gives to one node."""
         return self.brokers.at(flow.broker)
+
+    def cluster_of(self, flow: Flow) -> int:
+        """Return the number of the cluster that a connection belongs to."""
+        return self.brokers.at(flow.broker).cluster
 
     def connections_of(self, broker: Broker) -> Iterator[Flow]:
         """Yield the open connections of a broker that speak Kafka."""

@@ -176,14 +176,23 @@ def test_what_a_client_suffers_from_its_own_violations_is_no_headline() -> None:
         ),
         (
             {"fetches": 14},
-            "got no records in 1 min 0 s: all 14 fetches came back empty; others of its group got 306.",
+            "got no records in 1 min 0 s: all 14 fetches came back empty; others of the group got 306.",
         ),
     ],
 )
 def test_a_member_that_gets_nothing_is_named_with_the_reason(changed: dict[str, Any], said: str) -> None:
     others = outcomes(fetches=20, records=20, acquired=306)
     (one,) = headlines(outcomes=[outcomes(**changed), others])
-    assert one.text == f"Client billing-3 (librdkafka 2.11.0), group billing: {said}"
+    group = "" if "failed" in changed else ", group billing"
+    assert one.text == f"Client billing-3 (librdkafka 2.11.0){group}: {said}"
+
+
+def test_members_that_lack_records_for_the_same_reason_share_a_headline() -> None:
+    failing = [outcomes(fetches=40, failed={133: 40}), outcomes(fetches=41, failed={133: 40, 29: 1}, client_id="b")]
+    (one,) = headlines(outcomes=failing)
+    assert one.text == (
+        "2 clients (b, billing-3): got no records: 81 of 81 fetches failed, most with SHARE_SESSION_LIMIT_REACHED (80)."
+    )
 
 
 @pytest.mark.parametrize("changed", [{"fetches": 2}, {"fetches": 14}, {"fetches": 14, "records": 9, "acquired": 9}])

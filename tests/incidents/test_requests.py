@@ -328,13 +328,13 @@ def test_a_throttled_client_waits() -> None:
         talk.pause(1)
         beats.heartbeat(1).given(1)
     asked.answered()
-    assert incidents(talk) == []
+    assert [found.code for found in incidents(talk)] == ["THROTTLED"]
 
 
 def test_an_answer_that_a_quota_delayed() -> None:
     talk, member, beats = start()
     overdue(talk, member, beats, 20).answered(throttle_time_ms=20_000)
-    assert incidents(talk) == []
+    assert [found.code for found in incidents(talk)] == ["THROTTLED"]
 
 
 def test_a_long_answer_counts_from_its_first_byte() -> None:
