@@ -29,7 +29,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import ShareStep, reply_of
 from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
-from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.judge import NOTE, UNREAD
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
 from kshark.analysis.results.findings import Tally, finding_of
@@ -302,7 +302,7 @@ class Analyzer:
             return ()
         text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
         argument = Argument(text, (call,), EXCHANGE, "unknown")
-        return [Verdict(rule, argument, Judgement("unknown", "cut"), "explanation")]
+        return [Verdict(rule, argument, UNREAD, "explanation")]
 
     def _prove_sessions(self, request: Message, *_: object) -> Sequence[Verdict]:
         """Settle the sessions whose verdicts wait for this heartbeat of their member."""
@@ -396,7 +396,7 @@ class Analyzer:
         _, oldest = self._sessions.popitem(last=False)
         verdicts = [*oldest.close()]
         if not self._has_forgotten:
-            verdicts.append(Verdict(SESSIONS_FORGOTTEN, forgotten(step), Judgement("note")))
+            verdicts.append(Verdict(SESSIONS_FORGOTTEN, forgotten(step), NOTE))
         self._has_forgotten = self._members.forgetful = True
         return verdicts
 

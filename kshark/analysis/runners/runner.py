@@ -13,14 +13,14 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from kshark import limits
-from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.judge import PENDING, Judgement, Knowledge, judge
+from kshark.analysis.facts.judge import NO_CASE, PENDING, Judgement, judge, unexplained, unproved
+from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
-from kshark.analysis.rules.rule import CATCH_ALL, Checked, Rule
+from kshark.analysis.rules.rule import CATCH_ALL, Checked
 from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.model import Message
@@ -35,8 +35,8 @@ class AnySituation(Protocol):
         """The properties of the step that decide which checks look at it."""
 
     @property
-    def knowledge(self) -> Knowledge | None:
-        """The state that arguments are judged by; None if each argument is judged by itself."""
+    def knowledge(self) -> Known:
+        """The states that arguments are judged by; ALWAYS if each argument is judged by itself."""
 
     @property
     def subject(self) -> Partition | None:
@@ -113,7 +113,7 @@ class Runner:
         self._count -= len(waiting)
         verdicts: list[Verdict] = []
         for verdict in waiting:
-            judgement = judge(verdict.argument, None, accuses=verdict.rule.accuses)
+            judgement = judge(verdict.argument, accuses=verdict.rule.accuses)
             verdicts += self._settled(verdict._replace(judgement=judgement), owner)
         return verdicts
 
@@ -146,8 +146,12 @@ class Runner:
             if argument is None:
                 continue
             if check.order == CATCH_ALL:
-                return _unexplained(reportable or _caught(rule, argument, unproved), unproved)
+                reasons = [verdict.judgement for verdict in unproved]
+                caught = Verdict(rule, argument, unexplained(argument, reasons), "explanation")
+                return _unexplained(reportable or caught, unproved)
             verdict = judged(rule, argument, situation.knowledge, "explanation")
+            if verdict.judgement is NO_CASE:
+                continue
             if excuse is not None and not _is_excuse(verdict):
                 verdict = verdict._replace(judgement=excuse)
             if _is_proved(verdict):
@@ -169,6 +173,8 @@ class Runner:
             if argument.partition is None and situation.subject is not None:
                 argument = replace(argument, partition=situation.subject)
             verdict = judged(rule, argument, situation.knowledge)
+            if verdict.judgement is NO_CASE:
+                continue
             remarks.append(verdict)
             if verdict.is_reported:
                 break
@@ -220,12 +226,6 @@ def _is_excuse(verdict: Verdict) -> bool:
     return verdict.argument.noted or not verdict.rule.accuses
 
 
-def _caught(rule: Rule, argument: Argument, unproved: list[Verdict]) -> Verdict:
-    """Return the catch-all's verdict: unknown, for the reason of the first explanation that was not proved."""
-    because = (unproved[0].judgement.because if unproved else None) or argument.because
-    return Verdict(rule, argument, Judgement("unknown", because), "explanation")
-
-
 def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict]:
     """Return the verdict, and silently each rule that may still explain the refusal, once."""
     others = [verdict for verdict in unproved if verdict.rule is not reported.rule]
@@ -235,8 +235,7 @@ def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict
 
 def _unproved(verdict: Verdict) -> Verdict:
     """Return the verdict as unknown: the capture did not show its proof."""
-    because = verdict.argument.needs.unproved or "hidden_traffic"
-    return verdict._replace(judgement=Judgement("unknown", because))
+    return verdict._replace(judgement=unproved(verdict.argument))
 
 
 class MachineRunner(Protocol):

@@ -10,7 +10,7 @@ from kshark import limits
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.holes import Hole
-from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.judge import NOTE
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.facts.state_steps import StateStep, state_steps
 from kshark.analysis.rules import RuleBook
@@ -94,4 +94,4 @@ class StoredStateRunner:
             _, oldest = self._stored.popitem(last=False)
             self._ranges -= oldest.batches.size
             self._forgot = True
-        return () if forgot == self._forgot else (Verdict(STATES_FORGOTTEN, forgotten(step), Judgement("note")),)
+        return () if forgot == self._forgot else (Verdict(STATES_FORGOTTEN, forgotten(step), NOTE),)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.judge import Judgement, judge
+from kshark.analysis.facts.known import ALWAYS, Known
 from kshark.analysis.rules.rule import Rule
 
 #: A remark is about a step that the rule looks at in any case. An explanation gives the reason why a step was refused.
@@ -30,6 +31,6 @@ class Verdict(NamedTuple):
         return not self.silent and self.judgement.verdict in self.rule.verdicts
 
 
-def judged(rule: Rule, argument: Argument, knowledge: Any = None, part: Part = "remark") -> Verdict:
-    """Judge the argument by what was known at its step; without `knowledge` by itself."""
-    return Verdict(rule, argument, judge(argument, knowledge, accuses=rule.accuses), part)
+def judged(rule: Rule, argument: Argument, states: Known = ALWAYS, part: Part = "remark") -> Verdict:
+    """Judge the argument by the states at its step, or by itself."""
+    return Verdict(rule, argument, judge(argument, states, accuses=rule.accuses), part)

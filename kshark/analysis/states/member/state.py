@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
+from kshark.analysis.facts.known import Known, known_if
 from kshark.analysis.states.tables.member import MemberState
 
 #: Highest number of assignments that are kept for a member.
@@ -196,6 +197,17 @@ class Member:
         assignment = self.assignment_at(packet)
         return None if assignment is None or assignment.partitions is None else partition in assignment.partitions
 
+    def assignment_known(self, packet: int) -> Known:
+        """Return the fact that the assignment at that packet is known."""
+        assignment = self.assignment_at(packet)
+        return known_if(assignment is not None and assignment.partitions is not None, "assignment_unknown")
+
+    def has_assignment(self, step: ShareStep) -> Known:
+        """Return the fact that the member had received its last assignment before it sent the request."""
+        by, clock = self.assigned_by, step.connection.clock
+        is_ordered = by is None or by.connection is step.connection or clock.is_before(by.end_ns, step.time_ns)
+        return known_if(is_ordered, "disorder")
+
     def lacks(self, partitions: AbstractSet[Partition] | None) -> bool:
         """True if the last assignment is known and lacks some of these partitions."""
         last = self.assignments[-1].partitions if self.assignments else None
@@ -217,13 +229,14 @@ def may_have_crossed(answered_ns: int, step: ShareStep) -> bool:
     return step.time_ns < answered_ns + ON_ITS_WAY_NS
 
 
-class NotAssigned(NamedTuple):
+class NotAssigned(Struct, frozen=True):
     """Proof that a member had no other assignment up to a packet.
 
     Its next heartbeat still has the epoch of the assignment, and no traffic from its host to the coordinator is missing
     in between: a member that leaves and joins again may get the same epoch.
     """
 
+    unproved: ClassVar = "assignment_unknown"
     member: Member
     partition: Partition
     packet: int
@@ -244,7 +257,7 @@ class NotAssigned(NamedTuple):
         return None if assignment is self.member.assignments[-1] else False
 
 
-class NotBack(NamedTuple):
+class NotBack(Struct, frozen=True):
     """Proof that a member had not joined again after its departure when it sent a request.
 
     Its next heartbeat asks to join, or is answered again with UNKNOWN_MEMBER_ID. It is sent on the connection of the
@@ -252,6 +265,7 @@ class NotBack(NamedTuple):
     if it comes REQUEST_TIMEOUT_NS after the request: an earlier one may have been sent before the request and delayed.
     """
 
+    unproved: ClassVar = "hidden_traffic"
     member: Member
     departure: Beat
     step: ShareStep

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Answer, Call, Partition, ShareStep
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, Known
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.last_attempts import LastAttempts
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
@@ -127,12 +128,11 @@ class SharePartition:
         self.highest = LEAST_LIMIT
         #: The highest offset that was acquired, from this leader or an earlier one.
         self.reached = -1
-        #: Why the state before that packet is unknown.
-        self.doubt: tuple[int, str] = 0, "beginning_not_seen"
+        #: The packets in which its state is known, and those in which the order of its changes is.
+        self.known = Known(because=BEGINNING.because)
+        self.changes = ALWAYS
         #: The records before the state became unknown, and the reason; None after the next acquisition.
         self.earlier: tuple[OffsetRanges[May], str] | None = None
-        #: State before this packet may be outdated.
-        self.unreliable_until = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
         #: The first such exchange since the state was last read or set anew. None: none of them is in the capture.
@@ -175,7 +175,11 @@ class SharePartition:
         if last is None or last.connection is step.connection:
             return
         if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
-            self.unreliable_until = max(last.end, step.end)
+            self.changes_until(max(last.end, step.end))
+
+    def changes_until(self, packet: int) -> None:
+        """Note that the order of changes up to that packet is unknown: nothing that rests on it is reported."""
+        self.changes = Known(packet + 1)
 
     # -- possible states
 
@@ -326,7 +330,7 @@ class SharePartition:
             if record.stage is not ACQUIRED or hold is None or not hold.is_of(step):
                 if certain and hold is not None and hold.step.member_id == step.member_id:
                     # Its member acknowledged them before their delivery was seen: packets are out of order.
-                    self.unreliable_until = step.end
+                    self.changes_until(step.end)
                 continue
             becomes += self._become(record, hold, kind, step, first, last)
             if certain and len(may) == 1:
@@ -486,7 +490,7 @@ class SharePartition:
         self._begin_anew(why)
         self.start = self.stored = self.first_stored = None
         self.persistence = Persistence()
-        self.doubt = packet, why
+        self.known = Known(packet, because=why)
 
     def _forget(self, count: int) -> None:
         """Forget ended records but a few, for repeated acknowledgements.

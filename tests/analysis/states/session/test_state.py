@@ -6,6 +6,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis.facts.calls import Reply, ShareStep
+from kshark.analysis.facts.known import BEGINNING
 from kshark.analysis.facts.releases import ANY_RELEASE, Release
 from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT
@@ -33,7 +34,8 @@ def test_states_that_are_one() -> None:
         PossibleState(4, replaced=(HERE,)),
     ]
     differing += [
-        PossibleState(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})
+        PossibleState(0, None, cause._replace(**one))
+        for one in ({"cause": "idle"}, {"packet": 6}, {"known": BEGINNING})
     ]
     assert len({each.identity for each in differing}) == len(differing)
     assert (
