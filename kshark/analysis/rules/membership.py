@@ -118,7 +118,7 @@ def never_joined(situation: MemberSituation) -> Argument | None:
     step, member = situation.step, situation.member
     if member.last is not None or member.leave is not None:
         return None
-    needs = EXCHANGE if step.kind is FINAL else EXCHANGE.knowing(situation.joined)
+    needs = EXCHANGE if step.kind is FINAL else EXCHANGE.knowing(member.states_known)
     return Argument(
         f"{step.story}; the capture does not show the member join", (step,), needs, "never_joined", noted=True
     )

@@ -73,7 +73,7 @@ class MemberSituation:
     @property
     def knowledge(self) -> Known:
         """The states that it has met: they were observed, and the coordinator's answer agrees with them."""
-        return self.joined if self.met is None else known_if(self.agreeing, "hidden_traffic")
+        return self.member.states_known if self.met is None else known_if(self.agreeing, "hidden_traffic")
 
     @property
     def subject(self) -> None:
@@ -104,12 +104,7 @@ class MemberSituation:
     @property
     def observed(self) -> Known:
         """The states that it has met, as the capture shows them: its answer may contradict them."""
-        return ALWAYS if self.met is not None else self.joined
-
-    @property
-    def joined(self) -> Known:
-        """The fact that the capture has all joins of the member."""
-        return never(self.member.doubt)
+        return ALWAYS if self.met is not None else self.member.states_known
 
     @property
     def explanation(self) -> Known:

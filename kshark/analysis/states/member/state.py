@@ -14,7 +14,7 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
-from kshark.analysis.facts.known import Known, known_if
+from kshark.analysis.facts.known import BEGINNING, Known, known_if, never
 from kshark.analysis.states.tables.member import MemberState
 
 #: Highest number of assignments that are kept for a member.
@@ -48,9 +48,9 @@ class Assignment(Struct, eq=False):
 class Member:
     """A member of a group. Its size is bounded for any number of heartbeats."""
 
-    #: The possible states in the coordinator; None: any state, because of `doubt`.
+    #: The possible states in the coordinator; None: any state, for the reason of `states_known`.
     states: tuple[MemberState, ...] | None = None
-    doubt: str = "beginning_not_seen"
+    states_known: Known = BEGINNING
     #: Its join, if the capture shows nothing of the member before.
     join: Beat | None = None
     #: The heartbeat before; the last accepted one that did not leave; one after that without an answer.
@@ -86,9 +86,9 @@ class Member:
     brokers: dict[Broker, None] = field(default_factory=dict)
     waiting: dict[Broker, None] = field(default_factory=dict)
 
-    def lose_sight(self, doubt: str) -> None:
+    def lose_sight(self, because: str) -> None:
         """Forget the possible states, because they may be wrong."""
-        self.states, self.doubt = None, doubt
+        self.states, self.states_known = None, never(because)
 
     def remember(self, beat: Beat) -> None:
         """Add a heartbeat to the past. Its effect on the possible states was computed before."""

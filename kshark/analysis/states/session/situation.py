@@ -63,7 +63,7 @@ class SessionSituation:
     @property
     def knowledge(self) -> Known:
         """The states that it has met: they were observed, and the broker's answer agrees with them."""
-        return never(self.session.doubt) if self.met is None else known_if(self.agreeing, "hidden_traffic")
+        return self.session.states_known if self.met is None else known_if(self.agreeing, "hidden_traffic")
 
     @property
     def subject(self) -> None:

@@ -28,7 +28,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import Beat
-from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, NOTHING_HIDDEN, Known, never
 from kshark.analysis.facts.releases import ANY_RELEASE, Release, both, releases_answering
 from kshark.analysis.states.member.state import Member, may_have_crossed
 from kshark.analysis.states.session.held_records import InFlight, nothing
@@ -130,9 +130,9 @@ class SessionState:
 
     broker: Broker
     member: Member
-    #: The possible states; None: any state, because of `doubt`.
+    #: The possible states; None: any state, for the reason of `states_known`.
     branches: tuple[Branch, ...] | None = None
-    doubt: str = "beginning_not_seen"
+    states_known: Known = BEGINNING
     #: The exchange since which the states are known.
     anchor: ShareStep | None = None
     #: Its first request, and the first request since which no epoch is missing.
@@ -260,9 +260,9 @@ class SessionState:
             return None
         return leave
 
-    def lose_sight(self, doubt: str) -> None:
+    def lose_sight(self, because: str) -> None:
         """Forget the possible states, because they may be wrong."""
-        self.branches, self.doubt, self.unbroken = None, doubt, None
+        self.branches, self.states_known, self.unbroken = None, never(because), None
         self.in_flight.forget()
 
     def remember(self, step: ShareStep, reply: Reply) -> None:
@@ -357,7 +357,7 @@ class SessionState:
             self.last_fetch, self.last_acknowledge = None, None
             self.crossed = ()
         elif reply is UNANSWERED:
-            self.opening, self.doubt = None, "unanswered"
+            self.opening, self.states_known = None, never("unanswered")
         elif reply is not REJECTED_EARLY:
             self.alive = None
 

@@ -92,7 +92,7 @@ def test_an_answer_that_contradicts_every_state_shows_that_something_was_missed(
     state = session(4)
     state.in_flight.partitions = {("t", 1)}
     taken(state, step(4, error=123))
-    assert (due(state), state.doubt, state.in_flight.partitions) == (None, "hidden_traffic", None)
+    assert (due(state), state.states_known.because, state.in_flight.partitions) == (None, "hidden_traffic", None)
     state = session(4)
     state.in_flight.partitions = {("t", 1)}
     taken(state, step(9, error=0))
@@ -117,7 +117,7 @@ def test_what_is_known_from_there_on() -> None:
 def test_a_step_in_doubt_proves_nothing() -> None:
     state = session(4)
     taken(state, step(4, doubt="cut"))
-    assert (due(state), state.doubt) == (None, "cut")
+    assert (due(state), state.states_known.because) == (None, "cut")
 
 
 def test_too_many_ways_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_too_many_ways_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None
     taken(state, step(4, error=None))
     assert due(state) == [4, 5]
     taken(state, step(5, 20, None))
-    assert (due(state), state.doubt) == (None, "unanswered")
+    assert (due(state), state.states_known.because) == (None, "unanswered")
 
 
 def test_ways_that_come_to_the_same_are_one() -> None:

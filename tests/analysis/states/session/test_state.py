@@ -66,7 +66,7 @@ def test_what_is_not_seen_is_not_known() -> None:
     state = session(1)
     state.in_flight.partitions = {("t", 1)}
     state.lose_sight("gap")
-    assert (state.branches, state.doubt, state.in_flight.partitions) == (None, "gap", None)
+    assert (state.branches, state.states_known.because, state.in_flight.partitions) == (None, "gap", None)
 
 
 # -- the last requests
@@ -149,7 +149,7 @@ def test_an_opening_begins_anew() -> None:
 
 def test_an_opening_without_an_answer_may_have_replaced_the_session() -> None:
     state = after(step(0), step(0, 20, None))
-    assert (state.opening, state.doubt, state.alive is None) == (None, "unanswered", False)
+    assert (state.opening, state.states_known.because, state.alive is None) == (None, "unanswered", False)
     assert [after(step(0), step(0, 20, error)).alive is None for error in (42, 133)] == [False, True]
 
 
