@@ -13,7 +13,7 @@ from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known
+from kshark.analysis.facts.known import NOTHING_HIDDEN, Known
 from kshark.anomaly import Blame
 from kshark_dissectors.enums import ErrorCode
 
@@ -37,7 +37,7 @@ class Proof(Protocol):
     """Evidence that the capture may show later."""
 
     @property
-    def unproved(self) -> str | None:
+    def because(self) -> str | None:
         """Why the finding is unknown without the evidence; None: without it there is no fault."""
 
     def holds(self) -> bool | str | None:
@@ -51,7 +51,7 @@ class Proof(Protocol):
 class StillOpen(Struct, frozen=True):
     """Evidence that a connection was still open at a packet: a later request or FIN of its client."""
 
-    unproved: ClassVar = "end_not_seen"
+    because: ClassVar = "end_not_seen"
     connection: ConnectionFacts
     packet: int
 
@@ -67,7 +67,7 @@ class SentAfter(Struct, frozen=True):
     the connection, or a FIN after the answer: a client that had given up sent its FIN before.
     """
 
-    unproved: ClassVar = "end_not_seen"
+    because: ClassVar = "end_not_seen"
     request: Call
     since: int
 
@@ -90,8 +90,8 @@ class Both(Struct, frozen=True):
     second: Proof
 
     @property
-    def unproved(self) -> str | None:
-        return self.first.unproved
+    def because(self) -> str | None:
+        return self.first.because
 
     def holds(self) -> bool | str | None:
         first, second = self.first.holds(), self.second.holds()
@@ -108,15 +108,13 @@ class ProofNeeds(Struct, frozen=True):
     `whole`: the connections have no missing bytes from their beginning up to the last of these exchanges.
     `knows`: the client had received the answers of these exchanges when it sent the last witness: it reacted to them.
     `facts`: facts that must be certain from the first witness to the last one.
-    `absence`: a fact that is compared after all else: nothing happened outside the capture, which no capture can prove.
-    `proof`: evidence that must appear later.
+    `proof`: evidence that must appear later, or a fact that is compared after all else.
     """
 
     state: bool = False
     whole: bool = False
     knows: Sequence[Call] = ()
     facts: tuple[Known, ...] = ()
-    absence: Known = ALWAYS
     proof: Proof | None = None
 
     def after(self, *calls: Call) -> ProofNeeds:
@@ -138,7 +136,7 @@ CONNECTION = ProofNeeds(whole=True)
 #: Also needs the state of the session.
 STATE = ProofNeeds(state=True)
 #: Also needs that the session was used nowhere else.
-ABSENCE = ProofNeeds(state=True, absence=NOTHING_HIDDEN)
+ABSENCE = ProofNeeds(state=True, proof=NOTHING_HIDDEN)
 
 
 def at_least(bound_ns: int, since: PacketTime, call: Call) -> Lasted:

@@ -93,8 +93,6 @@ def judge(argument: Argument, states: Known = ALWAYS, *, accuses: bool = True) -
         return Judgement("unknown", because)
     if None in received:
         return Judgement("unknown", "in_flight")
-    if not needs.absence.is_certain:
-        return Judgement("unknown", needs.absence.because)
     if needs.proof is not None:
         shown = needs.proof.holds()
         if shown is None:
@@ -102,14 +100,14 @@ def judge(argument: Argument, states: Known = ALWAYS, *, accuses: bool = True) -
         if isinstance(shown, str):
             return REFUTED if shown == REFUTED.verdict else Judgement("unknown", shown)
         if not shown:
-            return REFUTED if needs.proof.unproved is None else unproved(argument)
+            return REFUTED if needs.proof.because is None else unproved(argument)
     return Judgement("violation" if accuses and not argument.noted else "note")
 
 
 def unproved(argument: Argument) -> Judgement:
     """Decide about an argument whose proof the capture does not show."""
     proof = argument.needs.proof
-    return Judgement("unknown", (proof and proof.unproved) or "hidden_traffic")
+    return Judgement("unknown", (proof and proof.because) or "hidden_traffic")
 
 
 def unexplained(argument: Argument, explanations: Sequence[Judgement]) -> Judgement:

@@ -22,7 +22,11 @@ class Known(NamedTuple):
     @property
     def is_certain(self) -> bool:
         """True if the fact is certain in all packets."""
-        return self == ALWAYS
+        return self.covers(0, _LAST)
+
+    def holds(self) -> bool | str:
+        """Return True, or why the fact is uncertain: a proof that no later packet changes."""
+        return True if self.is_certain else self.because or False
 
     def covers(self, first: int, last: int) -> bool:
         """True if the fact is certain between these packets."""

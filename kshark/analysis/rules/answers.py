@@ -42,7 +42,7 @@ def unrequested(fault: ByteFault) -> Argument | None:
 
 def unwanted(fault: ByteFault) -> Argument | None:
     """Report a response that its client does not expect."""
-    return fault.argument(CONNECTION.knowing(fault.in_order, fault.unaccepted))
+    return fault.argument(CONNECTION.knowing(fault.connection.clock.order, fault.unaccepted))
 
 
 def timed_out(fault: ByteFault) -> Argument | None:

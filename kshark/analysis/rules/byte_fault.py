@@ -23,9 +23,7 @@ class ByteFault(Struct, eq=False):
     `sender`: the party that sent the bytes. `call`: the exchange up to the faulty message, or a Sighting. `detail`: the
     exact fault.
     `codes`: all codes of the message, or that of the event. `known`: the fact that the bytes are what they seem to be.
-    `times`: the number of faults that this one represents.
-    `disordered`: True if the capture's times run backwards. `end`: the end of the connection, if only the end shows the
-    fault.
+    `times`: the number of faults that this one represents. `end`: the end of the connection, if only that shows it.
     """
 
     rule: Rule
@@ -36,7 +34,6 @@ class ByteFault(Struct, eq=False):
     codes: Sequence[str] = ()
     known: Known = ALWAYS
     times: int = 1
-    disordered: bool = False
     end: Closed | None = None
 
     def has(self, code: str) -> bool:
@@ -57,17 +54,12 @@ class ByteFault(Struct, eq=False):
     @property
     def closed_unanswered(self) -> Known:
         """The fact that the broker closed the connection without an answer."""
-        return self.in_order if self.closed_by == "broker" else never("end_not_seen")
-
-    @property
-    def in_order(self) -> Known:
-        """The fact that the capture's times do not run backwards."""
-        return known_if(not self.disordered, "disorder")
+        return self.connection.clock.order if self.closed_by == "broker" else never("end_not_seen")
 
     @property
     def no_request_lost(self) -> Known:
         """The fact that the capture holds the request of each answer, before the answer."""
-        return known_if(not self.disordered and not self.connection.orphans, "disorder")
+        return known_if(self.connection.clock.order.is_certain and not self.connection.orphans, "disorder")
 
     @property
     def unaccepted(self) -> Known:

@@ -185,7 +185,7 @@ def coordinator_moved(situation: MemberSituation) -> Argument | None:
 def refused(situation: MemberSituation) -> Argument:
     """No other check explains the refusal."""
     witness = [beat for beat in (situation.member.last, situation.step) if beat is not None]
-    needs = ProofNeeds(facts=(situation.observed,), absence=situation.explanation)
+    needs = ProofNeeds(facts=(situation.observed,), proof=situation.explanation)
     return Argument("; ".join(beat.story for beat in witness), witness, needs, "unknown")
 
 

@@ -43,7 +43,7 @@ class NotStored(Struct, frozen=True):
     It stores other records, with the same coordinator and as the same leader, and never these.
     """
 
-    unproved: ClassVar[str | None] = None
+    because: ClassVar[str | None] = None
     persisting: Persisting
     first: int
     last: int

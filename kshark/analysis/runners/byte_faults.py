@@ -86,7 +86,7 @@ class ByteFaultRunner:
         waiting, connection.odd = connection.odd, ()
         verdicts: list[Verdict] = []
         for odd in waiting:
-            odd.end, odd.disordered = closed, self._clock.disorder_ns > 0
+            odd.end = closed
             verdicts += [judged(odd.rule, argument) for argument in _arguments(odd)]
         gap, rule = connection.first_gap, self._book.weirds.get("STREAM_GAP")
         if gap is not None and rule is not None and connection.flow.service == "kafka":

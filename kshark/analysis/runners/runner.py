@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.judge import NO_CASE, PENDING, Judgement, judge, unexplained, unproved
+from kshark.analysis.facts.judge import NO_CASE, NOTE, PENDING, Judgement, judge, unexplained, unproved
 from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
@@ -67,6 +67,8 @@ class Runner:
         self._rate = RateLimit()
         self._waiting: dict[Any, list[Verdict]] = {}
         self._count = 0
+        #: Rules that were noted once, by their code.
+        self._noted: set[str] = set()
 
     def skips_plain(self, machine: Machine, about: type = object) -> bool:
         """True if plain steps of the machine, or of one of its situations, need no rule."""
@@ -102,6 +104,13 @@ class Runner:
         for group in questions.remarks:
             verdicts += self._remark(situation, group, owner)
         return cause
+
+    def note_once(self, rule: Rule, argument: Argument) -> Sequence[Verdict]:
+        """Return a note that needs no proof; none if the rule was noted before."""
+        if rule.code in self._noted:
+            return ()
+        self._noted.add(rule.code)
+        return (Verdict(rule, argument, NOTE),)
 
     def waits(self, owner: Any) -> bool:
         """True if verdicts wait for this owner."""

@@ -31,8 +31,8 @@ from tests.conversation import (
 class Shown:
     """What the capture shows later, or not."""
 
-    def __init__(self, holds: bool | None, unproved: str | None = "race") -> None:
-        self._holds, self.unproved = holds, unproved
+    def __init__(self, holds: bool | None, because: str | None = "race") -> None:
+        self._holds, self.because = holds, because
 
     def holds(self) -> bool | None:
         return self._holds

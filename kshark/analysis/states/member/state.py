@@ -33,7 +33,7 @@ _SESSION_TIMEOUT_NS: Final = 45_000_000_000
 class Assignment(Struct, eq=False):
     """An assignment of the member, from a packet and its time on; `partitions` None: unknown from there on.
 
-    `confirmed`: the last request that still had the epoch of this assignment.
+    `confirmed`: the last request that still had the epoch of this assignment: none is missing before that request.
     `on`: the connection of the heartbeat.
     """
 
@@ -68,10 +68,8 @@ class Member:
     assigned_by: Beat | None = None
     #: Partitions that its share requests listed; None: there are too many, or a request was not fully read.
     listed: frozenset[Partition] | set[Partition] | None = frozenset()
-    #: The member epoch that the coordinator gave last, and the last request with it: no assignment is missing before
-    #: that request.
+    #: The member epoch that the coordinator gave last.
     epoch: int | None = None
-    confirmed: int = 0
     #: No assignment is missing from this packet on: the first join, or the answer to a leave. None: some may be
     #: missing, because the member used an epoch that no seen answer gave, or asked to join while it was in the group.
     complete_since: int | None = None
@@ -80,8 +78,7 @@ class Member:
     #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval, and
     #: the end of that silence.
     heard: ShareStep | None = None
-    silent_since: ShareStep | None = None
-    silent_until_ns: int = 0
+    silence: tuple[ShareStep | None, int] = None, 0
     #: Brokers of its share sessions, and those whose sessions wait for its next heartbeat as a proof.
     brokers: dict[Broker, None] = field(default_factory=dict)
     waiting: dict[Broker, None] = field(default_factory=dict)
@@ -126,7 +123,7 @@ class Member:
         if last is None or last.connection.broker is not step.connection.broker:
             return
         if heard is None or step.time_ns - heard.time_ns > last.interval_ns:
-            self.silent_since, self.silent_until_ns = heard, step.time_ns
+            self.silence = heard, step.time_ns
         self.heard = step
 
     def heard_instead(self, beat: Beat) -> ShareStep | None:
@@ -137,7 +134,8 @@ class Member:
         last = self.last
         if last is None:
             return None
-        heard = self.silent_since if self.silent_until_ns > beat.time_ns - last.interval_ns else self.heard
+        before, until_ns = self.silence
+        heard = before if until_ns > beat.time_ns - last.interval_ns else self.heard
         return heard if heard is not None and heard.time_ns > last.end_ns + 2 * last.interval_ns else None
 
     def was_in_group(self, since: int, until_ns: int) -> bool:
@@ -165,12 +163,12 @@ class Member:
         answer.
         """
         if self.epoch is not None and sent == self.epoch:
-            self.confirmed = max(self.confirmed, request)
             if self.assignments:
-                self.assignments[-1].confirmed = request
+                self.assignments[-1].confirmed = max(self.assignments[-1].confirmed, request)
         elif sent != INITIAL or answer is None:
             self.complete_since = None
-            self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None, on)
+            if self.assignments:
+                self._learn(max(self.assignments[-1].confirmed, self.assignments[-1].packet + 1), None, on)
         if answer is None or given is None:
             return
         if sent == FINAL:
@@ -236,7 +234,7 @@ class NotAssigned(Struct, frozen=True):
     in between: a member that leaves and joins again may get the same epoch.
     """
 
-    unproved: ClassVar = "assignment_unknown"
+    because: ClassVar = "assignment_unknown"
     member: Member
     partition: Partition
     packet: int
@@ -265,7 +263,7 @@ class NotBack(Struct, frozen=True):
     if it comes REQUEST_TIMEOUT_NS after the request: an earlier one may have been sent before the request and delayed.
     """
 
-    unproved: ClassVar = "hidden_traffic"
+    because: ClassVar = "hidden_traffic"
     member: Member
     departure: Beat
     step: ShareStep

@@ -151,9 +151,8 @@ class SharePartition:
         self.last: Call | None = None
         self.last_attempts = LastAttempts()
         self.window = Window()
-        #: No records were acquired before the capture; the packet of the first acquisition.
-        self._is_fresh = False
-        self._begun_at = 0
+        #: The packet of the first acquisition, 0 before it; None: records may have been acquired before the capture.
+        self._begun_at: int | None = None
         self._report = report
         self.locks: Final = Locks(partition, group, leader)
 
@@ -248,7 +247,7 @@ class SharePartition:
             locks.add(hold, first, last)
             for piece in later:  # these records were delivered again since
                 records.put(piece.first, piece.last, insert_before(piece.value, hold))
-            if self._is_fresh and (self.start is None or first < self.start):
+            if self._begun_at is not None and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
                 self.end = last + 1
@@ -278,9 +277,8 @@ class SharePartition:
 
         Then the first seen records may not be the first of the partition.
         """
-        if self._is_fresh and (self.start is None or self._begun_at > fetch.packet):
-            self._is_fresh = False
-            self.start = None
+        if self._begun_at is not None and (self.start is None or self._begun_at > fetch.packet):
+            self._begun_at = self.start = None
 
     def acknowledge(self, step: ShareStep, runs: Iterable[AcknowledgedRange], *, certain: bool) -> None:
         """Note acknowledgements. They were accepted if `certain`, else they may have been."""
@@ -415,7 +413,7 @@ class SharePartition:
         for piece in earlier.over(0, start - 1):
             if is_done(piece.value):  # they stay ended, for repeated acknowledgements
                 self.records.put(*piece)
-        self._is_fresh, self._begun_at = start < 0, 0
+        self._begun_at = 0 if start < 0 else None
         self.start = self.end = None if start < 0 else start
         for batch in stored:
             self.records.put(batch.first, batch.last, (RecordState(batch.stage, batch.deliveries, None, None, "read"),))
@@ -432,13 +430,13 @@ class SharePartition:
         before = self.start
         if start >= 0:  # a stored start offset is more certain than one guessed from the first acquisition
             is_guess = (
-                self._is_fresh
+                self._begun_at is not None
                 and self.forgotten < 0
                 and before is not None
                 and not any(self.records.over(start, before - 1))
             )
             self.start = start if before is None or start > before or is_guess else before
-            self._is_fresh = False
+            self._begun_at = None
         asked = self.awaited
         # a batch that begins like an acknowledgement is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)

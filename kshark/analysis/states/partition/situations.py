@@ -40,6 +40,8 @@ EXPLAINED: Final = frozenset({3, 6, 15, 42, 69, 74, 100, 121, 124})
 class RecordSituation(Struct, eq=False):
     """A request, or its answer, about records of a share partition."""
 
+    #: Arguments about records name the facts that they need.
+    knowledge: ClassVar = ALWAYS
     step: ShareStep
 
     @property
@@ -52,11 +54,6 @@ class RecordSituation(Struct, eq=False):
         error = self.acknowledged
         name = type(self).__name__
         return StepType(name, self.step.api_key, accepted=error == 0, refused=error in EXPLAINED)
-
-    @property
-    def knowledge(self) -> Known:
-        """Arguments about records name the facts that they need."""
-        return ALWAYS
 
     @property
     def subject(self) -> None:
@@ -234,7 +231,7 @@ class LeaderUnchanged(Struct, frozen=True):
     `may_move` False: what the share coordinator has stored is enough, so a new leader would not differ.
     """
 
-    unproved: ClassVar[str | None] = None
+    because: ClassVar[str | None] = None
     unbroken: Unbroken | BothUnbroken
     partition: SharePartition
     members: Sequence[Member]

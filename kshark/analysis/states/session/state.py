@@ -369,7 +369,7 @@ class Unbroken(Struct, frozen=True):
     many epochs.
     """
 
-    unproved: ClassVar[str | None] = None
+    because: ClassVar[str | None] = None
     session: SessionState
     since: int
     until: int
@@ -385,7 +385,7 @@ class Unbroken(Struct, frozen=True):
 class BothUnbroken(Struct, frozen=True):
     """Proof that no request of two sessions is missing; it waits for the session without a later request."""
 
-    unproved: ClassVar[str | None] = None
+    because: ClassVar[str | None] = None
     first: Unbroken
     second: Unbroken
 
@@ -405,7 +405,7 @@ class WentOn(Struct, frozen=True):
     Its connection continues the session, and no answer contradicts the possible states.
     """
 
-    unproved: ClassVar = "hidden_traffic"
+    because: ClassVar = "hidden_traffic"
     session: SessionState
     step: ShareStep
 
