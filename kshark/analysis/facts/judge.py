@@ -161,10 +161,7 @@ def _uncertain_fact(argument: Argument, states: Known) -> Known | None:
     """Return the first fact that is not certain from the first witness to the last one."""
     needs = argument.needs
     facts = (*needs.facts, states) if needs.state else needs.facts
-    if all(fact is ALWAYS for fact in facts):
-        return None
-    first = min(call.packet for call in argument.witness)
-    last = max(call.packet for call in argument.witness)
+    first, last = argument.witness[0].packet, argument.witness[-1].packet
     return next((fact for fact in facts if not fact.covers(first, last)), None)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from kshark import limits
+from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.judge import NO_CASE, NOTE, PENDING, Judgement, judge, unexplained, unproved
@@ -20,7 +21,7 @@ from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
-from kshark.analysis.rules.rule import CATCH_ALL, Checked
+from kshark.analysis.rules.rule import CATCH_ALL, Checked, Rule
 from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.model import Message
