@@ -51,6 +51,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.clusters",
         "kshark.conditions",
         "kshark.produced",
+        "kshark.unread",
     ),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),

@@ -23,6 +23,8 @@ from kshark.model import Event, Finding
 from kshark.output.catalogue import CODES, judged
 from kshark.output.findings import FindingCounts, Sort
 from kshark.output.sink import Sink
+from kshark.output.spans import PLAIN, WARN, folded
+from kshark.output.units import safe
 from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
 
@@ -39,7 +41,8 @@ EXAMPLES = (
 )
 EXIT_CODES: Final = (
     "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read,\n"
-    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), else 0.\n"
+    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), 130 if Ctrl-C ended the reading and no\n"
+    "rule was broken up to there, else 0.\n"
 )
 FAIL_ON: Final = {
     "violation": "a rule was broken",
@@ -50,6 +53,8 @@ FAIL_ON: Final = {
 #: The exit code if no capture has anything that can be judged, and the outcome of each.
 NOTHING_JUDGED: Final = 3
 _NOTHING: Final = "nothing"
+#: The outcome of a capture that cannot be read, among several.
+_LEFT_OUT: Final = "left out"
 
 Chosen = Callable[[Finding], bool]
 
@@ -106,7 +111,11 @@ def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     failing = fail_on(args)
     with judging():
-        return exit_code(each(args, filtered(options(args), args), _check), failing)
+        outcomes = [*each(args, filtered(options(args), args), _check, stops=True)]
+    judged = [outcome for outcome in outcomes if _LEFT_OUT not in outcome]
+    if args.each:
+        args.unread = not judged
+    return exit_code(judged, failing)
 
 
 @contextmanager
@@ -116,6 +125,7 @@ def judging() -> Iterator[None]:
         yield
     except (Empty, Destroyed) as error:
         error.exit_code = NOTHING_JUDGED
+        error.args = (f"nothing could be judged: {error}",)
         raise
 
 
@@ -151,6 +161,10 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
         if early is not None and proved:
             early.print(proved, checking.topics)
     checking.close()
+    source.has_verdict = True
+    if source.left_out and not source.packets:
+        return {_LEFT_OUT}
+    print_why_empty(checking.observed, args, sink)
     rest, printed = (None, frozenset[Sort]()) if early is None else (early.rest(checking.findings), early.sorts)
     tally = print_findings(ShownFindings(checking.findings, source), args, sink, checking.topics, rest, printed)
     source.notes.leave_out(judged(tally.codes))
@@ -177,9 +191,15 @@ def verdict(tally: FindingCounts, observed: Observed, args: Namespace, sink: Sin
 
             sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
         sink.lines(tally.lines(observed, rules, sink.width))
-    next_step = observed.next_step()
-    if next_step is not None:
-        print(f"kshark: nothing could be judged: {next_step}", file=sys.stderr)
+
+
+def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:
+    """Print why nothing could be judged, if so: the first line of text, or a line on stderr beside JSON."""
+    why = observed.why_empty(has_keys=bool(args.tls_keys))
+    if why is not None and args.format == "json":
+        print(f"kshark: nothing could be judged: {safe(why)}", file=sys.stderr)
+    elif why is not None:
+        sink.lines(folded([("Nothing could be judged: ", WARN), (f"{safe(why)}.", PLAIN)], sink.width, 2))
 
 
 def exit_code(outcomes: Iterable[set[str]], failing: set[str]) -> int:

@@ -19,6 +19,7 @@ from kshark.cli.check import (
     exit_code,
     fail_on,
     outcomes_of,
+    print_why_empty,
     selection,
     verdict,
 )
@@ -26,7 +27,7 @@ from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_pay
 from kshark.cli.printed_findings import show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
-from kshark.cli.shown import add_filter, filtered
+from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatched
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
@@ -99,6 +100,7 @@ def run(args: Namespace) -> int:
     options = filtered(read, args)
     engine = Engine(options, registry(args))
     names = engine.back.names
+    begin_capture(args, names)
     output = _Output(args, sink, printing(args, sink)(names), names)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
@@ -124,6 +126,7 @@ def run(args: Namespace) -> int:
     code = output.close()
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
+    print_unmatched(args)
     return code
 
 
@@ -190,5 +193,6 @@ class _Output:
         self._findings(self._run.close())
         if self._args.format == "text":
             self._sink.lines(self._troubles.lines(self._sink.width))
+        print_why_empty(self._run.observed, self._args, self._sink)
         verdict(self._tally, self._run.observed, self._args, self._sink)
         return exit_code([outcomes_of(self._tally, self._run.observed, self._args)], self._failing)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.apis import registry
-from kshark.cli.check import EXIT_CODES, NOTHING_JUDGED, add_selection, judging, selection, verdict
+from kshark.cli.check import EXIT_CODES, NOTHING_JUDGED, add_selection, judging, print_why_empty, selection, verdict
 from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
@@ -62,6 +62,7 @@ def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Par
     from kshark.cli.reporting import Reporting
 
     reporting = Reporting(names[source.number], args, source.shows, source.includes_time)
+    source.has_verdict = True
     for page in source:
         reporting.page(page)
     return reporting.close(source.files, source.locate)
@@ -110,6 +111,7 @@ class Writing:
         self._judged = self._judged or not part.observed.is_empty
         if name is not None and self._args.format == "text":
             self._sink.text(f"== {name}\n")
+        print_why_empty(part.observed, self._args, self._sink)
         verdict(part.tally, part.observed, self._args, self._sink, name)
 
     def close(self) -> int:

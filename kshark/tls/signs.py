@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kshark.model import Flow, Weird
 
@@ -10,6 +10,10 @@ from kshark.model import Flow, Weird
 HANDSHAKE: Final = 22
 CLIENT_HELLO: Final = 1
 SERVER_HELLO: Final = 2
+#: The most frequent reasons why TLS is not read.
+NO_KEYS: Final = "no keys for it"
+NOT_SEEN: Final = "its handshake is not all in the capture"
+NO_BEGINNING: Final = "its beginning is not in the capture"
 
 
 def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
@@ -19,8 +23,25 @@ def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
     """
     tls = flow.tls
     if tls is None:
-        text = f"its beginning is not in the capture: {flow.ends.first} - {flow.ends.second}"
+        text = f"{NO_BEGINNING}: {flow.ends.first} - {flow.ends.second}"
     else:
         name = f" ({tls.server_name})" if tls.server_name else ""
         text = f"{tls.why}: {flow.ends[1 - tls.client]}{name}" + (f", {tls.version}" if tls.version else "")
     return Weird("TLS_UNREAD", "tls", packet, time_ns, text, flow.id, None, flow.first_packet, size)
+
+
+class Parts(NamedTuple):
+    """The parts of a text of `unread`; empty where it does not say so."""
+
+    why: str
+    server: str
+    version: str
+
+
+def parts_of(text: str) -> Parts:
+    """Return the parts of a text that `unread` made: the reason, the server with its name, the version."""
+    why, colon, rest = text.partition(": ")
+    server, comma, version = rest.rpartition(", ")
+    if not comma:
+        server, version = "" if why == NO_BEGINNING else rest, ""
+    return Parts(why if colon else "", server, version)

@@ -159,7 +159,7 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import NOTHING_JUDGED, exit_code, fail_on, outcomes_of, selection, verdict
+    from kshark.cli.check import NOTHING_JUDGED, exit_code, fail_on, outcomes_of, print_why_empty, selection, verdict
     from kshark.cli.printed_findings import print_findings
     from kshark.cli.source import print_notes_on
     from kshark.output.catalogue import judged
@@ -171,10 +171,11 @@ def _check(args: Namespace) -> int:
     for name, result in checked.items():
         if isinstance(result, UnreadableInput):
             print(f"kshark-spark: {result}", file=sys.stderr)
-            unread = NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2
+            unread = max(unread, NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2)
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
+        print_why_empty(result.observed, args, sink)
         tally = print_findings([*filter(chosen, result.findings)], args, sink, result.topics)
         if result.notes is not None:
             result.notes.leave_out(judged(tally.codes))
@@ -183,7 +184,7 @@ def _check(args: Namespace) -> int:
             print(f"kshark-spark: {result.giant}", file=sys.stderr)
         verdict(tally, result.observed, args, sink, name if len(checked) > 1 else None)
         outcomes.append(outcomes_of(tally, result.observed, args))
-    return exit_code(outcomes, failing) or unread
+    return exit_code(outcomes, failing) if outcomes else unread
 
 
 def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:

@@ -67,9 +67,9 @@ class SentAfter(Struct, frozen=True):
     the connection, or a FIN after the answer: a client that had given up sent its FIN before.
     """
 
-    because: ClassVar = "end_not_seen"
     request: Call
     since: int
+    because: str = "end_not_seen"
 
     def holds(self) -> bool | None:
         connection = self.request.connection
@@ -147,6 +147,21 @@ def at_least(bound_ns: int, since: PacketTime, call: Call) -> Lasted:
 def at_most(bound_ns: int, since: PacketTime, call: Call, until: PacketTime | None = None) -> Lasted:
     """Return the ground that no more time had passed when the request was sent, or `until` then."""
     return Lasted(call.connection.clock.durations, since, until or call.sent, Duration.AT_MOST, bound_ns)
+
+
+def sent_in_order(argument: Argument) -> Argument:
+    """Return the argument of a client's fault; it also needs that the client sent the last exchange after the others.
+
+    TCP may have delivered it late on a connection that the client has given up since.
+    """
+    *others, last = argument.witness
+    others = [call for call in others if call.connection is not last.connection]
+    ends = [call.end if call.end < last.packet else call.packet for call in others]
+    proof = SentAfter(last, max(ends, default=-1), "in_flight")
+    if not ends or proof.holds():
+        return argument
+    own = argument.needs.proof
+    return replace(argument, needs=argument.needs.and_proof(proof if own is None else Both(own, proof)))
 
 
 class Position(NamedTuple):

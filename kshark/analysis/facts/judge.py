@@ -7,7 +7,6 @@ connection. A possibility that it cannot exclude makes the finding `unknown`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -110,12 +109,16 @@ def unproved(argument: Argument) -> Judgement:
     return Judgement("unknown", (proof and proof.because) or "hidden_traffic")
 
 
-def unexplained(argument: Argument, explanations: Sequence[Judgement]) -> Judgement:
+def unexplained(argument: Argument, first: tuple[Argument, Judgement] | None) -> Judgement:
     """Decide about a refusal that no explanation is proved of: unknown, for the reason of the first one, else its own.
 
     `argument`: names facts that show why nothing explains it.
     """
-    because = explanations[0].because if explanations else None
+    because = None
+    if first is not None:
+        explanation, judgement = first
+        proof = explanation.needs.proof
+        because = proof.because if judgement is PENDING and proof is not None else judgement.because
     return Judgement("unknown", because or judge(argument).because)
 
 

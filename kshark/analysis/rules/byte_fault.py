@@ -100,7 +100,7 @@ class ByteFault(Struct, eq=False):
 
     @property
     def sentence(self) -> str:
-        """The text `the answer to exchange 3 (Metadata): bytes follow the body: at byte 57 (packets 10, 11)`."""
+        """The text `the answer to Metadata #3: bytes follow the body: at byte 57 (packets 10, 11)`."""
         whose = "the answer to " if self.call.answer is not None else ""
         return (
             f"{whose}{self.call.here}: {': '.join(filter(None, (self.rule.sentence, self.detail)))}{self.often} "

@@ -187,7 +187,7 @@ _DONE: Final = {
 
 
 def _lock(hold: Hold) -> str:
-    """`exchange 7 (ShareFetch) (packets 40, 44), and their lock lasted at least 30 s`."""
+    """`ShareFetch #7 (packets 40, 44), and their lock lasted at least 30 s`."""
     return f"{hold.since.here} ({hold.since.packets}), and their lock lasted at least {hold.lock_ns / 1e9:g} s"
 
 

@@ -26,7 +26,8 @@ from kshark.conditions import F
 
 _STAYING: Final = (SUBSEQUENT, FINAL)
 _NO_MEMBER: Final = (UNKNOWN_MEMBER, NO_GROUP)
-_COORDINATOR_CAUSES: Final = {14: "loading", 15: "not_available", 16: "not_coordinator"}
+#: Why a broker that coordinates the group, or may, cannot answer yet.
+_NOT_READY_CAUSES: Final = {14: "loading", 15: "not_available"}
 
 
 # -- reasons for refused heartbeats
@@ -54,10 +55,16 @@ def group_full(situation: MemberSituation) -> Argument | None:
     return Argument(situation.step.story, (situation.step,), EXCHANGE, "group_full", noted=True)
 
 
-def wrong_coordinator(situation: MemberSituation) -> Argument | None:
-    """This broker does not coordinate the group, or not yet."""
+def coordinator_not_ready(situation: MemberSituation) -> Argument | None:
+    """The coordinator still loads the group, or there is none yet."""
     error = situation.step.answer.error if situation.step.answer is not None else None
-    return Argument(situation.step.story, (situation.step,), EXCHANGE, _COORDINATOR_CAUSES[error or 0], noted=True)
+    cause = _NOT_READY_CAUSES.get(error or 0)
+    return None if cause is None else Argument(situation.step.story, (situation.step,), EXCHANGE, cause, noted=True)
+
+
+def wrong_coordinator(situation: MemberSituation) -> Argument | None:
+    """This broker does not coordinate the group."""
+    return Argument(situation.step.story, (situation.step,), EXCHANGE, "not_coordinator", noted=True)
 
 
 def other_group_type(situation: MemberSituation) -> Argument | None:
@@ -92,6 +99,8 @@ def expired(situation: MemberSituation) -> Argument | None:
 
     If the member sent nothing else meanwhile, a paused process and a network outage look the same. The member is at
     fault if it sent a share request instead, after an answer that reached it later than that to its last heartbeat.
+    Only on the connection of its heartbeats does that show that it sent none: on another one TCP sends a heartbeat that
+    was lost again after ever longer pauses, even if the network carries the other connections meanwhile.
     """
     step, last = situation.step, situation.member.last
     if situation.gone != "expired" or last is None:
@@ -108,8 +117,11 @@ def expired(situation: MemberSituation) -> Argument | None:
             f"{step.story}"
         )
         return Argument(text, (last, step), STATE, "expired", noted=True, grounds=_silent(last, step))
-    noted = noted or heard.knows < last.end
-    text = f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile ({heard.packets}); {step.story}"
+    noted = noted or heard.knows < last.end or heard.connection is not step.connection
+    text = (
+        f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile{heard.on(step)} ({heard.packets}); "
+        f"{step.story}"
+    )
     return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=_silent(last, step))
 
 
@@ -327,22 +339,35 @@ ROWS: Final = (
     Rule(
         number=107,
         code="COORDINATOR_MOVED",
-        text="The coordinator of the group has moved, or is not ready yet.",
-        advice="After NOT_COORDINATOR or COORDINATOR_NOT_AVAILABLE send FindCoordinator again. After "
-        "COORDINATOR_LOAD_IN_PROGRESS wait and send the heartbeat again. This is normal while a broker starts. "
-        "The group survives the move: keep the member epoch.",
+        text="Another broker coordinates the group.",
+        advice="After NOT_COORDINATOR send FindCoordinator again. The group survives the move: keep the member epoch.",
         wrong="ShareGroupHeartbeat epoch 1 → 16",
         right="ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932",
         rests_on=(NO_CONNECTION,),
         blame=(),
         verdicts=NOTES,
-        causes=tuple(_COORDINATOR_CAUSES.values()),
+        causes=("not_coordinator",),
         machine=MEMBER,
         checks=(
             Check(wrong_coordinator, KINDS, (ELSEWHERE,), order=400),
             Check(coordinator_moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN),
         ),
+    ),
+    Rule(
+        number=None,
+        code="COORDINATOR_NOT_READY",
+        text="The coordinator of the group is not ready yet: it loads the group, or is not available.",
+        advice="After COORDINATOR_LOAD_IN_PROGRESS wait and send the heartbeat again. After COORDINATOR_NOT_AVAILABLE "
+        "send FindCoordinator again. This is normal while a broker starts. Keep the member epoch.",
+        wrong="ShareGroupHeartbeat epoch 1 → 14",
+        right="ShareGroupHeartbeat epoch 1 → 0",
+        source="KIP-932",
+        blame=(),
+        verdicts=NOTES,
+        causes=tuple(_NOT_READY_CAUSES.values()),
+        machine=MEMBER,
+        checks=(Check(coordinator_not_ready, KINDS, (ELSEWHERE,), order=395),),
     ),
     Rule(
         number=108,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, at_least
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, ProofNeeds, at_least
 from kshark.analysis.facts.bases import (
     ANSWER_RECEIVED,
     AT_LEAST,
@@ -20,6 +20,7 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import (
+    NOT_RECEIVED,
     ON_ITS_WAY_NS,
     Assignment,
     NotAssigned,
@@ -95,7 +96,7 @@ def forgot_acquired_records(situation: SessionSituation) -> Argument | None:
 def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None:
     """The member adds a partition to an open session that is not in its assignment.
 
-    It may list a partition that it had before: the request may have crossed with the heartbeat answer that removed it.
+    It may list a partition that it had before until it has received the heartbeat answer that removed the partition.
     An empty assignment is no evidence: a coordinator of 4.3 sends it to members for which it has no assignment yet.
     """
     step, session, member = situation.step, situation.session, situation.session.member
@@ -114,7 +115,10 @@ def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None
             return _unassigned(situation, step, assignment, partition)
         if settled:
             ground = at_least(ON_ITS_WAY_NS, PacketTime(assignment.packet, assignment.time_ns), step)
-            return _unassigned(situation, step, assignment, partition, grounds=(ground,))
+            by = member.assigned_by
+            is_known = by is not None and by.end == assignment.packet
+            needs = EXCHANGE.after(by) if by is not None and is_known else EXCHANGE.knowing(NOT_RECEIVED)
+            return _unassigned(situation, step, assignment, partition, grounds=(ground,), needs=needs)
     return None
 
 
@@ -152,6 +156,7 @@ def _unassigned(
     partition: Partition,
     kept: ShareStep | None = None,
     grounds: tuple[Ground, ...] = (),
+    needs: ProofNeeds = EXCHANGE,
 ) -> Argument:
     """`kept`: the next request, which does not forget the partition."""
     text = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -162,7 +167,7 @@ def _unassigned(
         position = Position(asking.connection, asking.packet, asking.time_ns)
     member, witness = situation.session.member, (asking,) if kept is None else (asking, kept)
     proof = NotAssigned(member, partition, witness[-1].packet)
-    needs = EXCHANGE.knowing(member.has_assignment(asking)).and_proof(proof)
+    needs = needs.knowing(member.has_assignment(asking)).and_proof(proof)
     return Argument(text, witness, needs, partition=partition, position=position, grounds=grounds)
 
 

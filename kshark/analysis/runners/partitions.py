@@ -370,6 +370,8 @@ class PartitionRunner:
                 or step.most_records is not None
             ):
                 signs |= self._partition_signs(step, answer, partition)
+            if partition.locks.first_ns < answer.time_ns:
+                partition.time(answer.packet, answer.time_ns)  # a lock that ends here may have ended a last delivery
             if signs or partition.last_attempts.ranges or self._rules.counter is not None:
                 self._judge_acquisition(step, answer, session, partition, ranges_acquired, signs, verdicts)
             partition.acquire(step, answer, ranges_acquired)

@@ -150,15 +150,17 @@ class Runner:
         """
         unproved: list[Verdict] = []
         reportable: Verdict | None = None
+        waiting: Verdict | None = None
         excuse: Judgement | None = None
         for rule, check in checks:
             argument = check.look(situation)
             if argument is None:
                 continue
             if check.order == CATCH_ALL:
-                reasons = [verdict.judgement for verdict in unproved]
-                caught = Verdict(rule, argument, unexplained(argument, reasons), "explanation")
-                return _unexplained(reportable or caught, unproved)
+                explained = reportable or _caught(rule, argument, unproved)
+                if waiting is not None:
+                    explained = waiting._replace(instead=explained)
+                return _unexplained(explained, unproved)
             verdict = judged(rule, argument, situation.knowledge, "explanation")
             if verdict.judgement is NO_CASE:
                 continue
@@ -166,6 +168,8 @@ class Runner:
                 verdict = verdict._replace(judgement=excuse)
             if _is_proved(verdict):
                 return [verdict]
+            if waiting is None and verdict.judgement is PENDING:
+                waiting = verdict
             if excuse is None and _is_excuse(verdict):
                 excuse = verdict.judgement
             unproved.append(verdict)
@@ -195,6 +199,8 @@ class Runner:
         """Yield a verdict that needs no more of the capture; keep the others until they are proved."""
         if verdict.judgement is PENDING:
             yield from self._wait(verdict, owner)
+        elif verdict.instead is not None and not verdict.is_reported:
+            yield verdict.instead
         else:
             yield verdict if self._is_reported(verdict) else verdict._replace(silent=True)
 
@@ -236,6 +242,12 @@ def _is_excuse(verdict: Verdict) -> bool:
     return verdict.argument.noted or not verdict.rule.accuses
 
 
+def _caught(rule: Rule, argument: Argument, unproved: list[Verdict]) -> Verdict:
+    """Return the catch-all's verdict."""
+    first = (unproved[0].argument, unproved[0].judgement) if unproved else None
+    return Verdict(rule, argument, unexplained(argument, first), "explanation")
+
+
 def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict]:
     """Return the verdict, and silently each rule that may still explain the refusal, once."""
     others = [verdict for verdict in unproved if verdict.rule is not reported.rule]
@@ -244,8 +256,8 @@ def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict
 
 
 def _unproved(verdict: Verdict) -> Verdict:
-    """Return the verdict as unknown: the capture did not show its proof."""
-    return verdict._replace(judgement=unproved(verdict.argument))
+    """Return the verdict as unknown, or the one instead: the capture did not show its proof."""
+    return verdict.instead or verdict._replace(judgement=unproved(verdict.argument))
 
 
 class MachineRunner(Protocol):

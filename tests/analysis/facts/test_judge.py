@@ -164,9 +164,11 @@ def test_a_proof_that_did_not_come_gives_its_reason() -> None:
 
 def test_an_unexplained_refusal_has_the_reason_of_the_first_explanation_or_its_own() -> None:
     own = argued(EXCHANGE.knowing(never("unanswered")))
-    race, later = Judgement("unknown", "race"), Judgement("unknown", "gap")
-    assert unexplained(own, [race, later]) == race
-    assert unexplained(own, [REFUTED, later]) == unexplained(own, []) == Judgement("unknown", "unanswered")
+    race = Judgement("unknown", "race")
+    assert unexplained(own, (argued(), race)) == race
+    assert unexplained(own, (argued(), REFUTED)) == unexplained(own, None) == Judgement("unknown", "unanswered")
+    pending = argued(EXCHANGE.and_proof(Shown(None, "end_not_seen")))
+    assert unexplained(own, (pending, PENDING)) == Judgement("unknown", "end_not_seen")
 
 
 def test_every_witness_may_be_in_doubt() -> None:

@@ -40,7 +40,7 @@ def an_answer_whose_request_may_be_missing() -> Said:
     talk = Conversation()
     connection, gap = lossy(talk)
     wrong = replied(connection, NO_METADATA, correlation_id=77)
-    return talk, [note("STREAM_GAP", gap), unknown("RESPONSE_UNMATCHED", wrong, because="gap")]
+    return talk, [note("STREAM_GAP", gap), note("RESPONSE_WITHOUT_REQUEST", wrong)]
 
 
 @promise
