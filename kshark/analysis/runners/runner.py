@@ -150,17 +150,13 @@ class Runner:
         """
         unproved: list[Verdict] = []
         reportable: Verdict | None = None
-        waiting: Verdict | None = None
         excuse: Judgement | None = None
         for rule, check in checks:
             argument = check.look(situation)
             if argument is None:
                 continue
             if check.order == CATCH_ALL:
-                explained = reportable or _caught(rule, argument, unproved)
-                if waiting is not None:
-                    explained = waiting._replace(instead=explained)
-                return _unexplained(explained, unproved)
+                return _unexplained(reportable or _caught(rule, argument, unproved), unproved)
             verdict = judged(rule, argument, situation.knowledge, "explanation")
             if verdict.judgement is NO_CASE:
                 continue
@@ -168,8 +164,6 @@ class Runner:
                 verdict = verdict._replace(judgement=excuse)
             if _is_proved(verdict):
                 return [verdict]
-            if waiting is None and verdict.judgement is PENDING:
-                waiting = verdict
             if excuse is None and _is_excuse(verdict):
                 excuse = verdict.judgement
             unproved.append(verdict)
@@ -248,8 +242,11 @@ def _caught(rule: Rule, argument: Argument, unproved: list[Verdict]) -> Verdict:
     return Verdict(rule, argument, unexplained(argument, first), "explanation")
 
 
-def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdict, and silently each rule that may still explain the refusal, once."""
+def _unexplained(reported: Verdict, unproved: Sequence[Verdict]) -> list[Verdict]:
+    """Return the verdict, or the one that waits for a proof; silently each other rule that may explain it, once."""
+    waiting = next((verdict for verdict in unproved if verdict.judgement is PENDING), None)
+    if waiting is not None:
+        reported = waiting._replace(instead=reported)
     others = [verdict for verdict in unproved if verdict.rule is not reported.rule]
     silent = {verdict.rule.code: verdict._replace(silent=True) for verdict in others}
     return [reported, *silent.values()]
