@@ -32,7 +32,8 @@ class Scene:
     """
 
     def __init__(self, registry: Registry) -> None:
-        self.now = PacketTime(0, 0)
+        self.packet = self.time_ns = 0
+        self._now = PacketTime(0, 0)
         self.flows: Final[dict[int, Flow]] = {}
         self.open: Final[dict[int, Open]] = {}
         self.answered: Final[dict[int, PacketTime]] = {}
@@ -69,11 +70,17 @@ class Scene:
             elif weird.code == "WINDOW_OPENED":
                 self.closed_windows.pop((weird.flow, weird.side), None)
 
-    def end(self, exchange: Exchange) -> None:
-        """Take an exchange that is complete, after the watchers have seen it."""
-        if exchange.response is not None:
-            self.answered[exchange.response.flow] = self.now
-        elif exchange.request is not None and exchange.outcome == "unanswered":
+    @property
+    def now(self) -> PacketTime:
+        """The current packet. Its time never runs backwards."""
+        now = self._now
+        if now[0] != self.packet or now[1] != self.time_ns:
+            now = self._now = PacketTime(self.packet, self.time_ns)
+        return now
+
+    def gave_up(self, exchange: Exchange) -> None:
+        """Take an exchange without an answer, after the watchers have seen it."""
+        if exchange.request is not None and exchange.outcome == "unanswered":
             self.given_up.setdefault(exchange.request.flow, exchange.request)
 
     def forget(self, flow: int) -> None:
