@@ -22,6 +22,8 @@ from kshark.output.units import clock, counted, duration, number
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Violations of this weight have a headline of their own, whatever else their client does.
 _HEAVY: Final = 70
+#: Events that are shorter have no duration worth naming.
+_LASTING_NS: Final = 100_000_000
 #: A time of day.
 _TIME: Final = re.compile(r"\b\d\d:\d\d:\d\d")
 #: Most names in a headline's fields.
