@@ -96,8 +96,20 @@ def test_a_client_that_loses_records_has_a_headline_of_its_own() -> None:
     ]
 
 
-def test_what_is_not_proved_and_notes_accuse_nobody() -> None:
-    assert headlines(finding(verdict="unknown", blame="unknown"), finding(verdict="note", blame="unknown")) == []
+def test_notes_are_no_headlines() -> None:
+    assert headlines(finding(verdict="note", blame="unknown")) == []
+
+
+def test_what_is_not_proved_accuses_nobody_and_is_said_where_nothing_else_is_known() -> None:
+    unknown = finding(verdict="unknown", blame="unknown", unknown_because="gap")
+    (one,) = headlines(unknown, finding(code="NO_RECOVERY", verdict="unknown", blame="unknown"), unknown)
+    assert one.text.startswith("Not proved: The epoch is too high: the client counted a request that the broker never ")
+    assert one.text.endswith(
+        ": client billing-3, group billing, 2 times, 12:03:07.412. The capture lacks bytes of these connections between "
+        "the exchanges that prove the finding."
+    )
+    assert one.blame == "unknown"
+    assert [it.code for it in headlines(unknown, finding(code="TWO_COUNTERS"))] == ["TWO_COUNTERS"]
 
 
 # -- events
@@ -109,7 +121,7 @@ def test_an_event_says_what_it_explains() -> None:
         finding(**OVERDUE), finding(**unanswered, event_code="REQUEST_OVERDUE", event_packet=90412, **later(1))
     )
     assert (one.kind, one.code, one.more) == ("event", "REQUEST_OVERDUE", {"REQUEST_UNANSWERED": 1})
-    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s, 12:03:07.412."
+    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s, 12:03:07.412 to the end of the capture."
 
 
 def test_of_events_of_one_kind_the_longest_stands_for_all() -> None:
