@@ -64,6 +64,8 @@ class Headlines:
             if sort.code not in _INCIDENTS or sort.event is not None:
                 continue
             text = _happened(alike)
+            if sort.verdict == "unknown":
+                text += f" Not proved ({alike.first.unknown_because})."
             explained = Counter[str]()
             for other, same in self._alike.items():
                 if other.event is not None and other.event[0] == sort.code:
