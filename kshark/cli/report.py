@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.apis import registry
-from kshark.cli.check import EXIT_CODES, NOTHING_JUDGED, add_selection, judging, selection, verdict
+from kshark.cli.check import EXIT_CODES, NOTHING_JUDGED, add_selection, judging, nothing_judged, selection, verdict
 from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
@@ -108,7 +108,7 @@ class Writing:
         self._counts += part.collected
         self._origins.append(part.origin)
         self._violated = self._violated or part.printed.counts.verdicts["violation"] > 0
-        self._judged = self._judged or not part.observed.is_empty
+        self._judged = self._judged or not nothing_judged(part.printed.counts, part.observed)
         if name is not None and self._args.format == "text":
             self._sink.text(f"== {name}\n")
         verdict(part.printed, part.observed, self._args, self._sink, name)

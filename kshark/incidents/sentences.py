@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Final
 
 from kshark.analysis.facts.clock import PacketTime
 from kshark.endpoints import host_of
-from kshark.model import Exchange, Flow, Message
+from kshark.model import Flow, Message
 
 _SECOND: Final = 1_000_000_000
 #: Most names in one sentence.
@@ -70,8 +69,3 @@ def client_id_of(message: Message | None) -> str | None:
 def time_of(message: Message) -> PacketTime:
     """Return the packet of a message."""
     return PacketTime(message.packet, message.time_ns)
-
-
-def some(exchanges: Iterable[Exchange], most: int = 4) -> tuple[Exchange, ...]:
-    """Return the first exchanges, as evidence."""
-    return tuple(islice(exchanges, most))

@@ -93,6 +93,11 @@ CAUSES: Final = {
     "no_rejoin": "the group was rebalancing, and the member did not join again",
     "member_id_not_adopted": "each answer gives the member an id, and it joins without one again (KIP-394)",
     "no_pause": "the client sends the request again at once after each refusal",
+    # What makes an incident worse (kshark.incidents).
+    "ignored": "the client did not wait for the time in throttle_time_ms",
+    "queue_missing": "the topic of the dead-letter queue does not exist",
+    "queue_not_enabled": "errors.deadletterqueue.group.enable of the dead-letter queue is false",
+    "queue_not_written": "the leader wrote nothing to the dead-letter queue",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     "unknown": "the capture does not show the cause",

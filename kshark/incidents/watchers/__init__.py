@@ -5,8 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.incidents.watcher import Watcher
+from kshark.incidents.watchers.brokers import BrokerEnds
+from kshark.incidents.watchers.dead_letters import DeadLetters
+from kshark.incidents.watchers.members import Members
+from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
+from kshark.incidents.watchers.session_table import SessionTables
+from kshark.incidents.watchers.throttling import Throttling
+from kshark.incidents.watchers.topics import Topics
 
-WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests, Retries)
+WATCHERS: Final[tuple[type[Watcher], ...]] = (
+    # These two feed the scene, which others read.
+    Topics,
+    Throttling,
+    Members,
+    Requests,
+    Network,
+    BrokerEnds,
+    SessionTables,
+    DeadLetters,
+    Retries,
+)
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

@@ -383,6 +383,8 @@ class Retries(Watcher):
         self._by_flow: dict[int, dict[_Key, _Loop]] = {}
         #: Loops whose connection is over, by process, broker and API.
         self._parked: dict[tuple[_Process, str, int], dict[_Key, _Loop]] = {}
+        #: The number of loops of each API.
+        self._live: Counter[Any] = Counter()
         #: Hosts and the brokers with which they were seen.
         self._seen: set[tuple[str, str]] = set()
         self._topics_changed = _NEVER
@@ -400,10 +402,8 @@ class Retries(Watcher):
         return [incident for loop in healed for incident in loop.heal(request)]
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
-        if not self._by_flow and not self._parked:
-            return NOTHING
         request, response = exchange.request, exchange.response
-        if request is None or response is None:
+        if request is None or request.api_key not in self._live or response is None:
             return NOTHING
         if self._parked:
             self._adopt(exchange.flow, request)
@@ -458,6 +458,7 @@ class Retries(Watcher):
             loop = loops[key] = _Loop(self, process, flow, key, api)
             loop.until = self.scene.now
             process.loops[loop] = None
+            self._live[api_key] += 1
             self.due.add(loop)
         return loop
 
@@ -529,8 +530,10 @@ class Retries(Watcher):
         _remove(self._parked, (loop.process, _broker_of(loop.flow, api_key), api_key), loop)
 
     def _forget(self, loop: _Loop) -> None:
-        loop.is_over = True
-        loop.process.loops.pop(loop, None)
+        if not loop.is_over:
+            loop.is_over = True
+            del loop.process.loops[loop]
+            self._live -= Counter({loop.key[0]: 1})
 
     def patience_ns(self, loop: _Loop, since: PacketTime) -> int:
         """Return how long a client may go on without the remedy after its first refusal."""
