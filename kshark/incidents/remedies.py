@@ -1,4 +1,4 @@
-"""Remedies: what a client must do after an error, before it sends the same request again. By error code, as data.
+"""Remedies: the duty of a client after an error, before it sends the same request again. By error code, as data.
 
 Sources: Kafka's error codes (org.apache.kafka.common.protocol.Errors), KIP-394 (member ids), KIP-951 (leader hints),
 the Java client (NetworkClient, Sender, AbstractCoordinator).
@@ -43,7 +43,7 @@ OTHER_RULES: Final = frozenset(
 
 
 class Remedy(NamedTuple):
-    """What the client must do after one of `codes` in answers to `of` (None: any API).
+    """The duty of a client after one of `codes` in answers to `of` (None: any API).
 
     `by`: the requests that are the remedy; none: the client alone has no remedy. `least_ns`: for so long a client may
     go on without it, while the requests that it had queued are refused. `elsewhere`: the client may send the remedy to

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+from kshark.analysis import Observer
+from kshark.incidents import Incidents
 from kshark.incidents.remedies import REMEDIES
 from kshark.incidents.watchers.retries import RETRY_WITHOUT_REMEDY
 from kshark.model import Finding
+from kshark.pipeline import JUDGED
 from kshark.run import Run
 from kshark_dissectors.enums import ErrorCode as E
 from tests.analysis.talks import alone, metadata
@@ -417,3 +421,65 @@ def test_the_errors_of_a_loop_are_explained_and_expected_ones_are_not() -> None:
 
 def test_each_remedy_has_its_cause() -> None:
     assert {remedy.cause for remedy in REMEDIES} | {"no_pause"} == {*RETRY_WITHOUT_REMEDY.causes}
+
+
+def test_the_clock_was_stepped_during_the_loop() -> None:
+    talk = alone_for()
+    a = client(talk)
+    talk.wire.stamped = False
+    retry(talk, a, E.NOT_LEADER_OR_FOLLOWER, 3, pause=0)
+    talk.pause(30)
+    retry(talk, a, E.NOT_LEADER_OR_FOLLOWER, 3, pause=0)
+    assert told(talk) == [("no_metadata_refresh", "unknown", "clock")]
+
+
+def test_a_file_without_times() -> None:
+    talk = alone_for()
+    retry(talk, client(talk), E.NOT_LEADER_OR_FOLLOWER, 60, pause=0)
+    rows = [(number, packet.at(0)) for number, packet in talk.packets()]
+    assert not loops(Thinned(rows))
+
+
+def test_the_requests_are_not_captured() -> None:
+    talk = alone_for()
+    refused = retry(talk, client(talk), E.NOT_LEADER_OR_FOLLOWER, 8)
+    assert not loops(talk.without_packets([packet for asked in refused for packet in asked.packets]))
+
+
+def test_the_answers_are_not_captured() -> None:
+    talk = alone_for()
+    refused = retry(talk, client(talk), E.NOT_LEADER_OR_FOLLOWER, 8)
+    assert not loops(talk.without_packets([packet for asked in refused for packet in asked.answer_packets]))
+
+
+def test_a_saved_and_restored_state() -> None:
+    talk = alone_for()
+    a, b = client(talk), client(talk, "c1")
+    for number in range(6):
+        refuse(produce(a), E.NOT_LEADER_OR_FOLLOWER)
+        join(b, "", f"m{number}")
+        authenticate(client(talk, "sasl"), E.SASL_AUTHENTICATION_FAILED)
+        talk.pause(0.2)
+    pages = [[event] for event in events(talk, JUDGED)]
+    observer, stage = Observer(registry()), Incidents(registry())
+    found = []
+    for number, page in enumerate(pages):
+        if number % 40 == 0:
+            stage = pickle.loads(pickle.dumps(stage))
+        found += stage.page(page, observer.page(page))
+    found += stage.close()
+    assert sorted(found, key=lambda finding: (finding.packet, finding.code)) == incidents(talk)
+    causes = {finding.cause for finding in found if finding.code == "RETRY_WITHOUT_REMEDY"}
+    assert causes == {"no_metadata_refresh", "member_id_not_adopted", "not_authorized"}
+
+
+def test_a_loop_that_is_over_is_reported_after_a_minute() -> None:
+    talk = alone_for()
+    a, b = client(talk), client(talk, "p2")
+    retry(talk, a, E.NOT_LEADER_OR_FOLLOWER, 6)
+    talk.pause(61)
+    refuse(produce(b), 0)
+    stage, observer = Incidents(registry()), Observer(registry())
+    found = [finding for event in events(talk, JUDGED) for finding in stage.page([event], observer.page([event]))]
+    assert [finding.code for finding in found] == ["RETRY_WITHOUT_REMEDY"]
+    assert not [finding for finding in stage.close() if finding.code == "RETRY_WITHOUT_REMEDY"]
