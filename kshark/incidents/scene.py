@@ -130,6 +130,10 @@ class Scene:
         """Return the ground that at least this time passed between two packets; `until` None: until now."""
         return Lasted(self.durations, since, until or self.now, Duration.AT_LEAST, least_ns)
 
+    def topic_id(self, name: str) -> str | None:
+        """Return the id that a topic has now; None if it is unknown."""
+        return next((topic_id for topic_id, of in reversed(self.names.by_id.items()) if of == name), None)
+
     def topic(self, topic_id: str) -> str:
         """Return the name of a topic, or its id if the name is unknown."""
         return self.names.by_id.get(topic_id, topic_id)

@@ -110,7 +110,7 @@ def test_the_summary_says_what_was_checked_and_what_nothing_explains(kshark: Run
 def test_refusals_that_are_nobodys_fault_are_named(kshark: Run) -> None:
     acks = CAPTURES / "adv-acks.pcap"
     *_, judged, expected = kshark("check", acks, "-q").lines
-    assert judged.endswith(" · all 36 errors are explained")
+    assert "explained" not in judged, "expected errors have no finding"
     assert "FindCoordinator COORDINATOR_NOT_AVAILABLE ×4 (not_available, 3 clients)" in expected
     (alone,) = kshark("check", acks, "-T", "json", "-q").json
     assert {"api": "FindCoordinator", "error_code": 15, "count": 4} in [

@@ -151,8 +151,8 @@ class _Loop:
         self.until = _NEVER
         self.is_over = False
         self._places: dict[_About, _Place] = {}
-        #: The places of refusals that are a loop.
-        self._looping: dict[_About, None] = {}
+        #: The places of refusals that are a loop, with the id that their topic had then.
+        self._looping: dict[_About, str | None] = {}
         self._least_ns = 0
         #: There were enough requests in a row without a pause.
         self._in_row = False
@@ -221,14 +221,22 @@ class _Loop:
         if self.remedy is not None and now.time_ns - self.without.since.time_ns >= self._least_ns:
             for about, place in self._places.items():
                 if place.times >= _TIMES:
-                    self._looping[about] = None
+                    self._include(about)
                     self.without.is_loop = True
                     self.without.is_proved = self.without.is_proved or place.sure >= _TIMES
         hasty = [about for about, place in self._places.items() if place.hasty >= _HASTY_TIMES]
         self._in_row = self._in_row or bool(hasty)
         if hasty and now.time_ns - self.hasty.since.time_ns >= self._burst_ns() and is_retry(*self.key[:2]):
-            self._looping.update(dict.fromkeys(hasty))
+            for about in hasty:
+                self._include(about)
             self.hasty.is_loop = True
+
+    def _include(self, about: _About) -> None:
+        if about not in self._looping:
+            topic_id, partition, name = about
+            if topic_id is None and partition is not None and name is not None:
+                topic_id = self._retries.scene.topic_id(name)
+            self._looping[about] = topic_id
 
     def _burst_ns(self) -> int:
         is_fetch = self.key[0] in (A.FETCH, A.SHARE_FETCH)
@@ -305,7 +313,7 @@ class _Loop:
 
     def _incident(self, series: _Series, cause: str, verdict: Verdict, because: str | None, lacks: str) -> Incident:
         _, code, _, owner = self.key
-        topic_ids = {about[0] for about in self._looping}
+        topic_ids = {*self._looping.values()}
         topic_id = next(iter(topic_ids)) if len(topic_ids) == 1 else None
         partitions = {about[1] for about in self._looping}
         group_id = owner[0]
