@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from kshark import limits
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.api_keys import METADATA
@@ -78,7 +79,10 @@ class Incidents:
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Move to a packet, and report first what was due before it and did not come."""
         scene = self._scene
-        scene.now = PacketTime(packet, max(time_ns, scene.now.time_ns))
+        before_ns = scene.now.time_ns
+        scene.now = PacketTime(packet, max(time_ns, before_ns))
+        if time_ns - before_ns > limits.QUIET_NS:
+            scene.pauses.append((before_ns, time_ns))
         if scene.now.time_ns > self._due.next_ns:
             for awaited in self._due.passed(scene.now.time_ns):
                 incidents += awaited.missed()
@@ -114,6 +118,7 @@ class Incidents:
         if refusals and (codes := refusals.get(id(exchange))) is not None:
             for watcher in self._of_refusals:
                 incidents += watcher.refused(exchange, codes)
+        self._scene.end(exchange)
 
     def _answered(self, request: Message) -> None:
         requests = self._scene.open.get(request.flow)
@@ -127,14 +132,14 @@ class Incidents:
             self._scene.flows[flow.id] = flow
         incidents += chain.from_iterable(watcher.event(event) for watcher in self._of_events[type(event)])
         if type(event) is Closed:
-            self._scene.flows.pop(flow.id, None)
-            self._scene.open.pop(flow.id, None)
+            self._scene.forget(flow.id)
 
     def _weird(self, weird: Weird, incidents: list[Incident]) -> None:
-        self._scene.durations.note(weird)
+        self._scene.note(weird)
         for watcher in self._watchers:
             if weird.code in watcher.weirds:
                 incidents += watcher.event(weird)
+        self._scene.settle(weird)
 
     def _watching(self, api: Any, of: str) -> tuple[Watcher, ...]:
         """Return the watchers whose attribute `of`, a set of APIs, has this API, or is None."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.incidents.watcher import Watcher
+from kshark.incidents.watchers.brokers import BrokerEnds
+from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
 
-WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests,)
+WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests, Network, BrokerEnds)
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
