@@ -65,6 +65,10 @@ class Clusters:
         """Return the id of the cluster with that number."""
         return self.ids.get(number)
 
+    def shown(self, address: str) -> str | None:
+        """Return the id of a broker's cluster if a Metadata response names it."""
+        return self._of.get(address)
+
     def of(self, address: str | None) -> str | None:
         """Return the id of a broker's cluster; if the capture shows only one cluster, that one's."""
         if address in self._of:

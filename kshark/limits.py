@@ -163,6 +163,10 @@ WEIRDS_PER_FLOW: Final = 100
 UNNAMED: Final = 16
 #: Rows of a table of `kshark stats`; further ones are counted together.
 STATISTICS_ROWS: Final = 10_000
+#: Rows of `kshark stats --by`, 1 kB each; further ones are counted together, by interval up to as many again. Cells of
+#: the rows' latencies, 16 bytes each: beyond it they get wider, and percentiles less exact.
+BREAKDOWN_ROWS: Final = 100_000
+BREAKDOWN_CELLS: Final = 4_000_000
 #: Groups of `kshark groups`, their members in all, and the entries of each: its last changes of state and of
 #: coordinator, the last administrative operations that changed it, and the last that only read.
 GROUPS: Final = 10_000
@@ -207,7 +211,7 @@ LISTED_RANGES: Final = 32
 DONE_RANGES: Final = 100_000
 #: Members and topics whose repeated events are counted.
 RATIONED: Final = 10_000
-#: Findings about records that wait for later packets.
+#: Findings about records, about members, and about stored states that wait for later packets, each.
 PENDING_VERDICTS: Final = 1_000
 #: Remembered offset ranges of the state that share coordinators stored, and connections that asked for one state.
 STORED_RANGES: Final = 1_000_000

@@ -25,6 +25,7 @@ class Produced(msgspec.Struct, gc=False):
     """An appended batch; its fields, in this order, are the JSON line.
 
     `base_offset` is the offset that the broker assigned to its first record, `producer_id` is -1 without idempotence.
+    `cluster_id`: null if no Metadata response names the cluster.
     """
 
     event: str
@@ -40,13 +41,14 @@ class Produced(msgspec.Struct, gc=False):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    cluster_id: str | None = None
 
 
 class DeadLetter(msgspec.Struct, gc=False):
     """A record in a dead-letter queue; its fields, in this order, are the JSON line.
 
     Group, topic, partition and offset are the record's own, as the queue's headers give them, like `delivery_count` and
-    `reason`; `queue_offset` is from the broker's answer.
+    `reason`; `queue_offset` is from the broker's answer, `cluster_id` is the cluster of the queue.
     """
 
     event: str
@@ -62,6 +64,7 @@ class DeadLetter(msgspec.Struct, gc=False):
     queue_offset: int
     delivery_count: int | None
     reason: str | None
+    cluster_id: str | None = None
 
 
 class Appended(NamedTuple):

@@ -8,6 +8,7 @@ say) must receive all of these:
 | Message, Exchange of ShareFetch and ShareAcknowledge | a session's member, with any broker, on any connection |
 | Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
+| Message, Exchange that shows or changes settings (facts/settings.py) | the cluster, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
 | Weird TIME_DISORDER, ACKED_UNSEEN, and those of the clock (facts/clock.py) | the capture |
 | Exchange of the five APIs of share coordinators | the group, on any connection |
@@ -31,6 +32,7 @@ from kshark.analysis.facts.calls import ShareStep, reply_of
 from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
+from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
 from kshark.analysis.results.findings import Tally, finding_of
 from kshark.analysis.results.outcomes import OutcomesOfMembers
@@ -57,8 +59,8 @@ from kshark.api_keys import API_VERSIONS, METADATA, SHARE_GROUP_HEARTBEAT
 from kshark.link.disorder import disorder_ns
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
 
-#: APIs that show the brokers and the members; they are read besides the APIs of rules.
-_CONTEXT_APIS: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT})
+#: APIs that show the brokers, their settings and the members; they are read besides the APIs of rules.
+_CONTEXT_APIS: Final = frozenset({METADATA, API_VERSIONS, SHARE_GROUP_HEARTBEAT}) | CONFIG_APIS
 #: APIs whose bodies the analysis reads. Other bodies need not be decoded.
 APIS: Final = _CONTEXT_APIS | BOOK.apis
 
@@ -125,6 +127,7 @@ class Analyzer:
             # Last: an exchange is judged by what was known of brokers before it.
             ({API_VERSIONS}, self._api_versions),
             ({METADATA}, self._metadata),
+            (CONFIG_APIS, self._settings),
         )
         apis = rules.apis.union(_CONTEXT_APIS, SESSION_APIS, *(machine.apis for machine in self._machines))
         #: By API. Exchanges of other APIs have no reader.
@@ -343,6 +346,11 @@ class Analyzer:
             self._connections.joined(kept, absorbed)
             verdicts += self._join(kept, absorbed, response.packet)
         return verdicts
+
+    def _settings(self, request: Message, response: Message | None, _: ConnectionFacts | None) -> Sequence[Verdict]:
+        """Take the settings of brokers and groups."""
+        self._brokers.settings.learn(request, response)
+        return ()
 
     # -- connections
 

@@ -15,6 +15,7 @@ from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.period import time_of
 from kshark.cli.source import Source
+from kshark.clusters import Clusters
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
@@ -100,13 +101,13 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
         deliveries = [delivery for delivery in deliveries if delivery.has(args.offset)]
         produced = reading.produced()
         if args.format == "text" and not args.quiet:
-            sink.lines(produced_lines(produced, args.offset, sink.width))
+            sink.lines(produced_lines(produced, args.offset, clusters=reading.has_clusters))
         elif not args.quiet:
             sink.json(produced)
     _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset))
     if args.offset is not None:
         letters = reading.dead_letters()
-        _print(sink, args, letters, lambda: dead_letter_lines(letters))
+        _print(sink, args, letters, lambda: dead_letter_lines(letters, clusters=reading.has_clusters))
     reading.print_others()
 
 
@@ -130,8 +131,10 @@ class _Reading:
         self.now_ns = 0
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
-        self._produced: list[Produced] = []
-        self._dead_letters: list[DeadLetter] = []
+        self._clusters = Clusters()
+        #: Each with the broker's address.
+        self._produced: list[tuple[str, Produced]] = []
+        self._dead_letters: list[tuple[str, DeadLetter]] = []
         self._names = TopicNames(registry(args))
         self._source = source
         self._args = args
@@ -170,26 +173,35 @@ class _Reading:
         for message in (event.request, event.response):
             if message is not None:
                 self._names.learn(message)
+                self._clusters.learn(message)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
             for appended in appended_by(event):
-                self._produced += produced_as(appended, self._args.offset)
-                self._dead_letters += dead_letters_in(appended, self._args.offset)
+                broker, offset = event.request.broker, self._args.offset
+                self._produced += ((broker, batch) for batch in produced_as(appended, offset))
+                self._dead_letters += ((broker, letter) for letter in dead_letters_in(appended, offset))
+
+    @property
+    def has_clusters(self) -> bool:
+        """True if the capture holds the traffic of several clusters."""
+        return len(self._clusters) > 1
 
     def produced(self) -> list[Produced]:
         """Return the produced batches that contain the offset of `--offset`."""
-        for batch in self._produced:
+        for broker, batch in self._produced:
             batch.topic = batch.topic or self._names.by_id.get(batch.topic_id or "")
-        return [batch for batch in self._produced if self.selects(batch.topic, batch.topic_id, batch.partition)]
+            batch.cluster_id = self._clusters.of(broker)
+        return [batch for _, batch in self._produced if self.selects(batch.topic, batch.topic_id, batch.partition)]
 
     def dead_letters(self) -> list[DeadLetter]:
         """Return the record's dead letters; they name its topic without its id."""
-        for letter in self._dead_letters:
+        for broker, letter in self._dead_letters:
             letter.queue = letter.queue or self._names.by_id.get(letter.queue_id or "")
+            letter.cluster_id = self._clusters.of(broker)
         ids = {name: topic_id for topic_id, name in self._names.by_id.items()}
         group = self._args.group
         return [
             letter
-            for letter in self._dead_letters
+            for _, letter in self._dead_letters
             if group in (None, letter.group_id)
             and self.selects(letter.topic, ids.get(letter.topic or ""), letter.partition)
         ]

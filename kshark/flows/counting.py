@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Final
 
-from kshark.analysis.results.statistics import Percentiles
-from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
+from kshark.analysis.results.statistics import LONG_POLLS, Percentiles
 from kshark.flows.ledger import Account, Ledger
 from kshark.flows.listed import ListedFlow, listed_flow
 from kshark.flows.verdict import Network, network
 from kshark.model import Closed, Event, Exchange
 from kshark.transport import Transport
-
-#: Requests whose answers wait for records or members: their latency does not show the network.
-_WAITING: Final = frozenset({FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP})
 
 
 class FlowCounting:
@@ -34,12 +29,12 @@ class FlowCounting:
                 self._closed.append((closed, accounts, closed.flow.transport))
 
     def exchange(self, exchange: Exchange) -> None:
-        """Count the latency of an answer."""
+        """Count the latency of an answer; that of a long poll does not show the network."""
         response = exchange.response
         if (
             response is not None
             and isinstance(response.latency_ns, int)
-            and response.api_key not in _WAITING
+            and response.api_key not in LONG_POLLS
             and response.latency_ns >= 0
         ):
             self._latency.add(response.latency_ns)

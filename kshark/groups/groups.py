@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kshark.analysis import Moment
 from kshark.analysis.facts.reading import doubt_of
+from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
 from kshark.analysis.states.operations.listing import READS, Operation
 from kshark.api_keys import (
@@ -40,7 +41,7 @@ from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
 from kshark.groups.listed import Assigned, ListedGroup, ListedMember, Silence
 from kshark.groups.missing import missing_of
-from kshark.groups.silence import CONFIG_APIS, Traffic
+from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
 

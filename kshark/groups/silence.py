@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from kshark import limits
 from kshark.analysis import Moment
-from kshark.api_keys import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from kshark.api_keys import DESCRIBE_CONFIGS
 from kshark.endpoints import host_of
 from kshark.groups.listed import GroupType, TimeoutSource
 from kshark.model import Closed, Event, Exchange, Frames, Gap, Late
@@ -25,8 +25,6 @@ from kshark_dissectors.enums import ConfigOperation, ConfigResourceType
 DEFAULT_TIMEOUT_MS: Final = 45_000
 #: The heartbeat interval without an answer that has it.
 DEFAULT_INTERVAL_NS: Final = 5_000_000_000
-#: APIs that show session timeouts.
-CONFIG_APIS: Final = frozenset({DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS})
 _SETTINGS: Final[dict[str, tuple[int, GroupType]]] = {
     f"{prefix}{type}.session.timeout.ms": (resource, type)
     for type in ("consumer", "share", "streams")

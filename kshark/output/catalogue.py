@@ -11,7 +11,10 @@ from kshark.incidents import ROWS
 
 #: The numbers of the rule catalogue.
 NUMBERS: Final = range(1, 129)
-CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in (*RULES, *ROWS)}}
+#: Rules and incidents, by number; those without a number last.
+EVERY_RULE: Final = tuple(sorted((*RULES, *ROWS), key=lambda rule: (rule.number is None, rule.number or 0, rule.code)))
+CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in EVERY_RULE}}
+_INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: The rules that judge weirds, by the code of the weird.
 JUDGED_BY: Final = {code: rule for rule in RULES for code in rule.weird}
 
@@ -35,10 +38,12 @@ def number_of(entry: Entry | Rule) -> int | None:
 def group_of(entry: Entry | Rule) -> str:
     """Return the stage that finds a weird, or the state machine of a rule.
 
-    `exchange` for a rule that needs only one exchange.
+    `exchange` for a rule that needs only one exchange, `event` for an incident.
     """
     if isinstance(entry, Entry):
         return entry.group
+    if entry.code in _INCIDENTS:
+        return "event"
     if entry.weird:
         return CATALOGUE[entry.weird[0]].group
     return entry.machine.name if entry.machine is not None else "exchange"

@@ -126,8 +126,8 @@ def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> I
     )
 
 
-def produced_lines(produced: Sequence[Produced], offset: int, width: int | None) -> Iterator[Line]:
-    """Return the origin of a record: its Produce."""
+def produced_lines(produced: Sequence[Produced], offset: int, *, clusters: bool = False) -> Iterator[Line]:
+    """Return the origin of a record: its Produce. `clusters`: with the name of its cluster."""
     if not produced:
         yield [(f"offset {offset}: its Produce is not in the capture", DIM)]
     for record in produced:
@@ -138,6 +138,7 @@ def produced_lines(produced: Sequence[Produced], offset: int, width: int | None)
             else f", producer {record.producer_id} epoch {record.producer_epoch} sequence {record.base_sequence}"
         )
         where = f"{safe(record.topic or record.topic_id or '?')}[{record.partition}]"
+        where += _cluster(record.cluster_id) if clusters else ""
         yield [
             (f"offset {offset} of {where} produced by ", PLAIN),
             (f"{safe(record.client_id or record.client)}", VALUE),
@@ -145,9 +146,13 @@ def produced_lines(produced: Sequence[Produced], offset: int, width: int | None)
         ]
 
 
-def dead_letter_lines(letters: Sequence[DeadLetter]) -> Iterator[Line]:
-    """Return the dead letter queue positions of a record that its group gave up."""
+def dead_letter_lines(letters: Sequence[DeadLetter], *, clusters: bool = False) -> Iterator[Line]:
+    """Return the dead letter queue positions of a record that its group gave up.
+
+    `clusters`: with the names of the clusters.
+    """
     for letter in letters:
+        cluster = _cluster(letter.cluster_id) if clusters else ""
         queue = f"{safe(letter.queue or letter.queue_id or '?')}[{letter.queue_partition}]"
         group = f" by group {safe(letter.group_id)}" if letter.group_id else ""
         reason = f": {safe(letter.reason)}" if letter.reason else ""
@@ -156,9 +161,13 @@ def dead_letter_lines(letters: Sequence[DeadLetter]) -> Iterator[Line]:
                 f"offset {letter.offset} of {safe(letter.topic or '?')}[{letter.partition}] given up{group}, written ",
                 PLAIN,
             ),
-            (f"to {queue} at offset {letter.queue_offset}", VALUE),
+            (f"to {queue}{cluster} at offset {letter.queue_offset}", VALUE),
             (f" at {clock(letter.time_ns, 3)} (packet {letter.packet}){reason}", PLAIN),
         ]
+
+
+def _cluster(cluster_id: str | None) -> str:
+    return f" · cluster {safe(cluster_id or 'unknown')}"
 
 
 def _names(deliveries: Iterable[Delivery | Holder]) -> dict[str | None, str]:
@@ -261,7 +270,7 @@ def _labels(listed: Iterable[Delivery | InFlightState | Holder]) -> dict[_Partit
 def _apart(key: _PartitionKey, alike: Collection[_PartitionKey]) -> str:
     """Return what tells a share partition from those with the same names."""
     cluster_id, _, topic_id, _ = key
-    cluster = f" · cluster {safe(cluster_id or 'unknown')}" if len({other[0] for other in alike}) > 1 else ""
+    cluster = _cluster(cluster_id) if len({other[0] for other in alike}) > 1 else ""
     topic = f" {safe(topic_id)[:8]}…" if sum(other[0] == cluster_id for other in alike) > 1 else ""
     return cluster + topic
 

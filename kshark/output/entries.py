@@ -16,7 +16,7 @@ from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.condition import ALWAYS, Condition
 from kshark.conditions.fields import COMMON
-from kshark.output.catalogue import JUDGED_BY, group_of, number_of
+from kshark.output.catalogue import EVERY_RULE, JUDGED_BY, group_of, number_of
 from kshark.output.rule_table import rule_lines
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
 from kshark.tables import COMMON as COMMON_COLUMNS
@@ -138,7 +138,7 @@ def cause_lines(cause: str) -> Iterator[Line]:
     """Return the page of a cause: its meaning, and the rules that use it, with advice."""
     yield [(cause, CODE), ("  a cause", DIM)]
     yield from _wrapped(CAUSES[cause])
-    for rule in RULES:
+    for rule in EVERY_RULE:
         if cause in rule.causes:
             yield []
             yield [(rule.code, CODE), ("  " + rule.text, PLAIN)]

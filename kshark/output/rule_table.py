@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kshark.analysis import RULES, Rule
 from kshark.analysis.facts.bases import kind_of, name_of
-from kshark.output.catalogue import NUMBERS, group_of
+from kshark.output.catalogue import EVERY_RULE, NUMBERS, group_of
 from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, WARN, Line, folded, plain
 from kshark.output.text_table import Column, table
 
@@ -29,11 +29,11 @@ def numbers_without_row() -> list[int]:
 
 def rule_lines(width: int | None) -> Iterator[Line]:
     """Return a row for each rule by number, codes without a number last, and a legend; `width` None: no limit."""
-    titles, *rows = table(_COLUMNS, [_row(rule) for rule in RULES], None)
+    titles, *rows = table(_COLUMNS, [_row(rule) for rule in EVERY_RULE], None)
     beside = len(plain(titles)) + len(_BETWEEN)
     below = width is not None and width - beside < _BESIDE
     yield [*titles, *([] if below else [(f"{_BETWEEN}text of a finding", DIM)])]
-    for rule, row in zip(RULES, rows, strict=True):
+    for rule, row in zip(EVERY_RULE, rows, strict=True):
         if below:
             yield row
             yield from folded([(" " * _INDENT + rule.text, PLAIN)], width, _INDENT)
@@ -70,6 +70,6 @@ def rule_objects() -> list[dict[str, Any]]:
             "rests_on": [{"kind": kind_of(basis), "name": name_of(basis)} for basis in rule.rests_on],
             "text": rule.text,
         }
-        for rule in RULES
+        for rule in EVERY_RULE
     ]
     return [*rows, {"summary": {"rules": len(rows), "without_row": numbers_without_row()}}]

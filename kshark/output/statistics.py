@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kshark.output.sink import Sink
 from kshark.output.spans import API, DIM, ERROR, PLAIN, WARN, Line, folded
@@ -13,16 +13,23 @@ from kshark.output.units import counted, duration, milliseconds, moment, number,
 Rows = Sequence[Mapping[str, Any]]
 
 
+#: What the columns of latencies mean.
+LATENCY_NOTE: Final = (
+    "latency in ms, from the request's last byte to the response's first · wait: held on purpose, in long polls "
+    "(Fetch, JoinGroup) and of throttled clients"
+)
+
+
 def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) -> None:
     """Print a head of one line, then each table with rows."""
-    sink.lines(folded(_head(statistics, packets), sink.width, 2))
+    sink.lines(folded(head(statistics, packets), sink.width, 2))
     _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in statistics["flows"]])
     _table(
         sink,
         "APIs",
         _APIS,
         [_api(row) for row in statistics["apis"]],
-        "latency in ms, from the request's last byte to the response's first",
+        LATENCY_NOTE,
     )
     _table(
         sink,
@@ -41,7 +48,8 @@ def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) ->
     )
 
 
-def _head(statistics: Mapping[str, Any], packets: int) -> Line:
+def head(statistics: Mapping[str, Any], packets: int) -> Line:
+    """Return a line with the time, and the numbers of packets, messages and exchanges."""
     if statistics["first_time_ns"] is None:
         return [("no Kafka messages", WARN), (f" in {counted(packets, 'packet')}", PLAIN)]
     first, last = statistics["first_time_ns"], statistics["last_time_ns"]
@@ -55,7 +63,7 @@ def _head(statistics: Mapping[str, Any], packets: int) -> Line:
 
 def _table(sink: Sink, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "") -> None:
     if rows:
-        sink.lines([[], [(title, API), (f"  {note}" if note else "", DIM)]])
+        sink.lines([[], *folded([(title, API), (f"  {note}" if note else "", DIM)], sink.width, 2)])
         sink.lines(table(columns, rows, sink.width, indent=2))
 
 
@@ -75,27 +83,41 @@ _APIS = (
     Column("API", elastic=26),
     Column("v", right=True),
     Column("requests", right=True),
-    Column("open", right=True, drop=2),
+    Column("open", right=True, drop=5),
     Column("p50", right=True),
     Column("p95", right=True, drop=1),
     Column("p99", right=True),
-    Column("max", right=True),
+    Column("max", right=True, drop=4),
+    Column("wait p50", right=True, drop=2),
+    Column("wait p99", right=True, drop=6),
+    Column("throttled", right=True, drop=7),
+    Column("at most", right=True, drop=3),
     Column("errors", elastic=8),
 )
 
 
 def _api(row: Mapping[str, Any]) -> list[Cell]:
-    latency = row["latency_ms"] or {}
-    times: list[Cell] = [milliseconds(latency[name] * 1e6) if latency else "" for name in ("p50", "p95", "p99", "max")]
     name = row["api"] or f"api {row['api_key']}"
     return [
         name,
         str(row["version"]),
         number(row["requests"]),
         _warned(row["unanswered"]),
-        *times,
+        *times(row["work_ms"], "p50", "p95", "p99", "max"),
+        *times(row["wait_ms"], "p50", "p99"),
+        *throttle(row["throttle_ms"]),
         _codes(row["errors"]),
     ]
+
+
+def times(latency: Mapping[str, float] | None, *names: str) -> list[Cell]:
+    """Return a cell for each percentile; empty without a measurement."""
+    return [milliseconds(round(latency[name] * 1e6)) if latency else "" for name in names]
+
+
+def throttle(throttled: Mapping[str, int] | None) -> list[Cell]:
+    """Return cells for the sum of throttle times and the longest; empty without one."""
+    return [[(duration(throttled[name] * 1_000_000), WARN)] if throttled else [] for name in ("sum", "max")]
 
 
 def _codes(errors: Rows) -> Line:
@@ -115,8 +137,12 @@ _CLIENTS = (
     Column("client id", elastic=12),
     Column("software", elastic=8),
     Column("address", elastic=8),
-    Column("connections", right=True),
+    Column("connections", right=True, drop=1),
     Column("requests", right=True),
+    Column("sent", right=True),
+    Column("received", right=True),
+    Column("throttled", right=True),
+    Column("at most", right=True, drop=2),
 )
 
 
@@ -128,6 +154,9 @@ def _client(row: Mapping[str, Any]) -> list[Cell]:
         row["address"],
         number(row["connections"]),
         number(row["requests"]),
+        size(row["request_bytes"]),
+        size(row["response_bytes"]),
+        *throttle(row["throttle_ms"]),
     ]
 
 

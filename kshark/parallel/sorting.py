@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from kshark.analysis.facts.reading import SESSION_APIS, doubt_of
 from kshark.analysis.facts.releases import RELEASE_APIS
+from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.rules import BOOK
 from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
@@ -258,7 +259,7 @@ def of_all(asked: TimePosition | None, place: TimePosition, exchange: Exchange) 
         return [*odd, (place, _of(exchange, _brief(request), _brief(response)))] if has_report else odd
     if request.api_key not in _READ:
         return odd or None
-    if asked is not None and (request.api_key in _WHOLE or _is_unreadable(request)):
+    if asked is not None and (request.api_key in _WHOLE or request.api_key in CONFIG_APIS or _is_unreadable(request)):
         return [(asked, _as_fields(request)), (place, _of(exchange, _as_fields(request), _as_fields(response)))]
     return None
 
@@ -285,7 +286,7 @@ _BRIEF: Final[dict[Any, Callable[[Any], dict[str, Any]]]] = {METADATA: _brokers,
 #: The APIs of them that rules also read.
 _WHOLE: Final = BOOK.apis & _BRIEF.keys()
 #: The APIs whose exchanges the analysis reads.
-_READ: Final = BOOK.apis | _BRIEF.keys()
+_READ: Final = BOOK.apis | _BRIEF.keys() | CONFIG_APIS
 
 
 def _is_unreadable(request: Message) -> bool:

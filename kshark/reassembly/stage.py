@@ -106,7 +106,7 @@ class Reassembly:
         `whole` False: these were not all of its connections; the caller reports the copies of all parts together.
         """
         out: list[Item] = [*weirds]
-        self._expire(end.time_ns, out)
+        self._expire(end.clock_ns, out)
         for connection in sorted(self._connections.values(), key=lambda connection: connection.flow.id):
             connection.end("capture", end.packet, end.time_ns, None, out)
             self._past.count(connection)
@@ -115,7 +115,7 @@ class Reassembly:
         self._past.close()
         if whole:
             out += self.copies.weirds(end)
-        return Chunks(out, {}, np.array([end.packet]), np.array([end.time_ns]))
+        return Chunks(out, {}, np.array([end.packet]), np.array([end.clock_ns]))
 
     def _expire(self, clock_ns: int, out: list[Item]) -> None:
         """Give up the holes whose time has passed."""

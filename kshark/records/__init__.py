@@ -14,7 +14,8 @@ from kshark.records.batch import (
     RecordSizes,
     UnknownBatch,
 )
-from kshark.records.reader import Opening, RecordsReader, make_reader
+from kshark.records.counting import make_reader
+from kshark.records.reader import Opening, RecordsReader
 from kshark.records.spans import spans_of
 
 __all__ = [

@@ -193,13 +193,15 @@ class RecordsField(msgspec.Struct, gc=False):
     """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`.
 
     Of a field that was not opened, only the size is known. Answers to ShareFetch also have `spans`, if the batches'
-    headers were read: the offsets that have a record.
+    headers were read: the offsets that have a record. `count` is the number of records, if
+    these were only counted.
     """
 
     size: int
     batches: list[AnyBatch] | UnsetType = UNSET
     partial_bytes: int | UnsetType = UNSET
     spans: list[OffsetSpan] | UnsetType = UNSET
+    count: int | UnsetType = UNSET
 
 
 class RecordsSpan(msgspec.Struct, gc=False, eq=False):

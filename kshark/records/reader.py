@@ -43,8 +43,9 @@ from kshark.records.spans import NOTHING_KNOWN, add, left_open
 from kshark.records.zstd import is_one_block
 
 #: How far records fields are opened: not at all, only checked (faults of the headers are reported, the field stays
-#: closed), their headers, or all. "headers" also opens messages of a legacy set: their header and record are one.
-Opening = bool | Literal["checked", "headers"]
+#: closed), only counted, their headers, or all. "headers" also opens messages of a legacy set: their header and record
+#: are one.
+Opening = bool | Literal["checked", "counted", "headers"]
 
 #: Columns are faster than the loop if one buffer has at least this many records.
 COLUMNS_FROM: Final = 64
@@ -384,11 +385,3 @@ class RecordsReader:
             self._fault(*fault)
         else:
             attach(fault, owner)
-
-
-def make_reader(records: Opening, payload: bool, *, exact: bool = False) -> RecordsReader:
-    """Return the reader for a run's options: how far batches are opened, and whether with payload.
-
-    `exact`: one record after another.
-    """
-    return RecordsReader(opened=records, payload=payload, columns_from=NEVER if exact else COLUMNS_FROM, alone=exact)

@@ -117,7 +117,7 @@ def _late_packets(connection: OpenConnection) -> list[int] | None:
 FLOWS: Final = table(
     "flows",
     "TCP connection; packet and time are those of its first packet",
-    "connection flow half_closed closed node",
+    "connection flow half_closed closed node cluster",
     Column("node_id", "int", "id of the broker, if the capture contains it", optional("node.node_id")),
     Column(
         "listener", "string", "the broker's advertised host:port, if the capture contains it", optional("node.listener")
@@ -208,12 +208,15 @@ FLOWS: Final = table(
         made(_proxy_headers, "flow"),
         since=3,
     ),
+    Column(
+        "cluster_id", "string", "id of the broker's cluster, if an earlier packet contains it", its("cluster"), since=4
+    ),
 )
 _row: Final = FLOWS.row_maker()
 
 
-def flow_row(connection: OpenConnection, closed: Closed, node: Node | None) -> Row:
+def flow_row(connection: OpenConnection, closed: Closed, node: Node | None, cluster: str | None) -> Row:
     """Return the connection's row of `flows`."""
     flow = connection.flow
     here = connection.now(), flow.first_packet, flow.first_time_ns, None
-    return _row(*here, connection, flow, connection.half_closed, closed, node)
+    return _row(*here, connection, flow, connection.half_closed, closed, node, cluster)

@@ -37,7 +37,7 @@ class Names:
         #: Classes of bodies without names: most of them.
         self.silent: set[type] = {type(None)}
         self._asking = asking
-        self._asked = Asked("topic"), Asked("node")
+        self._asked = Asked("topic"), Asked("node"), Asked("cluster")
         self._coming = Coming()
         #: Facts about nodes and clusters from connections here.
         self._taught: list[Fact] = []
@@ -119,6 +119,13 @@ class Names:
                 address, None if node is None else f"{node.node_id} {node.listener}", self._topics.packet + 1
             )
         return node
+
+    def cluster_id(self, address: str) -> str | None:
+        """Return the id of a broker's cluster if a Metadata response before names it."""
+        cluster = self._clusters.shown(address)
+        if self._asking:
+            self._asked[2].ask(address, cluster, self._topics.packet + 1)
+        return cluster
 
 
 def _node(text: str) -> Node:

@@ -158,7 +158,8 @@ class Rows:
         del self._connections[event.flow.id]
         self._add_unnamed(connection, connection.now())
         self.names.reach(event.packet)
-        self._held.rows["flows"].append(flow_row(connection, event, self.names.node(event.flow.broker)))
+        node, cluster = self.names.node(event.flow.broker), self.names.cluster_id(event.flow.broker)
+        self._held.rows["flows"].append(flow_row(connection, event, node, cluster))
 
     # -- messages
 

@@ -22,9 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kshark.analysis import APIS, Observed
+from kshark.analysis.facts.bases import RECORD_LOCKS
 from kshark.analysis.facts.brokers import Broker, Brokers
+from kshark.analysis.facts.settings import CONFIG_APIS, Settings
 from kshark.analysis.rules import BOOK
-from kshark.analysis.states.partition.window import USUAL, usual_size
+from kshark.analysis.states.partition.window import LEAST, USUAL, usual_size
 from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.exchange.owner import owner_of
@@ -202,12 +204,17 @@ def names_of_brokers(common: Iterable[PositionedEvent]) -> dict[str, str]:
 
 
 def window_of(common: Iterable[PositionedEvent]) -> int:
-    """Return the number of offsets in flight that may delay a fetch, from the versions that brokers offer."""
+    """Return the number of offsets in flight that may delay a fetch, from offered versions and settings."""
     sizes = [USUAL]
     for answer in _responses(common, API_VERSIONS):
         broker = Broker([answer.broker])
         broker.offers(answer)
         sizes.append(usual_size(broker.releases))
+    settings = Settings()
+    for _, event in sorted(common, key=itemgetter(0)):
+        if isinstance(event, Exchange) and event.request is not None and event.request.api_key in CONFIG_APIS:
+            settings.learn(event.request, event.response)
+            sizes += [max(size, LEAST) for size in settings.numbers(RECORD_LOCKS)]
     return min(sizes)
 
 
@@ -237,7 +244,7 @@ def _asked_for(group: RowGroup, suspects: _Numbers | None, captures: _CapturesBy
     if suspects is not None:
         groups, members = suspects
         wanted = wanted & (_among(groups, rows, _GROUP) | _among(members, rows, _MEMBER))
-    wanted = wanted | np.isin(api, [METADATA, API_VERSIONS]) | orphan | (odd & ~of_rules)
+    wanted = wanted | np.isin(api, [METADATA, API_VERSIONS, *CONFIG_APIS]) | orphan | (odd & ~of_rules)
     if not wanted.any():
         return iter(())
     selected = group.chosen(_COLUMNS, wanted)

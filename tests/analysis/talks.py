@@ -144,6 +144,34 @@ def metadata(connection: Connection, nodes: dict[int, str], cluster: str = "c") 
     asked.answer_packets = connection.tcp.broker(struct.pack(">i", len(data)) + data)
 
 
+def shows(connection: Connection, name: str, value: int | str, *, group: str = "", read_only: bool = True) -> Asked:
+    """A DescribeConfigs exchange that shows a setting of the broker, or of a group."""
+    type, owner = (32, group) if group else (4, "1")
+    asked = connection.ask(
+        32, "DescribeConfigs", 1,
+        {"resources": [{"resource_type": type, "resource_name": owner, "configuration_keys": None}],
+         "include_synonyms": False},
+    )  # fmt: skip
+    config = {
+        "name": name, "value": str(value), "read_only": read_only, "config_source": 4, "is_sensitive": False,
+        "synonyms": [],
+    }  # fmt: skip
+    result = {"error_code": 0, "error_message": None, "resource_type": type, "resource_name": owner}
+    return asked.answered(None, throttle_time_ms=0, results=[{**result, "configs": [config]}])
+
+
+def sets(
+    connection: Connection, name: str, value: str | None, *, group: str = "", error: int = 0, validate: bool = False
+) -> Asked:
+    """An IncrementalAlterConfigs exchange that sets a value, or removes it (None)."""
+    resource = {"resource_type": 32 if group else 4, "resource_name": group or "1"}
+    config = {"name": name, "config_operation": int(value is None), "value": value}
+    body = {"resources": [{**resource, "configs": [config]}], "validate_only": validate}
+    asked = connection.ask(44, "IncrementalAlterConfigs", 0, body)
+    results = [{"error_code": error, "error_message": None, **resource}]
+    return asked.answered(None, throttle_time_ms=0, responses=results)
+
+
 def alone(*, release: str = "4.2") -> Conversation:
     """A conversation with the only broker of its cluster: no other one can lead a partition."""
     talk = Conversation(release=release)

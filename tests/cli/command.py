@@ -28,6 +28,11 @@ class Done:
     def json(self) -> list[Any]:
         return [json.loads(line) for line in self.lines]
 
+    @property
+    def findings(self) -> list[Any]:
+        """The findings of `kshark check -T json`, without the headlines and the summary."""
+        return [line for line in self.json if "witness" in line]
+
 
 Run = Callable[..., Done]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.analysis.talks import handed
+from tests.analysis.talks import accepted, batch_of, handed, metadata, produced
 from tests.cli.command import Run
 from tests.cli.incident import written
 from tests.conversation import TOPIC, Conversation
@@ -261,3 +261,18 @@ def test_of_many_ranges_the_first_are_listed_and_the_others_counted(kshark: Run,
     (state,) = kshark("deliveries", path, "-T", "json", "--at", "100000").json
     assert len(state["ranges"]) == 50
     assert kshark("deliveries", path, "--offset", "98").lines[-3].endswith("98 acquired ×1 c1")
+
+
+def test_the_origin_of_a_record_names_its_cluster(tmp_path: Path, kshark: Run) -> None:
+    """Where the capture holds the traffic of several clusters."""
+    talk = Conversation()
+    for number, cluster in enumerate(("one", "two")):
+        connection = talk.connection(f"10.0.0.{number + 8}:9092")
+        metadata(connection, {1: f"10.0.0.{number + 8}:9092"}, cluster)
+        produced(connection, batch_of(0, 4))
+        accepted(connection)
+    told = kshark("deliveries", written(tmp_path, talk.wire.packets), "--topic", "t", "--offset", "2").out
+    assert [line.partition(" produced")[0] for line in told.splitlines() if "produced" in line] == [
+        "offset 2 of t[0] · cluster one",
+        "offset 2 of t[0] · cluster two",
+    ]

@@ -93,8 +93,9 @@ def test_several_processes_show_the_same(kshark: Run, words: tuple[str, ...]) ->
 
 @pytest.mark.parametrize("text", [REFUSED, "kafka.api == ShareAcknowledge && kafka.request", "tcp.port == 1"])
 def test_a_check_judges_everything_and_shows_what_rests_on_a_message_that_passes(kshark: Run, text: str) -> None:
-    *whole, seen = kshark("check", EPOCHS, "-T", "json").json
-    *found, said = kshark("check", EPOCHS, "-T", "json", "-Y", text).json
+    every = kshark("check", EPOCHS, "-T", "json")
+    shown = kshark("check", EPOCHS, "-T", "json", "-Y", text)
+    whole, seen, found, said = every.findings, every.json[-1], shown.findings, shown.json[-1]
     packets = {line["packet"] for line in messages(kshark, EPOCHS, "-Y", text)}
 
     rests = [
@@ -154,7 +155,7 @@ def test_an_export_holds_exchanges_with_a_message_that_passes(kshark: Run, tmp_p
     assert sorted(column("steps", "packet")) == requests
     assert len(column("sessions", "packet")) == len(kshark("sessions", EPOCHS, "-T", "json").json)
     assert set(column("acknowledgements", "packet")) <= set(requests)
-    findings = kshark("check", EPOCHS, "-T", "json", "-Y", REFUSED).json[:-1]
+    findings = kshark("check", EPOCHS, "-T", "json", "-Y", REFUSED).findings
     assert sorted(column("findings", "code")) == sorted(finding["code"] for finding in findings)
     assert len(column("flows", "packet")) == len({line["flow"] for line in messages(kshark, EPOCHS)})
     assert [capture["options"] for capture in json.loads((tmp_path / "manifest.json").read_text())["captures"]] == [

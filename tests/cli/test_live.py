@@ -156,7 +156,7 @@ def test_ctrl_c_ends_it_with_the_verdict(listener: socket.socket, number: int) -
         out, told = _rest(running.stdout), _rest(running.stderr)
         assert running.wait(PATIENCE_S) == 1
     assert "EPOCH_SKIP_AHEAD" in out
-    assert out.splitlines()[-2].startswith("1 violation in 1 session")
+    assert out.splitlines()[-2].startswith("1 violation: EPOCH_SKIP_AHEAD")
     assert "Traceback" not in told
 
 

@@ -257,7 +257,8 @@ def test_findings_of_rotated_files_name_file_and_frame(kshark: Run, tmp_path: Pa
     assert step.endswith(
         f"packets 200 204 207 212 213 215 · {tmp_path}/1.pcap: frames 200 204 207 · {tmp_path}/2.pcap: frames 3 4 6"
     )
-    finding = kshark(*asked, "-T", "json").json[0]
+    findings = kshark(*asked, "-T", "json").findings
+    finding = next(finding for finding in findings if finding["code"] == "TWO_COUNTERS")
     assert finding["witness"][1]["places"] == [
         {"packet": 207, "file": f"{tmp_path}/1.pcap", "frame": 207},
         {"packet": 212, "file": f"{tmp_path}/2.pcap", "frame": 3},

@@ -86,9 +86,9 @@ def test_reading_ends_well_behind_the_end() -> None:
 def test_findings_of_a_period_are_those_of_the_whole_capture(kshark: Run) -> None:
     """What began before the period is known: a verdict does not change because somebody looks at its minute only."""
     capture = CAPTURES / "adv-epochs.pcap"
-    whole = kshark("check", capture, "-T", "json").json[:-1]
+    whole = kshark("check", capture, "-T", "json").findings
     start = whole[0]["time_ns"]
-    part = kshark("check", capture, "--since", f"{start // 10**9 + 1}", "-T", "json").json[:-1]
+    part = kshark("check", capture, "--since", f"{start // 10**9 + 1}", "-T", "json").findings
     assert part == [finding for finding in whole if finding["time_ns"] >= (start // 10**9 + 1) * 10**9]
     assert 0 < len(part) < len(whole)
 

@@ -81,7 +81,6 @@ def test_for_people_the_first_of_each_sort_is_told_at_once(kshark: Run) -> None:
         lines = [early.rstrip("\n"), *ended(process)]
     assert early.startswith("03:37:4")
     assert sum(" violation by " in line or "  violation" in line for line in lines) > 5
-    assert "-V shows all 49 findings" in lines
     assert lines[-4:] == kshark("check", CAPTURE).lines[-4:]
 
 

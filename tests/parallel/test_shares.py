@@ -21,7 +21,7 @@ from kshark.parallel import segments, sorting
 from kshark.pipeline import Engine, Options
 from kshark.tables import Rows
 from tests.analysis.coordinators import Sender, leader
-from tests.analysis.talks import handed, sent
+from tests.analysis.talks import handed, sent, sets, shows
 from tests.conversation import SHARE_SESSION_NOT_FOUND, TOPIC, Connection, Conversation
 from tests.copies import chosen, cut, merged, packets_of
 from tests.packets import ACK, batch, batches
@@ -144,6 +144,21 @@ def test_a_broker_that_went_down_twice_did_so_in_every_bucket() -> None:
         ("SESSION_UNKNOWN", "broker_restart")
     ]
     assert_same(one, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(1)))
+
+
+@pytest.mark.parametrize("change", [None, "3000"])
+def test_settings_are_known_in_every_bucket(change: str | None) -> None:
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b")
+    shows(talk.connection(), "share.partition.max.record.locks", 500, group="g")
+    if change:
+        sets(talk.connection(), "share.partition.max.record.locks", change, group="g")
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 599)), acquisition_lock_timeout_ms=30_000)
+    b.share_fetch(0, [0]).answered()
+    whole = as_one([wire(talk)], OPTIONS[1])
+    assert [it.code for it in whole.findings] == ["WINDOW_SATURATED"] * (change is None)
+    for seed in range(3):
+        assert_same(whole, in_shares([wire(talk)], OPTIONS[1], [], 3, Random(seed)))
 
 
 def test_what_brokers_say_again_is_told_once() -> None:

@@ -97,6 +97,24 @@ def test_of_batches_whose_headers_are_read_the_records_stay_closed(codec):
     assert carrier.weird is UNSET
 
 
+@settings(max_examples=100)
+@given(strategies.batches(), st.integers(0, 40))
+def test_counted_records_are_those_of_the_headers(data: bytes, cut: int) -> None:
+    """A last batch that is cut off does not count; the field that begins with one has none."""
+    data += data[:cut]
+    counted = make_reader("counted", payload=False)(data, 0, len(data))
+    opened_field = make_reader("headers", payload=False)(data, 0, len(data))
+    assert counted.size == opened_field.size
+    batches = opened_field.batches or []
+    expected = sum(batch.count if hasattr(batch, "count") else len(batch.records) for batch in batches)
+    told = (
+        counted.count
+        if counted.count is not UNSET
+        else sum(batch.count if hasattr(batch, "count") else len(batch.records) for batch in counted.batches)
+    )
+    assert told == expected
+
+
 def test_what_a_batchs_header_tells_is_wrong_is_told_without_opening_it():
     assert codes(lie(crc=1, count=3), opened="headers") == ["BATCH_CRC"]
 

@@ -26,7 +26,7 @@ from kshark.pipeline import JUDGED
 from kshark.run import Run
 from kshark.tables import TABLES, Rows
 from tests.analysis.facts.test_brokers import metadata
-from tests.analysis.talks import handed
+from tests.analysis.talks import handed, shows
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry
 from tests.packets import Tcp
 from tests.shared import CAPTURES
@@ -236,6 +236,22 @@ def test_few_offsets_in_flight_are_many_for_a_broker_that_says_so(spark: Any, tm
     tables = tables_of(spark, {"talk": happened}, tmp_path)
     assert screened(tables, {}, USUAL).suspects == ([], [])
     checked = check(tables, ["talk"], 4)["talk"]
+    assert (checked.findings, checked.observed) == (expected, seen)
+
+
+def test_few_offsets_in_flight_are_many_for_a_group_whose_setting_is_shown(spark: Any, tmp_path: Path) -> None:
+    from kshark_spark.check import check
+
+    talk = Conversation()
+    shows(talk.connection(), "share.partition.max.record.locks", 200, group="g")
+    a = talk.member("a", joined=False)
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 99), (0, 100, 199)), acquisition_lock_timeout_ms=30000)
+    a.share_fetch(1).answered(acquisition_lock_timeout_ms=30000)
+
+    happened = events(talk)
+    expected, seen = analyzed(happened)
+    assert "WINDOW_SATURATED" in {finding.code for finding in expected}
+    checked = check(tables_of(spark, {"talk": happened}, tmp_path), ["talk"], 4)["talk"]
     assert (checked.findings, checked.observed) == (expected, seen)
 
 

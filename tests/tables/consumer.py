@@ -20,7 +20,12 @@ def told() -> Story:
     story.ask(3, 12, topics=None)
     brokers = [{"node_id": 7, "host": "localhost", "port": 9092, "rack": None}]
     story.answer(
-        3, 12, throttle_time_ms=5, brokers=brokers, topics=[{"name": "orders", "topic_id": TOPIC, "partitions": []}]
+        3,
+        12,
+        throttle_time_ms=5,
+        cluster_id="one",
+        brokers=brokers,
+        topics=[{"name": "orders", "topic_id": TOPIC, "partitions": []}],
     )
     story.ask(76, 1, group_id="g", member_id=MEMBER, member_epoch=0, subscribed_topic_names=["orders"])
     assigned = {"topic_partitions": [{"topic_id": TOPIC, "partitions": [0, 1]}]}
@@ -141,9 +146,9 @@ CHAPTER = Chapter(
                 told=True,
                 opened_by="client", half_closed_packet=19, half_closed_ts_ns=ns(19), half_closed_by="client",
                 half_closed_position=23,
-                first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20,
+                first_request_packet=4, last_request_packet=18, first_response_packet=5, closed_packet=20, cluster_id="one",
                 closed_ts_ns=ns(20),
-                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=478,
+                closed_by="client", ended="fin", last_packet=20, last_ts_ns=ns(20), client_bytes=606, broker_bytes=481,
                 gaps=0,
             ),
         ],

@@ -1,9 +1,10 @@
-"""Prints what missing packets add: `python -m tests.walks.thinned [--variants N] [--seed N] [-v] [PCAP...]`.
+"""Prints what missing packets and wrong times add: `python -m tests.walks.thinned [--variants N] [--seed N] [PCAP...]`.
 
-Of each capture, N variants that miss something (tests.thinning says in which ways), each with the violations that the
-whole does not have. proved: of the added ones, those whose cause the walker knows to be right; what is missing took a
-doubt along. misnamed: violations at refusals that the whole explains as the same one's fault, with a cause that the
-walker knows to be none. Without names: every recorded variant of the shared folder, then all its walks."""
+Of each capture, N variants that miss something (tests.thinning says in which ways), and with `--clocks` N more whose
+times are wrong (tests.walks.clocks says how), each with the violations that the whole does not have. proved: of the
+added ones, those whose cause the walker knows to be right; what is missing took a doubt along. misnamed: violations at
+refusals that the whole explains as the same one's fault, with a cause that the walker knows to be none. Without names:
+every recorded variant of the shared folder, then all its walks."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import islice
+from itertools import cycle, islice
 from multiprocessing import Pool
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from kshark.model import Finding, PacketBatch
+from kshark.model import Finding, PacketBatch, Weird
 from tests.packets import Packet, pcap
-from tests.thinning import Loss, Mask, Place, Whole, added, findings_in, findings_of, place_of, removals
+from tests.thinning import Loss, Place, Whole, added, findings_in, findings_of, place_of, removals
+from tests.walks.clocks import CLOCKS, Variant
 from tests.walks.marking import CODES, WALKS, steps_of
 
 #: Recorded variants, each named after its walk.
@@ -36,9 +38,9 @@ _OF_MISTAKES: Final = dict.fromkeys(
 )
 #: What is right of any walker: each offset of a walk has a record, and now and then one is passed over.
 _ALWAYS_RIGHT: Final = frozenset({"GAP_ON_REAL_RECORD"})
-#: What a walker does with a partition all the time: said of another of its requests, where an opening is missing that
-#: was told of it.
-_OF_A_PARTITION: Final = frozenset({"FETCH_UNASSIGNED_PARTITION"})
+#: What a walker does all the time with a partition, or after it left: said of another of its requests where the first
+#: one is missing, or where its order is unknown.
+_OF_A_MEMBER: Final = frozenset({"FETCH_UNASSIGNED_PARTITION", "FETCH_BY_DEPARTED_MEMBER"})
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,22 @@ def losses(whole: Whole, seed: int, count: int) -> Iterator[Loss]:
     return islice(removals(whole, Random(seed), singles=count // 4, others=count), count)
 
 
+def variants(whole: Whole, seed: int, count: int, clocks: int) -> Iterator[Variant]:
+    """So many seeded variants that miss something, then so many whose times are wrong, which go round the kinds; every
+    second of these misses something, too."""
+    yield from thinned(whole, losses(whole, seed, count))
+    random = Random(seed)
+    missing = removals(whole, random, singles=clocks // 8, others=clocks)
+    for index, clock in zip(range(clocks), cycle(CLOCKS), strict=False):
+        words, keep = next(missing) if index // len(CLOCKS) % 2 else ("", whole.everything())
+        how, batches = clock([*whole.thinned(keep)] or whole.batches, random)
+        yield " and ".join(filter(None, (how, words))), batches
+
+
+def thinned(whole: Whole, losses: Iterable[Loss]) -> Iterator[Variant]:
+    return ((words, whole.thinned(keep)) for words, keep in losses)
+
+
 @dataclass(frozen=True)
 class Known:
     """A capture, what is found in it, and where a walker stood by, which causes it allows, and which codes tell of its
@@ -100,7 +118,7 @@ class Known:
 
     def proved(self, finding: Finding) -> bool:
         """Whether the walker knows it, or its cause, to be right."""
-        if finding.code in _OF_A_PARTITION:
+        if finding.code in _OF_A_MEMBER:
             return _about(finding) in map(_about, self.found)
         told = self.mistakes.get(_key(finding))
         return finding.code in _ALWAYS_RIGHT or finding.code == told or finding.cause in self._causes_of(finding)
@@ -143,11 +161,11 @@ def loaded(capture: Path) -> Known:
     return Known(whole, findings_of(whole, whole.everything()), causes, mistakes)
 
 
-def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Added]:
+def added_by(capture: Path, variants: Iterable[tuple[int, Variant]]) -> Iterator[Added]:
     """The variants that add a violation or name a cause that there is not."""
     it = loaded(capture)
-    for index, (words, keep) in losses:
-        found = findings_of(it.whole, keep)
+    for index, (words, batches) in variants:
+        found = findings_in(batches)
         more = added(it.found, found)
         misnamed = [finding for finding in found if it.misnamed(finding) and finding not in more]
         if more or misnamed:
@@ -156,15 +174,16 @@ def added_by(capture: Path, losses: Iterable[tuple[int, Loss]]) -> Iterator[Adde
             yield Added(index, words, wrong, proved, misnamed, it.there([*more, *misnamed]))
 
 
-def _share(capture: Path, seed: int, count: int, turn: int) -> list[Added]:
+def _share(capture: Path, seed: int, count: int, clocks: int, turn: int) -> list[Added]:
     """Every second of the variants, for one of two processes."""
-    return list(added_by(capture, islice(enumerate(losses(loaded(capture).whole, seed, count)), turn, None, PROCESSES)))
+    every = enumerate(variants(loaded(capture).whole, seed, count, clocks))
+    return list(added_by(capture, islice(every, turn, None, PROCESSES)))
 
 
-def report(capture: Path, seed: int, count: int) -> Report:
+def report(capture: Path, seed: int, count: int, clocks: int = 0) -> Report:
     with Pool(PROCESSES) as pool:
-        parts = pool.starmap(_share, [(capture, seed, count, turn) for turn in range(PROCESSES)])
-    return Report(count, sorted((it for part in parts for it in part), key=lambda it: it.index))
+        parts = pool.starmap(_share, [(capture, seed, count, clocks, turn) for turn in range(PROCESSES)])
+    return Report(count + clocks, sorted((it for part in parts for it in part), key=lambda it: it.index))
 
 
 def whole_of(variant: Path) -> Path:
@@ -180,22 +199,25 @@ def recorded(variant: Path) -> list[Finding]:
     return added(loaded(whole_of(variant)).found, findings_in(Whole.load(variant).batches))
 
 
-def write(whole: Whole, keep: Mask, path: Path) -> None:
-    """A variant as a capture file; its packets are numbered anew."""
+def write(batches: Iterable[PacketBatch | Weird], path: Path) -> None:
+    """A variant as a capture file; its packets are numbered anew, in the order in which kshark reads them."""
 
     def packets(batch: PacketBatch) -> Iterator[Packet]:
         rows = zip(batch.time_ns, batch.offset, batch.length, batch.wire_length, batch.link_type, strict=True)
         for time_ns, offset, length, wire, link_type in rows:
             yield Packet(int(time_ns), batch.buffer[offset : offset + length], int(wire), int(link_type))
 
-    every = [packet for batch in whole.thinned(keep) for packet in packets(batch)]
+    every = [packet for batch in batches if isinstance(batch, PacketBatch) for packet in packets(batch)]
     path.write_bytes(pcap(every, link_type=every[0].link_type))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.walks.thinned", description="what missing packets add")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.walks.thinned", description="what missing packets and wrong times add"
+    )
     parser.add_argument("captures", nargs="*", type=Path, metavar="PCAP")
     parser.add_argument("--variants", type=int, default=500, help="so many of each capture")
+    parser.add_argument("--clocks", type=int, default=0, help="so many more of each whose times are wrong")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="the first ten variants of each that add something"
@@ -210,7 +232,7 @@ def main() -> None:
         _print_recorded(asked.verbose)
     print(_COLUMNS.format("capture", "variants", "that add", "added", "proved", "misnamed", "added by code"))
     for capture in asked.captures or sorted(WALKS.glob("*.pcap")):
-        made = report(capture, asked.seed, asked.variants)
+        made = report(capture, asked.seed, asked.variants, asked.clocks)
         counts = made.variants, len(made.that_add), made.codes.total(), made.proved, made.misnamed
         print(_COLUMNS.format(capture.stem, *counts, _told(made.codes)), flush=True)
         for it in made.added[:10]:
@@ -225,8 +247,9 @@ def main() -> None:
             if asked.write is not None:
                 asked.write.mkdir(parents=True, exist_ok=True)
                 whole = loaded(capture).whole
-                _, keep = next(islice(losses(whole, asked.seed, asked.variants), it.index, None))
-                write(whole, keep, asked.write / f"{capture.stem}-{asked.seed}-{it.index}.pcap")
+                every = variants(whole, asked.seed, asked.variants, asked.clocks)
+                _, batches = next(islice(every, it.index, None))
+                write(batches, asked.write / f"{capture.stem}-{asked.seed}-{it.index}.pcap")
 
 
 def _print_recorded(verbose: bool) -> None:

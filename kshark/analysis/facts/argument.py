@@ -136,6 +136,22 @@ def at_most(bound_ns: int, since: PacketTime, call: Call, until: PacketTime | No
     return Lasted(call.connection.clock.durations, since, until or call.sent, Duration.AT_MOST, bound_ns)
 
 
+def sent_in_order(argument: Argument) -> Argument:
+    """Return the argument of a client's fault; it also needs that the client sent the last exchange after the others.
+
+    TCP may have delivered it late on a connection that the client has given up since.
+    """
+    *others, last = argument.witness
+    others = [call for call in others if call.connection is not last.connection]
+    ends = [call.end if call.end < last.packet else call.packet for call in others]
+    proof = SentAfter(last, max(ends, default=-1))
+    if not ends or proof.holds():
+        return argument
+    needs, own = argument.needs, argument.needs.proof
+    needs = needs.and_proof(proof, "in_flight") if own is None else needs.and_proof(Both(own, proof), needs.unproved)
+    return replace(argument, needs=needs)
+
+
 class Position(NamedTuple):
     """The position of a finding that belongs to no exchange."""
 

@@ -89,7 +89,7 @@ BETWEEN_CONNECTIONS, BETWEEN_DIRECTIONS = Order
 NO_CONNECTION, NO_MEMBER, NO_HOST, NO_LEADER, NO_ADMIN = Absence
 ANSWER_RECEIVED = Awareness.ANSWER
 #: Settings, each with what shows it. Ranges: Kafka's GroupConfig, GroupCoordinatorConfig, ShareGroupConfig.
-REQUEST_BYTES: Final = Setting("socket.request.max.bytes", "only an accepted request of that size shows")
+REQUEST_BYTES: Final = Setting("socket.request.max.bytes", "DescribeConfigs or an accepted request of that size shows")
 HEARTBEAT_INTERVAL: Final = Setting("group.share.heartbeat.interval.ms", "each answer to a heartbeat shows")
 SESSION_TIMEOUT: Final = Setting("group.share.session.timeout.ms", "a refusal of a former member shows to be over")
 GROUP_SIZE: Final = Setting("group.share.max.size", "the refusal shows to be reached")
@@ -98,10 +98,14 @@ LOCK_DURATION: Final = Setting(
     "answers to ShareFetch show since version 1; before, its range of 1 s to 1 h counts",
 )
 DELIVERY_LIMIT: Final = Setting(
-    "group.share.delivery.count.limit", "is unknown: only the highest value that the release accepts counts"
+    "group.share.delivery.count.limit",
+    "DescribeConfigs shows; otherwise only the highest value that the release accepts counts",
 )
+#: The bound of the same for groups (KIP-1240).
+MOST_DELIVERIES: Final = Setting("group.share.max.delivery.count.limit", "DescribeConfigs shows")
 RECORD_LOCKS: Final = Setting(
-    "group.share.partition.max.record.locks", "is unknown: the default, or the highest value, 10000, counts"
+    "group.share.partition.max.record.locks",
+    "DescribeConfigs shows; otherwise the default, or the highest value, 10000, counts",
 )
 SHARE_SESSIONS: Final = Setting("group.share.max.share.sessions", "the refusal shows to be reached")
 RENEWALS: Final = Setting("share.renew.acknowledge.enable", "is unknown")

@@ -10,8 +10,10 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import UNSET
 
 from kshark import limits
+from kshark.analysis.facts.bases import Setting
 from kshark.analysis.facts.holes import Hole, Holes
 from kshark.analysis.facts.releases import ANY_RELEASE, RELEASE_APIS, Release, releases_offering
+from kshark.analysis.facts.settings import Settings, Value
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint, host_of
 from kshark.model import Flow, Message
@@ -107,6 +109,8 @@ class Broker:
     cluster: int = 0
     #: All clusters of the capture, shared by all brokers.
     clusters: Clusters = field(default_factory=Clusters)
+    #: All settings that the capture shows, shared by all brokers.
+    settings: Settings = field(default_factory=Settings)
     #: True if Metadata named no other broker in its cluster.
     is_alone: bool = False
     releases: frozenset[Release] = ANY_RELEASE
@@ -129,6 +133,15 @@ class Broker:
     def cluster_id(self) -> str | None:
         """The id of its cluster; None if no Metadata shows it."""
         return self.clusters.id(self.cluster)
+
+    def shown(self, setting: Setting, group_id: str | None = None) -> Value | None:
+        """Return the value of a setting, for a group if one is given; None if the capture does not show it."""
+        if group_id is not None:
+            value = self.settings.of_group(setting, group_id)
+            if value is not None and self.clusters.number(value.broker) == self.cluster:
+                return value
+        values = (self.settings.of_broker(setting, address) for address in self.addresses)
+        return next((value for value in values if value is not None), None)
 
     # -- what is missing
 
@@ -225,6 +238,7 @@ class Brokers:
         self._by_address: dict[str, Broker] = {}
         self._by_node: dict[tuple[str, int], Broker] = {}
         self._clusters = Clusters()
+        self.settings = Settings()
         #: Brokers whose cluster turned out to be another one, with the number of the one before.
         self._moved: list[tuple[Broker, int]] = []
 
@@ -232,7 +246,7 @@ class Brokers:
         """Return the broker at an address, and create it if there is none."""
         broker = self._by_address.get(address)
         if broker is None:
-            broker = Broker([address], self.down, clusters=self._clusters)
+            broker = Broker([address], self.down, clusters=self._clusters, settings=self.settings)
             if len(self._by_address) < limits.BROKERS:
                 self._by_address[address] = broker
         return broker

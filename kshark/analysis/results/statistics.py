@@ -4,7 +4,7 @@ bounded."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from kshark import limits
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.analysis.results.observed import OTHERS
-from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP
 from kshark.codec.paths import values
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Flow, Message
@@ -23,6 +23,10 @@ from kshark_dissectors.enums import AcknowledgeType, ErrorCode
 
 #: A broker's timers count whole milliseconds: a timer that begins late in a millisecond ends up to 1 ms early.
 _TICK_NS: Final = 1_000_000
+_MILLISECOND: Final = 1_000_000
+#: Requests that a broker may hold on purpose: until there are records, for `max_wait_ms`, or until the other members of
+#: a group have sent theirs. Source: KafkaApis (fetch, share fetch), GroupCoordinator (DelayedJoin, DelayedSync).
+LONG_POLLS: Final = frozenset({FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP})
 
 #: Client id, software name and version, address.
 _Client = tuple[str | None, str | None, str | None, str]
@@ -44,9 +48,12 @@ class Percentiles:
     def add(self, ns: int) -> None:
         self.count += 1
         self.total += ns
-        self.greatest = max(self.greatest, ns)
-        scale = 10 ** max(0, len(str(abs(ns))) - 3)
-        self._counts[(ns + scale // 2) // scale * scale] += 1
+        if ns > self.greatest:
+            self.greatest = ns
+        if ns >= 1000 or ns <= -1000:
+            scale = 10 ** (len(str(abs(ns))) - 3)
+            ns = (ns + scale // 2) // scale * scale
+        self._counts[ns] += 1
 
     def update(self, other: Percentiles, /) -> None:
         """Add the durations of another object."""
@@ -54,6 +61,12 @@ class Percentiles:
         self.count += other.count
         self.total += other.total
         self.greatest = max(self.greatest, other.greatest)
+
+    def __add__(self, other: Percentiles) -> Percentiles:
+        both = Percentiles()
+        both.update(self)
+        both.update(other)
+        return both
 
     def at(self, *percents: float) -> list[int]:
         """Return, by nearest rank, the smallest duration that each percentage does not exceed. Needs at least one
@@ -80,6 +93,102 @@ class Percentiles:
         return {"p50": p50 / 1e6, "p95": p95 / 1e6, "p99": p99 / 1e6, "max": self.greatest / 1e6}
 
 
+class Waits:
+    """Tell the time for which a broker holds a request on purpose from its work.
+
+    A throttled client waits too: the broker answers at once, and then reads nothing from the connection for the
+    response's throttle time (KIP-219). Responses of one connection come in order.
+    """
+
+    def __init__(self) -> None:
+        #: By connection, the time until which the broker reads no request.
+        self.muted_until: dict[int, int] = {}
+
+    def of(self, request: Message, latency_ns: int, errors: Collection[int]) -> tuple[int | None, int | None]:
+        """Return the wait and the work in a latency, in ns.
+
+        The wait is None if the broker had no reason to wait. The work is None if it is unknown: records or members may
+        have come at any time, and the wait is the whole latency. `errors`: the response's error codes.
+        """
+        muted_ns = min(latency_ns, max(0, self.muted_until.get(request.flow, 0) - request.time_ns))
+        rest_ns = latency_ns - muted_ns
+        polled_ns = _polled(request, rest_ns, errors) if request.api_key in LONG_POLLS else 0
+        if polled_ns is None:
+            return latency_ns, None
+        return muted_ns + polled_ns or None, rest_ns - polled_ns
+
+    def throttle(self, response: Message, throttle_ms: int) -> None:
+        """Remember that the client was throttled."""
+        self.muted_until.pop(response.flow, None)
+        self.muted_until[response.flow] = response.time_ns + throttle_ms * _MILLISECOND
+        if len(self.muted_until) > limits.FLOWS:
+            del self.muted_until[next(iter(self.muted_until))]
+
+
+def _polled(request: Message, latency_ns: int, errors: Collection[int]) -> int | None:
+    """Return for how long a long poll waited; None if that is unknown."""
+    if request.api_key not in (FETCH, SHARE_FETCH):
+        return 0 if ErrorCode.MEMBER_ID_REQUIRED in errors else None
+    asked: Any = request.body
+    if waited_in_full(asked, latency_ns):
+        return min(latency_ns, int(asked.max_wait_ms) * _MILLISECOND)
+    is_answered_at_once = errors or getattr(asked, "max_wait_ms", None) == 0 or getattr(asked, "min_bytes", None) == 0
+    return 0 if is_answered_at_once else None
+
+
+class Latency:
+    """Latencies of responses in ns, and the wait and the work in them (see Waits)."""
+
+    def __init__(self) -> None:
+        #: Latencies that are all work; whole latencies of the others; the work in the others, as far as it is known.
+        self.direct, self._held, self._rest = Percentiles(), Percentiles(), Percentiles()
+        self.wait = Percentiles()
+
+    def add(self, latency_ns: int, wait_ns: int | None, work_ns: int | None) -> None:
+        if wait_ns is None:
+            self.direct.add(latency_ns)
+            return
+        self._held.add(latency_ns)
+        self.wait.add(wait_ns)
+        if work_ns is not None:
+            self._rest.add(work_ns)
+
+    @property
+    def all(self) -> Percentiles:
+        """The whole latencies."""
+        return self.direct + self._held
+
+    @property
+    def work(self) -> Percentiles:
+        """The latencies without waits, as far as these are known."""
+        return self.direct + self._rest
+
+
+class Throttle:
+    """The `throttle_time_ms` of responses that were throttled."""
+
+    __slots__ = ("count", "greatest_ms", "total_ms")
+
+    def __init__(self) -> None:
+        self.count = self.total_ms = self.greatest_ms = 0
+
+    def add(self, ms: int) -> None:
+        self.count += 1
+        self.total_ms += ms
+        self.greatest_ms = max(self.greatest_ms, ms)
+
+    def update(self, other: Throttle, /) -> None:
+        self.count += other.count
+        self.total_ms += other.total_ms
+        self.greatest_ms = max(self.greatest_ms, other.greatest_ms)
+
+    def summary(self) -> dict[str, int] | None:
+        """Return the number of throttled responses, the sum and the greatest in ms; None if there are none."""
+        if not self.count:
+            return None
+        return {"count": self.count, "sum": self.total_ms, "max": self.greatest_ms}
+
+
 @dataclass(slots=True)
 class ApiCounts:
     """Counts of one API in one version."""
@@ -89,8 +198,27 @@ class ApiCounts:
     unanswered: int = 0
     request_bytes: int = 0
     response_bytes: int = 0
-    latency: Percentiles = field(default_factory=Percentiles)
+    latency: Latency = field(default_factory=Latency)
     errors: Counter[int] = field(default_factory=Counter)
+    throttle: Throttle = field(default_factory=Throttle)
+
+
+@dataclass(slots=True)
+class ClientCounts:
+    """Counts of a client; bytes are those of its requests and of the responses to it."""
+
+    connections: int = 0
+    requests: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    throttle: Throttle = field(default_factory=Throttle)
+
+    def update(self, other: ClientCounts, /) -> None:
+        self.connections += other.connections
+        self.requests += other.requests
+        self.request_bytes += other.request_bytes
+        self.response_bytes += other.response_bytes
+        self.throttle.update(other.throttle)
 
 
 @dataclass(slots=True)
@@ -116,9 +244,11 @@ class Statistics:
         self._apis: dict[tuple[int, int], ApiCounts] = {}
         self._groups: dict[str | None, GroupCounts] = {}
         self._services: dict[str, Counter[str]] = {}
-        self._clients: dict[_Client, Counter[str]] = {}
-        self._clients_of_flow: dict[int, Counter[str | None]] = {}
+        self._clients: dict[_Client, ClientCounts] = {}
+        #: By connection and client id.
+        self._clients_of_flow: dict[int, dict[str | None, ClientCounts]] = {}
         self._error_codes = ErrorCodes(registry)
+        self._waits = Waits()
         self._outcomes: Counter[str] = Counter()
         self._times: list[int] = []
         self._messages = 0
@@ -147,16 +277,31 @@ class Statistics:
         counts.request_bytes += request.size
         counts.unanswered += exchange.outcome == "unanswered"
         client_id = request.client_id if isinstance(request.client_id, str) else None
-        flow = exchange.flow.id
-        if flow not in self._clients_of_flow:
-            self._clients_of_flow[flow] = Counter()
-        self._clients_of_flow[flow][client_id] += 1
+        of_flow = self._clients_of_flow.get(exchange.flow.id)
+        if of_flow is None:
+            of_flow = self._clients_of_flow[exchange.flow.id] = {}
+        client = of_flow.get(client_id)
+        if client is None:
+            client = of_flow[client_id] = ClientCounts()
+        client.requests += 1
+        client.request_bytes += request.size
         if response is not None:
             counts.responses += 1
             counts.response_bytes += response.size
-            if isinstance(response.latency_ns, int):
-                counts.latency.add(response.latency_ns)
-            counts.errors.update(self._error_codes.of(response.body, request.api_key, request.version))
+            client.response_bytes += response.size
+            errors = [*self._error_codes.of(response.body, request.api_key, request.version)]
+            if errors:
+                counts.errors.update(errors)
+            latency_ns = response.latency_ns
+            if isinstance(latency_ns, int):
+                if request.api_key in LONG_POLLS or self._waits.muted_until:
+                    counts.latency.add(latency_ns, *self._waits.of(request, latency_ns, errors))
+                else:
+                    counts.latency.direct.add(latency_ns)
+            if throttle_ms := throttled(response.body):
+                self._waits.throttle(response, throttle_ms)
+                counts.throttle.add(throttle_ms)
+                client.throttle.add(throttle_ms)
         if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and is_whole(request):
             self._share(request, response)
 
@@ -197,13 +342,13 @@ class Statistics:
         service["connections"] += 1
         service["bytes"] += sum(flow.stream_bytes)
         service["gaps"] += flow.gaps
-        for client_id, requests in self._clients_of_flow.pop(flow.id, Counter()).items():
+        for client_id, of_flow in self._clients_of_flow.pop(flow.id, {}).items():
             key: _Client = (client_id, flow.software_name, flow.software_version, host_of(flow.client))
             if key not in self._clients and len(self._clients) >= limits.STATISTICS_ROWS:
                 key = (OTHERS, None, None, OTHERS)
-            client = self._clients.setdefault(key, Counter())
-            client["connections"] += 1
-            client["requests"] += requests
+            client = self._clients.setdefault(key, ClientCounts())
+            client.update(of_flow)
+            client.connections += 1
 
     # -- the end
 
@@ -219,9 +364,19 @@ class Statistics:
             "apis": [self._api(key, version, counts) for (key, version), counts in sorted(self._apis.items())],
             "errors": self._all_errors(),
             "clients": [
-                {"client_id": name, "software": software, "software_version": version, "address": address, **counts}
+                {
+                    "client_id": name,
+                    "software": software,
+                    "software_version": version,
+                    "address": address,
+                    "connections": counts.connections,
+                    "requests": counts.requests,
+                    "request_bytes": counts.request_bytes,
+                    "response_bytes": counts.response_bytes,
+                    "throttle_ms": counts.throttle.summary(),
+                }
                 for (name, software, version, address), counts in sorted(
-                    self._clients.items(), key=lambda item: -item[1]["requests"]
+                    self._clients.items(), key=lambda item: -item[1].requests
                 )
             ],
             "share_groups": [
@@ -239,7 +394,10 @@ class Statistics:
             "unanswered": counts.unanswered,
             "request_bytes": counts.request_bytes,
             "response_bytes": counts.response_bytes,
-            "latency_ms": counts.latency.summary(),
+            "latency_ms": counts.latency.all.summary(),
+            "work_ms": counts.latency.work.summary(),
+            "wait_ms": counts.latency.wait.summary(),
+            "throttle_ms": counts.throttle.summary(),
             "errors": _named(counts.errors),
         }
 
@@ -267,7 +425,13 @@ def is_whole(message: Message) -> bool:
 def waited_in_full(body: Any, latency_ns: int) -> bool:
     """True if the answer to a fetch took as long as the request allows the broker to wait for records."""
     longest_ms = getattr(body, "max_wait_ms", None)
-    return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * 1_000_000 - _TICK_NS
+    return isinstance(longest_ms, int) and longest_ms > 0 and latency_ns >= longest_ms * _MILLISECOND - _TICK_NS
+
+
+def throttled(body: Any) -> int:
+    """Return the `throttle_time_ms` of a response; 0 if it has none."""
+    ms = getattr(body, "throttle_time_ms", 0)
+    return ms if ms and isinstance(ms, int) and ms > 0 else 0
 
 
 def acknowledged_types(batch: Any) -> Counter[int]:

@@ -21,8 +21,11 @@ def overtaken(situation: SessionSituation) -> Argument | None:
     """Report a request whose epoch was due when it arrived; another request was counted before its answer."""
     step, ahead = situation.step, situation.overtaker
     if ahead is not None:
+        counted = ahead.story
+        if ahead.reply is INVALID_EPOCH:
+            counted = f"{ahead.here} with epoch {ahead.epoch} was counted, and overtaken itself ({ahead.packets}),"
         text = (
-            f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.name}; then "
+            f"{step.here} with epoch {step.epoch} was due and waited; {counted} on {ahead.connection.name}; then "
             f"{step.story}"
         )
         needs = STATE.and_proof(SentAfter(ahead, step.packet))
@@ -196,7 +199,7 @@ ROWS: Final = (
         must="A member id belongs to one consumer, which keeps one epoch count per session.",
         advice="Give each consumer its own member id: a random UUID made when it starts. Look for a copied id, or for "
         "one consumer used by two threads.",
-        wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123",
+        wrong="ShareFetch epoch 0 → 0; on B: ShareFetch epoch 1 → 0; ShareFetch epoch 1 → 123; ShareFetch epoch 0 → 0",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareFetch epoch 2 → 0",
         source="KIP-932",
         rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),

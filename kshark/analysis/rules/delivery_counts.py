@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.bases import DELIVERY_LIMIT, NO_CONNECTION, NO_LEADER, NO_MEMBER, QUOTA
+from kshark.analysis.facts.bases import (
+    DELIVERY_LIMIT,
+    MOST_DELIVERIES,
+    NO_CONNECTION,
+    NO_LEADER,
+    NO_MEMBER,
+    QUOTA,
+    Shown,
+)
 from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.rules.deliveries import acquisition_argument, redelivery_argument
@@ -21,6 +29,8 @@ from kshark.analysis.states.tables.in_flight import AVAILABLE
 #: The highest delivery count limit that a broker accepts in its configuration: until 4.2 one for all groups, later one
 #: per group (group.share.delivery.count.limit).
 _HIGHEST_LIMIT: Final = {Release.V4_0: 10, Release.V4_1: 10, Release.V4_2: 25, Release.V4_4: 25}
+#: Releases without a limit for each group.
+_HAVE_ONE_LIMIT: Final = frozenset({Release.V4_0, Release.V4_1})
 #: Events after which a leader knows only the stored state of the records, in words.
 _STARTED_ANEW: Final = {
     "leader_moved": "the partition's leader has changed",
@@ -87,6 +97,31 @@ def counted_too_many(situation: Acquiring) -> Argument | None:
         if range_.number > most:
             text = f"{_count(range_.number)}, and the highest possible limit is {most}"
             return acquisition_argument(situation, range_, text)
+    return _counted_beyond_setting(situation)
+
+
+def _counted_beyond_setting(situation: Acquiring) -> Argument | None:
+    """Report another delivery by the broker whose limit, as the capture shows it, the one before had reached.
+
+    After a lower limit is set, records that are available are delivered once more (KIP-1240). So the limit must not
+    have changed since the delivery before: it is read-only, and the connection has been open all the time.
+    """
+    step, broker, releases = situation.step, situation.session.broker, situation.session.releases
+    limit = broker.shown(DELIVERY_LIMIT if releases <= _HAVE_ONE_LIMIT else MOST_DELIVERIES)
+    if limit is None:
+        return None
+    above = [range_ for range_ in situation.ranges if range_.number > limit.number]
+    again = [(range_, piece) for range_ in above for piece in range_.pieces]
+    for acquired, piece in again:
+        hold = piece.value[0].hold
+        is_next = all(record.count == acquired.number - 1 for record in piece.value)
+        if hold is None or not is_next or hold.step.connection.broker is not broker:
+            continue
+        since = min(limit.packet, hold.step.packet)
+        is_same = limit.is_read_only and step.connection.flow.first_packet < since
+        count = _count(acquired.number, acquired.number - 1)
+        text = f"{count}, and the limit is {limit.number} (packet {limit.packet})"
+        return redelivery_argument(situation, piece, hold.step, text, grounds=(Shown(DELIVERY_LIMIT, is_same),))
     return None
 
 

@@ -24,6 +24,7 @@ from kshark.analysis.facts.calls import (
     REJECTED_EARLY,
     SUBSEQUENT,
     UNCLEAR,
+    ShareStep,
     next_epoch,
 )
 from kshark.analysis.facts.clock import PacketTime
@@ -44,6 +45,16 @@ def _due(situation: SessionSituation) -> str:
     if anchor is None:
         return step.story
     return f"{anchor.story}{anchor.on(step)}, so {situation.due} was due; {step.story}"
+
+
+def _witness(situation: SessionSituation) -> tuple[ShareStep, ...]:
+    """Return the exchanges that show the due epoch, and the step.
+
+    A request without an answer on another connection counts too: the client may have sent the step before it.
+    """
+    lost, step = situation.session.unanswered, situation.step
+    elsewhere = () if lost is None or lost.connection is step.connection else (lost,)
+    return (*situation.epoch_witness, *elsewhere, step)
 
 
 def negative(situation: SessionSituation) -> Argument | None:
@@ -115,14 +126,14 @@ def replayed(situation: SessionSituation) -> Argument | None:
                 blame = "network" if passed.is_below(REQUEST_TIMEOUT_NS) else "unknown"
         text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"
         return Argument(text, (*situation.epoch_witness, lost, step), cause="replay", blame=blame)
-    return Argument(_due(situation), (*situation.epoch_witness, step), cause="replay")
+    return Argument(_due(situation), _witness(situation), cause="replay")
 
 
 def went_back(situation: SessionSituation) -> Argument | None:
     """Report an epoch older than the last used one."""
     if not situation.all_agree("stale"):
         return None
-    return Argument(_due(situation), (*situation.epoch_witness, situation.step), cause="stale")
+    return Argument(_due(situation), _witness(situation), cause="stale")
 
 
 def skipped_ahead(situation: SessionSituation) -> Argument | None:
@@ -137,7 +148,7 @@ def skipped_ahead(situation: SessionSituation) -> Argument | None:
             f"client counted it"
         )
         return Argument(text, (*situation.epoch_witness, lost, step), cause="skip_after_timeout")
-    return Argument(_due(situation), (*situation.epoch_witness, step), cause="skip_ahead")
+    return Argument(_due(situation), _witness(situation), cause="skip_ahead")
 
 
 def refused_valid_epoch(situation: SessionSituation) -> Argument | None:

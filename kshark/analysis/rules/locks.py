@@ -15,23 +15,21 @@ from kshark.analysis.states.tables.in_flight import ACQUIRED
 
 
 def window_full(situation: Starving) -> Argument | None:
-    """The default limit of offsets in flight is reached: the last acquisition reached it, and none began beyond it."""
+    """The limit of offsets in flight is reached: the last acquisition reached it, and none began beyond it."""
     step, window, partition = situation.step, situation.share_partition.window, situation.share_partition.partition
     (record, *others), hold = situation.first_left.value, situation.first_left.value[0].hold
-    size, low, last, width = (
-        usual_size(situation.session.releases),
-        situation.first_left.first,
-        window.last,
-        window.width,
-    )
+    low, last, width = situation.first_left.first, window.last, window.width
+    setting = situation.session.broker.shown(RECORD_LOCKS, step.group_id)
+    size = usual_size(situation.session.releases) if setting is None else setting.number
     acknowledging = any(run.first <= low <= run.last for run in situation.share_partition.awaited)
     if others or acknowledging or record.stage is not ACQUIRED or hold is None or window.by is None:
         return None
     if not window.tip - low < size <= width or max(window.by.end, hold.step.end) >= step.packet:
         return None
+    limit = f"default limit is {size}" if setting is None else f"limit is {size} (packet {setting.packet})"
     text = (
         f"{step.here} receives no records ({step.packets}): {width} offsets of partition {partition[1]} are in "
-        f"flight, and the default limit is {size}; member {hold.step.member_id} has held the first, {low}, since "
+        f"flight, and the {limit}; member {hold.step.member_id} has held the first, {low}, since "
         f"{hold.step.here} ({hold.step.packets}), for {_seconds(step.end_ns - hold.step.end_ns)}"
     )
     return Argument(text, (hold.step, window.by, step), EXCHANGE, partition=partition, offsets=(low, last))

@@ -95,6 +95,8 @@ def expired(situation: MemberSituation) -> Argument | None:
 
     If the member sent nothing else meanwhile, a paused process and a network outage look the same. The member is at
     fault if it sent a share request instead, after an answer that reached it later than that to its last heartbeat.
+    Only on the connection of its heartbeats does that show that it sent none: on another one TCP sends a heartbeat that
+    was lost again after ever longer pauses, even if the network carries the other connections meanwhile.
     """
     step, last = situation.step, situation.member.last
     if situation.gone != "expired" or last is None:
@@ -111,8 +113,11 @@ def expired(situation: MemberSituation) -> Argument | None:
             f"{step.story}"
         )
         return Argument(text, (last, step), STATE, "expired", noted=True, grounds=_silent(last, step))
-    noted = noted or heard.knows < last.end
-    text = f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile ({heard.packets}); {step.story}"
+    noted = noted or heard.knows < last.end or heard.connection is not step.connection
+    text = (
+        f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile{heard.on(step)} ({heard.packets}); "
+        f"{step.story}"
+    )
     return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=_silent(last, step))
 
 

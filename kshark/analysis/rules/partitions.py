@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, at_least
 from kshark.analysis.facts.bases import (
     ANSWER_RECEIVED,
@@ -97,7 +99,7 @@ def forgot_acquired_records(situation: SessionSituation) -> Argument | None:
 def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None:
     """The member adds a partition to an open session that is not in its assignment.
 
-    It may list a partition that it had before: the request may have crossed with the heartbeat answer that removed it.
+    It may list a partition that it had before until it has received the heartbeat answer that removed the partition.
     An empty assignment is no evidence: a coordinator of 4.3 sends it to members for which it has no assignment yet.
     """
     step, session, member = situation.step, situation.session, situation.session.member
@@ -116,7 +118,11 @@ def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None
             return _unassigned(situation, step, assignment, partition)
         if settled:
             ground = at_least(ON_ITS_WAY_NS, PacketTime(assignment.packet, assignment.time_ns), step)
-            return _unassigned(situation, step, assignment, partition, grounds=(ground,))
+            argument = _unassigned(situation, step, assignment, partition, grounds=(ground,))
+            by = member.assigned_by
+            if by is None or by.end != assignment.packet:
+                return replace(argument, because="in_flight")
+            return replace(argument, needs=argument.needs.after(by))
     return None
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kshark import limits
 from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS, REQUEST_BYTES, Limit
 from kshark.analysis.facts.calls import Sighting
@@ -25,11 +26,15 @@ def impossible(odd: ByteFault) -> Argument | None:
 def refused(odd: ByteFault) -> Argument | None:
     """Report a request that is too long for the broker, which closed the connection instead of an answer.
 
-    The longest one is a broker setting: only the broker shows that a request exceeds it.
+    The longest one is a broker setting: only the broker shows that a request exceeds it. One that is above the default
+    is no reason.
     """
     if not odd.has(_TOO_LONG) or (odd.end is not None and odd.closed_by != "broker"):
         return None
     broker, argument = odd.connection.broker, odd.with_end(odd.argument(CONNECTION))
+    setting = None if broker is None else broker.shown(REQUEST_BYTES)
+    if setting is not None and setting.number > limits.REQUEST_BYTES:
+        return None
     first = odd.call.packet
     is_restart = odd.end is not None and broker is not None and broker.restarted_between(first, odd.end.packet)
     return replace(argument, because="setting_unknown") if is_restart else argument

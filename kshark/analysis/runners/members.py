@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kshark import limits
 from kshark.analysis.facts.calls import INITIAL
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import Beat, beat_of
@@ -35,7 +36,7 @@ class MemberRunner:
         exact: bool = False,
     ) -> None:
         self.apis: Final = MEMBER.apis
-        self._runner = Runner(book, counter, exact=exact)
+        self._runner = Runner(book, counter, exact=exact, room=limits.PENDING_VERDICTS)
         #: False if coverage counts every heartbeat.
         self._skips_plain = counter is None and self._runner.skips_plain(MEMBER)
         self._members = members

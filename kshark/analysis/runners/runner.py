@@ -140,18 +140,24 @@ class Runner:
         """
         unproved: list[Verdict] = []
         reportable: Verdict | None = None
+        waiting: Verdict | None = None
         excuse: Judgement | None = None
         for rule, check in checks:
             argument = check.look(situation)
             if argument is None:
                 continue
             if check.order == CATCH_ALL:
-                return _unexplained(reportable or _caught(rule, argument, unproved), unproved)
+                explained = reportable or _caught(rule, argument, unproved)
+                if waiting is not None:
+                    explained = waiting._replace(instead=explained)
+                return _unexplained(explained, unproved)
             verdict = judged(rule, argument, situation.knowledge, "explanation")
             if excuse is not None and not _is_excuse(verdict):
                 verdict = verdict._replace(judgement=excuse)
             if _is_proved(verdict):
                 return [verdict]
+            if waiting is None and verdict.judgement is PENDING:
+                waiting = verdict
             if excuse is None and _is_excuse(verdict):
                 excuse = verdict.judgement
             unproved.append(verdict)
@@ -179,6 +185,8 @@ class Runner:
         """Yield a verdict that needs no more of the capture; keep the others until they are proved."""
         if verdict.judgement is PENDING:
             yield from self._wait(verdict, owner)
+        elif verdict.instead is not None and not verdict.is_reported:
+            yield verdict.instead
         else:
             yield verdict if self._is_reported(verdict) else verdict._replace(silent=True)
 
@@ -222,7 +230,9 @@ def _is_excuse(verdict: Verdict) -> bool:
 
 def _caught(rule: Rule, argument: Argument, unproved: list[Verdict]) -> Verdict:
     """Return the catch-all's verdict: unknown, for the reason of the first explanation that was not proved."""
-    because = (unproved[0].judgement.because if unproved else None) or argument.because
+    first = unproved[0] if unproved else None
+    because = first and (first.argument.needs.unproved if first.judgement is PENDING else first.judgement.because)
+    because = because or argument.because
     return Verdict(rule, argument, Judgement("unknown", because), "explanation")
 
 
@@ -234,7 +244,9 @@ def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict
 
 
 def _unproved(verdict: Verdict) -> Verdict:
-    """Return the verdict as unknown: the capture did not show its proof."""
+    """Return the verdict as unknown, or the one instead: the capture did not show its proof."""
+    if verdict.instead is not None:
+        return verdict.instead
     because = verdict.argument.needs.unproved or "hidden_traffic"
     return verdict._replace(judgement=Judgement("unknown", because))
 

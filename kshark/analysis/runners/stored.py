@@ -42,7 +42,7 @@ class StoredStateRunner:
         exact: bool = False,
     ) -> None:
         self._on_step = on_step
-        self._runner = Runner(book, counter, exact=exact)
+        self._runner = Runner(book, counter, exact=exact, room=limits.PENDING_VERDICTS)
         self._skips_plain = self._runner.skips_plain(PERSISTER)
         self.apis: Final = PERSISTER.apis if PERSISTER in book.machines else frozenset()
         self._stored: OrderedDict[_Key, StoredState] = OrderedDict()

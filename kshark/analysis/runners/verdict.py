@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.argument import Argument, sent_in_order
 from kshark.analysis.facts.judge import Judgement, judge
 from kshark.analysis.rules.rule import Rule
+from kshark.analysis.states.tables import MEMBER, PERSISTER, SESSION
 
 #: A remark is about a step that the rule looks at in any case. An explanation gives the reason why a step was refused.
 Part = Literal["remark", "explanation"]
+#: Machines whose verdicts can wait for later requests.
+_WAIT: Final = (SESSION, MEMBER, PERSISTER)
 
 
 class Verdict(NamedTuple):
     """The argument of a rule and what the capture proves of it. Findings are made of the reported ones.
 
     `silent`: not reported, as an explanation without a proof where another one is reported.
+    `instead`: the explanation that is reported if this one waits for its proof and does not get it.
     """
 
     rule: Rule
@@ -23,6 +27,7 @@ class Verdict(NamedTuple):
     judgement: Judgement
     part: Part = "remark"
     silent: bool = False
+    instead: Verdict | None = None
 
     @property
     def is_reported(self) -> bool:
@@ -32,4 +37,7 @@ class Verdict(NamedTuple):
 
 def judged(rule: Rule, argument: Argument, knowledge: Any = None, part: Part = "remark") -> Verdict:
     """Judge the argument by what was known at its step; without `knowledge` by itself."""
+    blame = argument.blame or next(iter(rule.blame), None)
+    if blame == "client" and len(argument.witness) > 1 and rule.machine in _WAIT and not argument.noted:
+        argument = sent_in_order(argument)
     return Verdict(rule, argument, judge(argument, knowledge, accuses=rule.accuses), part)

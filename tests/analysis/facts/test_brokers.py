@@ -31,6 +31,7 @@ def test_two_addresses_of_one_node_are_one_broker() -> None:
     metadata(outside, {1: "10.0.0.9:9093"})
     a = opened(talk, 2, connection=inside)
     late = a.on(outside).share_fetch(5).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.on(outside).heartbeat(1).given(1)
     assert caused(talk) == [violation("EPOCH_SKIP_AHEAD", late, cause="skip_ahead")]
 
 

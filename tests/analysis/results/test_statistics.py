@@ -127,7 +127,11 @@ def test_all_that_is_counted() -> None:
         "requests": 6,
     }
     other = {"software": None, "software_version": None, "address": "10.0.0.2", "connections": 1, "requests": 2}
-    assert found["clients"] == [{"client_id": "c1", **java}, {"client_id": "c1", **other}]
+    told = [{name: row[name] for name in ("client_id", *other)} for row in found["clients"]]
+    assert told == [{"client_id": "c1", **java}, {"client_id": "c1", **other}]
+    for name in ("request_bytes", "response_bytes"):
+        assert sum(row[name] for row in found["clients"]) == sum(row[name] for row in found["apis"])
+    assert all(row["throttle_ms"] is None for row in (*found["clients"], *found["apis"]))
     assert found["share_groups"] == [
         {
             "group_id": "g",

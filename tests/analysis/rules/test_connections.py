@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.rules.promises.connections import given_up, overtaken_and_served
-from tests.analysis.talks import caused, codes, opened
+from tests.analysis.talks import UNKNOWN_MEMBER_ID, alone, caused, codes, left, opened
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_NOT_FOUND,
@@ -264,3 +264,44 @@ def test_who_goes_on_on_both_connections_has_not_given_up() -> None:
         assert [(it.cause, it.verdict) for it in findings(talk) if it.code == "FETCH_OVERTAKEN"] == [
             ("concurrent_requests", verdict)
         ]
+
+
+# -- requests that arrive late on a connection that their client has given up
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.1", "4.2"])
+@pytest.mark.parametrize("used", [(), (0,), (0, 1)], ids=["first", "opened", "used"])
+@pytest.mark.parametrize("elsewhere", [(0,), (0, 1, 2), (0, 1, 2, 3)], ids=["ahead", "replay", "stale"])
+def test_a_request_that_arrives_late_accuses_nobody(
+    elsewhere: tuple[int, ...], used: tuple[int, ...], release: str
+) -> None:
+    """TCP retransmits what a client sent before it gave up the connection; the client has another one since."""
+    version = 0 if release == "4.0" else 1
+    for goes_on in (False, True):
+        talk = alone(release=release)
+        a = talk.member("a")
+        b = a.on(talk.connection())
+        for epoch in used:
+            a.share_fetch(epoch, [0], version=version).answered()
+        for epoch in elsewhere:
+            b.share_fetch(epoch, [0], version=version).answered()
+        a.share_fetch(2, version=version).answered(INVALID_SHARE_SESSION_EPOCH)
+        if goes_on:
+            a.heartbeat(1).given(1)
+        else:
+            a.connection.reset()
+        b.share_fetch(elsewhere[-1] + 1, version=version).answered()
+        told = [it for it in findings(talk) if it.verdict == "violation"]
+        assert [(it.cause is not None, it.blame) for it in told] == [(True, "client")] * goes_on
+
+
+def test_a_heartbeat_that_arrives_late_accuses_nobody() -> None:
+    for goes_on in (False, True):
+        talk = alone()
+        a = talk.member("a")
+        left(a.on(talk.connection()))
+        a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+        if goes_on:
+            a.heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+        told = [it.verdict for it in findings(talk) if it.code == "HEARTBEAT_AFTER_LEAVE"]
+        assert told[:1] == (["violation"] if goes_on else ["unknown"])

@@ -9,7 +9,7 @@ from kshark.model import Finding
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, RELEASE, RENEW, holding, refused
 from tests.analysis.rules.promises.deliveries import STRICT, continue_session, given
-from tests.analysis.talks import alone, broker_closes, codes, handed, left_in_flight
+from tests.analysis.talks import BROKER, alone, broker_closes, codes, handed, led_elsewhere, left_in_flight, metadata
 from tests.answers import untold
 from tests.conversation import SHARE_SESSION_NOT_FOUND, Conversation, Thinned, findings
 from tests.shared import CAPTURES
@@ -341,3 +341,51 @@ NOT_SHOWN = {
 @pytest.mark.parametrize("name", ["adv-acks", "adv-epochs", "adv-sessions-4.2.1", "adv-races-4.1.2"])
 def test_steps_of_the_answer_keys_are_told(name: str) -> None:
     assert untold(CAPTURES / f"{name}.pcap", NUMBERS) == [packet for capture, packet in NOT_SHOWN if capture == name]
+
+
+# -- settings
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "beats", "verdict"), [(4, False, "violation"), (10, False, "unknown"), (10, True, "violation")]
+)
+def test_a_silent_member_may_be_out_of_its_group(silent_s: float, beats: bool, verdict: str) -> None:
+    """Then the group may be empty, and an administrator may reset its offsets on another host. How long a member may be
+    silent is a setting; it is longer than the heartbeat interval."""
+    talk = alone()
+    a, b = holding(talk, (0, 9), lock_ms=60_000), talk.member("b", joined=False)
+    talk.pause(silent_s)
+    given(b, 0, (0, 9, 2), lock_ms=60_000)
+    if beats:
+        a.heartbeat(1).given(1)
+    continue_session(a, 1)
+    assert [finding.verdict for finding in found(talk, "OVERLAPPING_ACQUISITION")] == [verdict]
+
+
+# -- a leader that moves away and back
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize("end", ["lock", "close"])
+def test_another_leader_may_have_delivered_meanwhile(end: str, is_seen: bool, count: int) -> None:
+    """It is on a host outside the capture. Only stored counts come back with the partition."""
+    talk = Conversation()
+    metadata(talk.connection(), {1: BROKER, 2: "10.0.0.8:9092"})
+    a, b = talk.member("a"), talk.member("b")
+    b.share_fetch(0, [0]).answered()
+    given(a, 0, (0, 9, 2), lock_ms=2000)
+    if end == "lock":
+        talk.pause(2.5)
+    else:
+        a.share_fetch(-1).answered()
+    if is_seen:
+        b.share_fetch(1).answered(**led_elsewhere())
+        talk.pause(1)
+    for member in (a, b):
+        member.heartbeat(1).given(1)
+    given(b, 1 + is_seen, (0, 9, count), lock_ms=2000)
+    continue_session(b, 2 + is_seen)
+    if end == "lock":
+        continue_session(a, 1)
+    assert "violation" not in [verdict for _, verdict in codes(talk)]

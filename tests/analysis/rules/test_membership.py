@@ -321,12 +321,12 @@ def test_a_member_that_was_given_up_and_leaves() -> None:
     assert findings(talk) == [note("HEARTBEAT_LATE", late, cause="expired")]
 
 
-def lasted(*pauses: float, elsewhere: bool = False) -> str | None:
+def lasted(*pauses: float, broker: str | None = None) -> str | None:
     """Who is to blame for the heartbeat that comes at last; behind each pause, and right before it, the member sends a
-    share request."""
+    share request. `broker`: on another connection, to this broker."""
     talk = Conversation()
     a = talk.member("a")
-    fetches = a.on(talk.connection("10.0.0.8:9092")) if elsewhere else a
+    fetches = a if broker is None else a.on(talk.connection(broker))
     for epoch, pause in enumerate(pauses):
         talk.pause(pause)
         fetches.share_fetch(epoch).answered()
@@ -347,7 +347,14 @@ def test_what_comes_along_with_the_heartbeat_may_have_waited_for_the_network_too
 
 
 def test_what_another_broker_is_asked_takes_another_way() -> None:
-    assert lasted(30, 16, elsewhere=True) == "unknown"
+    assert lasted(30, 16, broker="10.0.0.8:9092") == "unknown"
+
+
+def test_on_the_heartbeats_connection_tcp_may_still_wait_to_send_again() -> None:
+    """Two outages: a heartbeat is lost in both, and TCP does not send it again in between, when share requests on
+    another connection arrive."""
+    assert lasted(30, 16, broker="10.0.0.9:9092") == "unknown"
+    assert lasted(20, 10, 10, 6, broker="10.0.0.9:9092") == "unknown"
 
 
 def test_on_a_new_connection_it_may_have_been_the_network() -> None:

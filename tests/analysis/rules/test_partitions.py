@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.analysis.rules.promises.partitions import fetched_after_leaving, forg
 from tests.analysis.talks import (
     FENCED_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
+    alone,
     assigned,
     codes,
     handed,
@@ -632,3 +634,30 @@ def test_what_is_unknown_elsewhere_is_proved_on_the_connection_of_the_leave() ->
     elsewhere.share_fetch(5).answered()
     a.heartbeat(7).given(7)
     assert departed(talk) == ["unknown", "violation"]
+
+
+@pytest.mark.parametrize(
+    ("beats_here", "received", "verdict"),
+    [(True, True, ["violation"]), (True, False, []), (False, True, ["violation"]), (False, False, ["unknown"])],
+)
+def test_a_member_that_lacks_the_answer_has_its_assignment_of_before(
+    beats_here: bool, received: bool, verdict: list[str]
+) -> None:
+    """TCP may deliver the coordinator's answer seconds after the capture shows it."""
+    talk = alone()
+    beats = talk.member("a")
+    a = beats if beats_here else beats.on(talk.connection())
+    both, one = ([{"topic_id": TOPIC, "partitions": list(partitions)}] for partitions in ((0, 1), (0,)))
+    beats.heartbeat(1).given(2, assignment={"topic_partitions": both})
+    beats.heartbeat(2).given(2)
+    a.share_fetch(0, [0, 1]).answered()
+    a.share_fetch(1, forget=[1]).answered()
+    with nullcontext() if received else beats.connection.pipelined():
+        beats.heartbeat(2).given(3, assignment={"topic_partitions": one})
+        talk.pause(3)
+        if received and not beats_here:
+            beats.heartbeat(3).given(3)
+        a.share_fetch(2).answered()
+        a.share_fetch(3, [1]).answered()
+    beats.heartbeat(3).given(3)
+    assert [it for it, _ in unassigned(talk)] == verdict

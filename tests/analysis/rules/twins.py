@@ -1,4 +1,5 @@
-"""Twins: the conversations of rows and promises again, with another clock, smaller tables, or less of the traffic.
+"""Twins: the conversations of rows and promises again, with another clock, other settings, smaller tables, or less of
+the traffic.
 
 None may add a violation. `python -m tests.analysis.rules.twins` makes all of them, prints those that do, and writes how
 many there are to twins.txt."""
@@ -17,6 +18,7 @@ from kshark.analysis.facts.bases import Limit
 from kshark.anomaly import CATALOGUE
 from tests.analysis.rules.examples import Example
 from tests.analysis.rules.promises import PROMISES
+from tests.analysis.talks import sets, shows
 from tests.conversation import Conversation, Thinned, everything
 from tests.packets import Packet
 from tests.thinning import added
@@ -26,6 +28,17 @@ Row = tuple[int, Packet]
 #: A twin: the difference in words, its packets, and a limit that is set to a small number.
 Twin = tuple[str, list[Row], tuple[str, int] | None]
 _SECOND: Final = 1_000_000_000
+#: The distance of packet numbers between which others are inserted.
+_ROOM: Final = 1_000
+#: Low and high values of the settings that rules read.
+SETTINGS: Final = {
+    "group.share.delivery.count.limit": (2, 10),
+    "group.share.max.delivery.count.limit": (5, 25),
+    "share.delivery.count.limit": (2, 25),
+    "group.share.partition.max.record.locks": (100, 10_000),
+    "share.partition.max.record.locks": (100, 10_000),
+    "socket.request.max.bytes": (1_000, (1 << 31) - 1),
+}
 #: By how many seconds a clock is set.
 _STEPS: Final = (-40, -3, 3, 40)
 #: Where silences of the capture are reported, a step of the clock within one is no proof of a time either.
@@ -123,6 +136,27 @@ def small_tables(rows: list[Row]) -> Iterator[Twin]:
             yield f"{name} is {room}", rows, (name, room)
 
 
+def other_settings(rows: list[Row]) -> Iterator[Twin]:
+    """Yield what else the broker shows before the conversation, and in its middle: high settings, and low ones that are
+    raised at once. The numbers of `rows` leave room for it.
+    """
+    for is_raised in (False, True):
+        talk = Conversation()
+        talk._ports += 9_000
+        connection = talk.connection()
+        for name, (low, high) in SETTINGS.items():
+            group = "" if name.startswith(("group.", "socket.")) else "g"
+            shows(connection, name, low if is_raised else high, group=group, read_only=not is_raised)
+            if is_raised:
+                sets(connection, name, str(high), group=group)
+        shown = [packet for _, packet in talk.packets()]
+        for at in (0, len(rows) // 2):
+            number, packet = rows[at]
+            more = [*enumerate((other.at(packet.time_ns) for other in shown), number - len(shown))]
+            words = "low settings that are raised" if is_raised else "high settings"
+            yield f"{words} at packet {number // _ROOM}", rows[:at] + more + rows[at:], None
+
+
 #: Twins by the kind of what they take away.
 KINDS: Final[dict[str, Callable[[list[Row]], Iterator[Twin]]]] = {
     "duration: no times": without_times,
@@ -131,6 +165,7 @@ KINDS: Final[dict[str, Callable[[list[Row]], Iterator[Twin]]]] = {
     "setting and awareness: lost packets": lost,
     "order": late,
     "limit": small_tables,
+    "setting": other_settings,
 }
 
 
@@ -151,6 +186,8 @@ def room_for(limit: tuple[str, int] | None) -> Iterator[None]:
 def accusations(kind: str, talk: Talk) -> tuple[int, list[str]]:
     """Return the number of twins of a conversation, and the violations that they add."""
     rows = talk.made().packets()
+    if KINDS[kind] is other_settings:
+        rows = [(number * _ROOM, packet) for number, packet in rows]
     whole, wrong, count = everything(Thinned(rows)), [], 0
     for words, twin, limit in KINDS[kind](rows):
         if not twin:
@@ -158,6 +195,8 @@ def accusations(kind: str, talk: Talk) -> tuple[int, list[str]]:
         count += 1
         with room_for(limit):
             more = added(whole, everything(Thinned(twin)))
+        if KINDS[kind] is other_settings:  # the connection shows that the listener answers without a header
+            more = [finding for finding in more if finding.code != "PROXY_HEADER_REFUSED"]
         wrong += [f"{talk.name}, {words}: {finding.code} by {finding.blame}: {finding.argument}" for finding in more]
     return count, wrong
 

@@ -142,10 +142,35 @@ OPENED_BETWEEN = [
 ]  # fmt: skip
 
 
+#: What overtook a fetch is overtaken itself: by a third connection, by a request that was pipelined behind the first
+#: one, by one that was sent behind the first answer.
+OVERTAKER_OVERTAKEN = [
+    Act(2, "open", 1), Act(2, "acknowledge", -1), Act(2, "answer", 1), Act(1, "fetch", 1), Act(1, "fetch", 1),
+    Act(2, "fetch", 0), Act(2, "answer", 2), Act(0, "fetch", 1),
+]  # fmt: skip
+OVERTAKEN_BY_ITS_OWN = [
+    Act(2, "open", 1), Act(2, "acknowledge", -1), Act(2, "answer", 1), Act(0, "fetch", 1), Act(0, "fetch", 1),
+    Act(1, "fetch", 0), Act(0, "fetch", 1), Act(2, "answer", 1),
+]  # fmt: skip
+OVERTAKEN_ONE_AFTER_THE_OTHER = [
+    Act(0, "open", 0), Act(0, "answer", 0), Act(0, "fetch", 1), Act(1, "fetch", 1), Act(0, "answer", 0),
+    Act(2, "fetch", 1), Act(1, "answer", 0), Act(2, "answer", 0),
+]  # fmt: skip
+#: What overtook it was sent before it, and came to the broker's turn behind another request of its connection.
+OVERTAKEN_BY_AN_EARLIER_ONE = [
+    Act(2, "open", 0), Act(1, "fetch", -1), Act(1, "open", -1), Act(2, "fetch", -1), Act(1, "fetch", 1),
+    Act(2, "fetch", -1), Act(1, "answer", 2), Act(2, "answer", 1), Act(0, "open", 1), Act(2, "answer", 0),
+]  # fmt: skip
+
+
 @settings(max_examples=as_many(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(acts)
 @example(REFUSED_AT_ONCE)
 @example(OPENED_BETWEEN)
+@example(OVERTAKER_OVERTAKEN)
+@example(OVERTAKEN_BY_ITS_OWN)
+@example(OVERTAKEN_BY_AN_EARLIER_ONE)
+@example(OVERTAKEN_ONE_AFTER_THE_OTHER)
 def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -> None:
     talk, hall, crowded = held(script)
     found = findings(talk)
@@ -164,6 +189,34 @@ def test_whoever_waits_is_judged_by_what_happened_meanwhile(script: list[Act]) -
             assert finding.cause in ("overtaken", "concurrent_requests", "unknown"), finding.argument
         elif finding.cause == "overtaken":
             raise AssertionError(finding.argument)
+
+
+def test_a_fetch_that_overtook_another_may_be_overtaken_itself() -> None:
+    """The broker counts epochs 2, 3 and 4 while the fetches with 2 and 3 wait, and refuses both when it answers."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    first = a.share_fetch(2)
+    second = a.on(talk.connection()).share_fetch(3)
+    a.on(talk.connection()).share_acknowledge(4).answered()
+    first.answered(INVALID_SHARE_SESSION_EPOCH)
+    second.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.heartbeat(1).answered()
+    assert [(it.verdict, it.code, it.cause, it.packet) for it in caused(talk)] == [
+        ("violation", "FETCH_OVERTAKEN", "overtaken", first.packet),
+        ("violation", "FETCH_OVERTAKEN", "overtaken", second.packet),
+    ]
+    assert f"{second.correlation_id} with epoch 3 was counted, and overtaken itself" in caused(talk)[0].argument
+
+
+def test_what_overtook_a_fetch_is_unknown_where_nothing_shows_that_the_broker_counted_it() -> None:
+    """The fetch with epoch 3 is refused, too, and the request that overtook it is not captured."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    first = a.share_fetch(2)
+    second = a.on(talk.connection()).share_fetch(3)
+    first.answered(INVALID_SHARE_SESSION_EPOCH)
+    second.answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [(it.verdict, it.packet) for it in caused(talk)] == [("unknown", first.packet), ("unknown", second.packet)]
 
 
 # -- what waits for what

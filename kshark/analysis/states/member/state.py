@@ -25,8 +25,6 @@ ON_ITS_WAY_NS: Final = 1_000_000_000
 #: Longest wait of a client for an answer, and before it retries (request.timeout.ms). A request on one connection may
 #: be delayed for this time while requests on another connection arrive.
 REQUEST_TIMEOUT_NS: Final = 30_000_000_000
-#: A group keeps a member without heartbeats for this time (group.share.session.timeout.ms).
-_SESSION_TIMEOUT_NS: Final = 45_000_000_000
 
 
 class Assignment(Struct, eq=False):
@@ -139,11 +137,15 @@ class Member:
         heard = self.silent_since if self.silent_until_ns > beat.time_ns - last.interval_ns else self.heard
         return heard if heard is not None and heard.time_ns > last.end_ns + 2 * last.interval_ns else None
 
-    def was_in_group(self, since: int, until_ns: int) -> bool:
-        """True if the member was in its group between that packet and that time: the group was not empty."""
+    def was_in_group(self, since: int, until_ns: int) -> bool | None:
+        """True if the member was in its group between that packet and that time: the group was not empty.
+
+        None: a later heartbeat may show it. Session timeouts are settings, and longer than the heartbeat interval in
+        each answer (Kafka: GroupCoordinatorConfig, GroupConfig.validateValues).
+        """
         if self.stayed_since is None or self.last is None or self.stayed_since.end > since:
             return False
-        return until_ns <= self.last.end_ns + _SESSION_TIMEOUT_NS
+        return True if until_ns <= self.last.end_ns + self.last.interval_ns else None
 
     def settles(self, beat: Beat) -> bool:
         """True if the heartbeat is the first one after SETTLED_NS with the assignment."""

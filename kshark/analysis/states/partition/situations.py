@@ -203,18 +203,18 @@ class LeaderUnchanged(NamedTuple):
         return self.unbroken.session
 
     def holds(self) -> bool | str | None:
-        """None until a later request, or a later Write of the leader, is seen."""
+        """None until a later request, heartbeat, or Write of the leader is seen."""
         shown = self.unbroken.holds()
         if not shown:
             return shown
-        if (self.partition.leader.is_alone or not self.may_move) and any(
-            member.was_in_group(self.since, self.answer.time_ns) for member in self.members
-        ):
+        at_broker = self.partition.leader.is_alone or not self.may_move
+        present = [member.was_in_group(self.since, self.answer.time_ns) for member in self.members if at_broker]
+        if True in present:
             return True
         first, (_, last) = self.partition.first_stored, self.partition.stored or (0, None)
-        if first is None or last is None or first.call.end > self.since or not last.is_same_leader(first):
-            return "hidden_traffic"
-        return True if last.packet > self.answer.packet else None
+        if first is not None and last is not None and first.call.end <= self.since and last.is_same_leader(first):
+            return True if last.packet > self.answer.packet else None
+        return None if None in present else "hidden_traffic"
 
 
 class Misdirected(RecordSituation, eq=False):

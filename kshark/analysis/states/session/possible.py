@@ -56,22 +56,23 @@ def situation(session: SessionState, step: ShareStep, later: Sequence[ShareStep]
                 met.append(early)
                 ways.append((early, (Branch(ahead.state, tuple(pair for pair in ahead.early if pair[0] is not step)),)))
                 continue
+            overtakes = overtaker is not None and all(other is not overtaker for other, _ in ahead.early)
             for state in _with_ends(session, ahead.state, step):
                 met.append(state)
-                following = _following(session, step, state, _reply(step, state, overtaker))
+                following = _following(session, step, state, _reply(step, state, overtakes=overtakes))
                 if following:
                     ways.append((state, tuple(Branch(after, ahead.early) for after in following)))
     if rivals and len(ways) > 1:
         ways = _agreeing_ways(session, ways, step, later) or ways
     agreeing = _distinct(state for state, _ in ways)
-    met_its_due = {state.due == step.epoch for state in agreeing} if overtaker is not None else set()
-    overtaken = overtaker if met_its_due == {True} else None
+    overtaken, contested = None, False
+    if overtaker is not None and any(state.due == step.epoch for state in agreeing):
+        contested = any(state.due != step.epoch for state in agreeing) or not _is_counted(overtaker, later)
+        overtaken = None if contested else overtaker
     reply = ACCEPTED if overtaken is not None else step.reply
     after = _distinct_branches([branch for _, branches in ways for branch in branches])
     was_due = bool(rivals) and any(branch.state.due == step.epoch for branch in session.branches)
-    return SessionSituation(
-        step, session, reply, _distinct(met), agreeing, after, seen, overtaken, len(met_its_due) == 2, was_due
-    )
+    return SessionSituation(step, session, reply, _distinct(met), agreeing, after, seen, overtaken, contested, was_due)
 
 
 def conclude(situation: SessionSituation) -> None:
@@ -174,9 +175,9 @@ def _with_ends(session: SessionState, state: PossibleState, step: ShareStep) -> 
     )
 
 
-def _reply(step: ShareStep, state: PossibleState, overtaker: ShareStep | None) -> Reply:
+def _reply(step: ShareStep, state: PossibleState, *, overtakes: bool) -> Reply:
     """Return the reply before the broker changed it: an overtaken fetch was accepted first."""
-    return ACCEPTED if overtaker is not None and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
+    return ACCEPTED if overtakes and state.due == step.epoch and step.reply is INVALID_EPOCH else step.reply
 
 
 # -- requests that are open at the same time
@@ -186,20 +187,38 @@ def _overtaker(step: ShareStep, rivals: Sequence[ShareStep]) -> ShareStep | None
     """Return the request on another connection that advanced the session while this fetch waited.
 
     Kafka compares the epoch again before it answers (ShareSessionContext); later releases may also deliver the records.
-    A request after an opening belongs to another session.
+    A request after an opening belongs to another session. The one that advanced it may be overtaken itself.
     """
     if not rivals or not step.is_fetch or step.kind is not SUBSEQUENT or step.reply not in (INVALID_EPOCH, ACCEPTED):
         return None
-    opened = min((other.packet for other in rivals if other.opens), default=step.end)
-    follows = (
+    opened = min((other.arrival for other in rivals if other.opens), default=step.end)
+    refused = step.reply is INVALID_EPOCH
+    follows = [
         other
-        for other in rivals
-        if other.kind is SUBSEQUENT
-        and other.epoch == next_epoch(step.epoch)
-        and step.packet < other.packet < opened
-        and (other.reply is UNANSWERED or (other.is_counted and (step.reply is INVALID_EPOCH or other.end < step.end)))
-    )
-    return next(follows, None)
+        for other in _followers(step, rivals)
+        if other.arrival < opened
+        and (
+            other.reply is UNANSWERED
+            or (other.is_counted and (refused or other.end < step.end))
+            or (refused and other.is_fetch and other.reply is INVALID_EPOCH)
+        )
+    ]
+    return min(follows, key=lambda other: other.reply is INVALID_EPOCH, default=None)
+
+
+def _followers(step: ShareStep, others: Iterable[ShareStep]) -> Iterator[ShareStep]:
+    """Yield the requests with the next epoch that the broker took from other connections while the request was open."""
+    for other in others:
+        continues = other.kind is SUBSEQUENT and other.epoch == next_epoch(step.epoch)
+        if continues and other.connection is not step.connection and step.arrival < other.arrival < step.end:
+            yield other
+
+
+def _is_counted(overtaker: ShareStep, later: Iterable[ShareStep]) -> bool:
+    """True if the broker counted a request, unless it was refused at once: of a refused one, if the next was counted
+    while it waited.
+    """
+    return overtaker.reply is not INVALID_EPOCH or any(other.is_counted for other in _followers(overtaker, later))
 
 
 def _open_beside(session: SessionState, step: ShareStep, rivals: Iterable[ShareStep]) -> tuple[ShareStep, ...]:

@@ -20,6 +20,7 @@ def two_connections_count_epochs() -> Said:
     a = opened(talk)
     crossed = a.on(talk.connection(host="10.0.0.2")).share_fetch(1).answered()
     wrong = a.share_fetch(1).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.heartbeat(1).given(1)
     return talk, [
         note("SESSION_CROSS_CONNECTION", crossed),
         violation("DUPLICATE_MEMBER", wrong, blame="client", cause="two_writers"),
@@ -32,9 +33,23 @@ def another_connection_reopens_the_session() -> Said:
     a = opened(talk, 3)
     again = a.on(talk.connection()).share_fetch(0).answered()
     wrong = a.share_fetch(4).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.heartbeat(1).given(1)
     return talk, [
         note("SESSION_REOPEN", again),
         violation("DUPLICATE_MEMBER", wrong, blame="client", cause="reopened_elsewhere"),
+    ]
+
+
+@promise
+def a_request_on_a_connection_that_was_given_up_arrives_late() -> Said:
+    talk = Conversation()
+    a = opened(talk, 3)
+    again = a.on(talk.connection()).share_fetch(0).answered()
+    late = a.share_fetch(4).answered(INVALID_SHARE_SESSION_EPOCH)
+    a.connection.reset()
+    return talk, [
+        note("SESSION_REOPEN", again),
+        unknown("EPOCH_REFUSED", late, because="in_flight", cause="unknown"),
     ]
 
 
