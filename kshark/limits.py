@@ -260,6 +260,9 @@ LOST_PATHS: Final = 10_000
 LOST_CONNECTIONS: Final = 1_000
 #: Connections that a broker ended within a second.
 BROKER_ENDS: Final = 1_000
+#: Kinds of failed TLS handshakes at once, and hosts whose connections to a broker carry nothing.
+TLS_FAILURES: Final = 10_000
+CHECKING_HOSTS: Final = 100
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.

@@ -90,4 +90,6 @@ CAUSES: Final = {
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     "unknown": "the capture does not show the cause",
+    # Why connections fail.
+    "plain_client": "the client sends Kafka's requests without TLS to a listener that speaks TLS",
 }
