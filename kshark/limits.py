@@ -263,6 +263,8 @@ BROKER_ENDS: Final = 1_000
 #: Kinds of failed TLS handshakes at once, and hosts whose connections to a broker carry nothing.
 TLS_FAILURES: Final = 10_000
 CHECKING_HOSTS: Final = 100
+#: Addresses that accept connections; with more of them, no address is said to be unreachable.
+ACCEPTING_ADDRESSES: Final = 100_000
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.

@@ -92,4 +92,5 @@ CAUSES: Final = {
     "unknown": "the capture does not show the cause",
     # Why connections fail.
     "plain_client": "the client sends Kafka's requests without TLS to a listener that speaks TLS",
+    "not_rewritten": "a proxy rewrites the brokers' addresses in Metadata, and not in other answers",
 }
