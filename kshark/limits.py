@@ -265,6 +265,9 @@ TLS_FAILURES: Final = 10_000
 CHECKING_HOSTS: Final = 100
 #: Addresses that accept connections; with more of them, no address is said to be unreachable.
 ACCEPTING_ADDRESSES: Final = 100_000
+#: Clients of brokers whose versions of APIs are known, and connections closed on one of them.
+SERVED_CLIENTS: Final = 10_000
+CLOSINGS: Final = 1_000
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.

@@ -6,10 +6,11 @@ from typing import Final
 
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.brokers import BrokerEnds
+from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.endpoints import Endpoints
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.tls import Handshakes
 
-WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests, Network, BrokerEnds, Handshakes, Endpoints)
+WATCHERS: Final[tuple[type[Watcher], ...]] = (Requests, Network, BrokerEnds, Handshakes, Endpoints, ClosedOn)
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

@@ -1,0 +1,298 @@
+"""Connections that a broker closes where an answer is due. Incident 143."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from kshark import limits
+from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS
+from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.rules.rule import Rule
+from kshark.api_keys import API_VERSIONS, PRODUCE
+from kshark.endpoints import host_of
+from kshark.incidents.due import Due
+from kshark.incidents.incident import Incident, Where
+from kshark.incidents.scene import Scene
+from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
+from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Witness
+
+#: A broker closes on a request within this time. Others that it ends in the same time show another reason: its own end.
+_SOON_NS: Final = 1_000_000_000
+#: So many times it is no accident.
+_TIMES: Final = 3
+#: Closings of one kind that are farther apart are incidents of their own.
+_APART_NS: Final = 300_000_000_000
+_WITNESSES: Final = 8
+#: Versions that kshark does not know, or no broker, are what this incident is about. Other faults of a request have
+#: rules of their own.
+_EXPECTED: Final = frozenset({"VERSION_UNKNOWN"})
+ACKS0_FAILED: Final = "acks0_failed"
+
+CLOSED_INSTEAD_OF_ANSWER: Final = Rule(
+    number=143,
+    code="CLOSED_INSTEAD_OF_ANSWER",
+    text="A broker closed connections again and again where an answer was due.",
+    source="Kafka: RequestContext, KafkaApis.handleProduceRequest; KIP-511",
+    rests_on=(BETWEEN_DIRECTIONS,),
+    blame=("broker",),
+    verdicts=("note", "unknown"),
+    causes=(ACKS0_FAILED,),
+    must="A broker answers each request in a version that it supports, and ApiVersions in every version.",
+    advice="Let the client use a version that the broker answers; the broker's log has the reason. After acks=0, use "
+    "acks=1 to see the error.",
+    weight=45,
+    explains=("REQUEST_UNANSWERED",),
+)
+
+
+class _Client(NamedTuple):
+    """A client of a broker: its host and client id."""
+
+    broker: str
+    host: str
+    client_id: str | None
+
+
+class _Kind(NamedTuple):
+    """Closings that are one incident."""
+
+    client: _Client
+    api_key: int
+    version: int
+    is_one_way: bool
+
+
+class _Closing(NamedTuple):
+    """A connection that the broker closed on a request. `is_whole`: no bytes of the broker are missing."""
+
+    at: PacketTime
+    flow: Flow
+    request: Message
+    is_whole: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Closings:
+    """Closings of one kind, one after the other."""
+
+    watcher: ClosedOn
+    kind: _Kind
+    count: int = 0
+    whole: int = 0
+    first: deque[_Closing] = field(default_factory=deque)
+    last: deque[_Closing] = field(default_factory=lambda: deque(maxlen=limits.CLOSINGS))
+
+    def add(self, closing: _Closing) -> None:
+        self.count += 1
+        self.whole += closing.is_whole
+        if len(self.first) < _WITNESSES:
+            self.first.append(closing)
+        self.last.append(closing)
+
+    def remove_since(self, time_ns: int) -> None:
+        """Remove the closings since a time: the broker ended other connections then, too."""
+        while self.last and self.last[-1].at.time_ns >= time_ns:
+            closing = self.last.pop()
+            self.count -= 1
+            self.whole -= closing.is_whole
+            if self.first and self.first[-1] is closing:
+                self.first.pop()
+
+    def due_ns(self) -> int | None:
+        return self.last[-1].at.time_ns + _APART_NS if self.last else None
+
+    def missed(self) -> Iterable[Incident]:
+        return self.watcher.over(self)
+
+
+class ClosedOn(Watcher):
+    """Watch the connections that brokers end, and the versions that they answer."""
+
+    rows = (CLOSED_INSTEAD_OF_ANSWER,)
+    apis = None
+    kinds = (HalfClosed, Closed, Gap)
+
+    def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
+        super().__init__(scene, due)
+        #: Of each open connection, the APIs and versions that are answered.
+        self._answered: dict[int, set[tuple[Any, Any]]] = {}
+        #: The same of each broker and of each of its clients, with all connections.
+        self._served: set[tuple[str, int, int]] = set()
+        self._versions: dict[_Client, dict[int, set[int]]] = {}
+        #: The last Produce with acks=0 of each open connection.
+        self._one_way: dict[int, Message] = {}
+        #: Connections that have ended in one direction, and those with missing bytes of the broker.
+        self._ended: set[int] = set()
+        self._holed: set[int] = set()
+        self._closings: dict[_Kind, _Closings] = {}
+        #: By broker, the last connection that it ended: when, and of what kind.
+        self._ends: dict[str, tuple[int, _Kind | None]] = {}
+
+    def exchange(self, exchange: Exchange) -> Iterable[Incident]:
+        request = exchange.request
+        if request is None:
+            return NOTHING
+        if exchange.response is None:
+            if request.api_key == PRODUCE and getattr(request.body, "acks", None) == 0:
+                self._one_way[exchange.flow.id] = request
+            return NOTHING
+        answered, kind = self._answered.get(exchange.flow.id), (request.api_key, request.version)
+        if answered is None or kind not in answered:
+            self._serve(exchange.flow, request)
+        return NOTHING
+
+    def event(self, event: ConnectionEvent) -> Iterable[Incident]:
+        if isinstance(event, Gap):
+            if event.side != event.flow.calling_side:
+                self._holed.add(event.flow.id)
+        elif isinstance(event, HalfClosed):
+            self._end(event.flow, event.side)
+        elif isinstance(event, Closed):
+            flow = event.flow
+            if event.how == "rst" and event.side is not None:
+                self._end(flow, event.side)
+            self._ended.discard(flow.id)
+            self._holed.discard(flow.id)
+            self._answered.pop(flow.id, None)
+            self._one_way.pop(flow.id, None)
+        return NOTHING
+
+    def close(self) -> Iterable[Incident]:
+        for closings in [*self._closings.values()]:
+            yield from self.over(closings)
+
+    def _serve(self, flow: Flow, request: Message) -> None:
+        """Note the first answer to an API and version on a connection."""
+        api_key, version = request.api_key, request.version
+        if api_key is UNSET or version is UNSET:
+            return
+        if flow.id in self.scene.flows:
+            self._answered.setdefault(flow.id, set()).add((api_key, version))
+        self._served.add((flow.broker, api_key, version))
+        client = _client(flow, request)
+        if client in self._versions or len(self._versions) < limits.SERVED_CLIENTS:
+            self._versions.setdefault(client, {}).setdefault(api_key, set()).add(version)
+
+    def _end(self, flow: Flow, side: int) -> None:
+        """Take the first end of a connection."""
+        if flow.id in self._ended:
+            return
+        self._ended.add(flow.id)
+        if side == flow.calling_side or flow.service != "kafka":
+            return
+        now = self.scene.now
+        request, is_one_way = self._closed_on(flow)
+        kind = None
+        if request is not None and request.api_key is not UNSET and request.version is not UNSET:
+            kind = _Kind(_client(flow, request), request.api_key, request.version, is_one_way)
+        before = self._ends.get(flow.broker)
+        if before is None and len(self._ends) >= limits.BROKERS:
+            return
+        self._ends[flow.broker] = (now.time_ns, kind)
+        if before is not None and before[1] != kind and now.time_ns - before[0] <= _SOON_NS:
+            closings = None if before[1] is None else self._closings.get(before[1])
+            if closings is not None:
+                closings.remove_since(now.time_ns - _SOON_NS)
+        elif kind is not None and request is not None and _is_expected(request):
+            self._add(kind, _Closing(now, flow, request, flow.id not in self._holed))
+
+    def _closed_on(self, flow: Flow) -> tuple[Message | None, bool]:
+        """Return the request on which a broker closes now, and if it has no answer by protocol."""
+        scene, now_ns = self.scene, self.scene.now.time_ns
+        request, is_one_way = scene.waiting(flow.id), False
+        if request is None or getattr(request.body, "acks", None) == 0:
+            request, is_one_way = self._one_way.get(flow.id), True
+            answered = scene.answered.get(flow.id)
+            if request is not None and answered is not None and answered.packet > request.packet:
+                return None, False
+        if request is None or now_ns - request.time_ns > _SOON_NS:
+            return None, False
+        return request, is_one_way
+
+    def _add(self, kind: _Kind, closing: _Closing) -> None:
+        closings = self._closings.get(kind)
+        if closings is None:
+            if len(self._closings) >= limits.SERVED_CLIENTS:
+                return
+            closings = self._closings[kind] = _Closings(self, kind)
+        closings.add(closing)
+        self.due.add(closings)
+
+    def over(self, closings: _Closings) -> Iterator[Incident]:
+        """Yield the incident of closings that do not go on, if there were enough."""
+        kind = closings.kind
+        del self._closings[kind]
+        if closings.count < _TIMES or not closings.first:
+            return
+        others: set[int] = set()
+        if not kind.is_one_way:
+            others = self._versions.get(kind.client, {}).get(kind.api_key, set()) - {kind.version}
+            if not others or (kind.client.broker, kind.api_key, kind.version) in self._served:
+                return
+        first, last = closings.first[0], closings.last[-1]
+        lasted_s = (last.at.time_ns - first.request.time_ns) / 1e9
+        is_known = closings.whole >= _TIMES
+        yield Incident(
+            CLOSED_INSTEAD_OF_ANSWER,
+            PacketTime(first.request.packet, first.request.time_ns),
+            last.at,
+            first.flow,
+            _text(kind, closings.count, lasted_s, first, others),
+            Where(flows=frozenset(it.flow.id for it in (*closings.first, *closings.last))),
+            tuple(
+                Witness(it.flow.id, _number(it.request), it.request.packet, None, it.at.packet, "closed by the broker")
+                for it in closings.first
+            ),
+            blame="broker" if kind.api_key == API_VERSIONS else "unknown",
+            cause=ACKS0_FAILED if kind.is_one_way else None,
+            because=None if is_known else "gap",
+            of_client=True,
+            client_id=kind.client.client_id,
+        )
+
+
+def _text(kind: _Kind, count: int, lasted_s: float, first: _Closing, others: set[int]) -> str:
+    client, request = kind.client, first.request
+    name = f"{client.client_id} ({client.host})" if client.client_id else client.host
+    times = f"{count} times in {lasted_s:.1f} s"
+    proof = f"packet {request.packet}, closed in packet {first.at.packet}"
+    if kind.is_one_way:
+        return (
+            f"Broker {client.broker} closed the connection of client {name} after Produce with acks=0"
+            f"{_target(request)} {times} ({proof}): so brokers report an append that failed"
+        )
+    versions = ", ".join(f"v{version}" for version in sorted(others))
+    return (
+        f"Broker {client.broker} closed the connection of client {name} on {request.api} v{kind.version} instead of an "
+        f"answer {times} ({proof}); it answers {versions}"
+    )
+
+
+def _target(request: Message) -> str:
+    """Return the first partition of a Produce request, for a sentence."""
+    topics: Any = getattr(request.body, "topic_data", None)
+    try:
+        topic = topics[0]
+        name = getattr(topic, "name", None) or getattr(topic, "topic_id", None)
+        return f" to {name}[{topic.partition_data[0].index}]"
+    except (AttributeError, IndexError, TypeError):
+        return ""
+
+
+def _client(flow: Flow, request: Message) -> _Client:
+    client_id = request.client_id
+    return _Client(flow.broker, host_of(flow.client), client_id if isinstance(client_id, str) else None)
+
+
+def _number(request: Message) -> int | None:
+    return None if request.correlation_id is UNSET else request.correlation_id
+
+
+def _is_expected(request: Message) -> bool:
+    """True if no rule says what is wrong with the request."""
+    return request.weird is UNSET or not request.weird or _EXPECTED.issuperset(request.weird)
