@@ -19,7 +19,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Witness
+from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird, Witness
 
 #: A broker closes on a request within this time. Others that it ends in the same time show another reason: its own end.
 _SOON_NS: Final = 1_000_000_000
@@ -28,9 +28,10 @@ _TIMES: Final = 3
 #: Closings of one kind that are farther apart are incidents of their own.
 _APART_NS: Final = 300_000_000_000
 _WITNESSES: Final = 8
-#: Versions that kshark does not know, or no broker, are what this incident is about. Other faults of a request have
-#: rules of their own.
+#: A version that kshark does not know, or no broker, is what this incident is about. Other faults of a request have
+#: rules of their own, also those of a connection (rules 1, 13 and 17).
 _EXPECTED: Final = frozenset({"VERSION_UNKNOWN"})
+_FAULTS: Final = frozenset({"FRAME_LENGTH_INVALID", "REQUEST_TOO_LONG", "VERSION_NOT_ADVERTISED", "SASL_SEQUENCE"})
 ACKS0_FAILED: Final = "acks0_failed"
 
 CLOSED_INSTEAD_OF_ANSWER: Final = Rule(
@@ -97,11 +98,19 @@ class _Closings:
     def remove_since(self, time_ns: int) -> None:
         """Remove the closings since a time: the broker ended other connections then, too."""
         while self.last and self.last[-1].at.time_ns >= time_ns:
-            closing = self.last.pop()
-            self.count -= 1
-            self.whole -= closing.is_whole
-            if self.first and self.first[-1] is closing:
-                self.first.pop()
+            self._remove(self.last[-1])
+
+    def remove(self, flow: int) -> None:
+        """Remove the closing of a connection."""
+        for closing in [closing for closing in self.last if closing.flow.id == flow]:
+            self._remove(closing)
+
+    def _remove(self, closing: _Closing) -> None:
+        self.last.remove(closing)
+        self.count -= 1
+        self.whole -= closing.is_whole
+        if closing in self.first:
+            self.first.remove(closing)
 
     def due_ns(self) -> int | None:
         return self.last[-1].at.time_ns + _APART_NS if self.last else None
@@ -116,6 +125,7 @@ class ClosedOn(Watcher):
     rows = (CLOSED_INSTEAD_OF_ANSWER,)
     apis = None
     kinds = (HalfClosed, Closed, Gap)
+    weirds = _FAULTS
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
@@ -126,9 +136,11 @@ class ClosedOn(Watcher):
         self._versions: dict[_Client, dict[int, set[int]]] = {}
         #: The last Produce with acks=0 of each open connection.
         self._one_way: dict[int, Message] = {}
-        #: Connections that have ended in one direction, and those with missing bytes of the broker.
-        self._ended: set[int] = set()
+        #: Connections that have ended in one direction, with the kind of their closing; those with missing bytes of the
+        #: broker, and those with faults that have a rule.
+        self._ended: dict[int, _Kind | None] = {}
         self._holed: set[int] = set()
+        self._faulty: set[int] = set()
         self._closings: dict[_Kind, _Closings] = {}
         #: By broker, the last connection that it ended: when, and of what kind.
         self._ends: dict[str, tuple[int, _Kind | None]] = {}
@@ -150,14 +162,18 @@ class ClosedOn(Watcher):
         if isinstance(event, Gap):
             if event.side != event.flow.calling_side:
                 self._holed.add(event.flow.id)
+        elif isinstance(event, Weird):
+            if event.flow in self.scene.flows:
+                self._fault(event.flow)
         elif isinstance(event, HalfClosed):
             self._end(event.flow, event.side)
         elif isinstance(event, Closed):
             flow = event.flow
             if event.how == "rst" and event.side is not None:
                 self._end(flow, event.side)
-            self._ended.discard(flow.id)
+            self._ended.pop(flow.id, None)
             self._holed.discard(flow.id)
+            self._faulty.discard(flow.id)
             self._answered.pop(flow.id, None)
             self._one_way.pop(flow.id, None)
         return NOTHING
@@ -165,6 +181,14 @@ class ClosedOn(Watcher):
     def close(self) -> Iterable[Incident]:
         for closings in [*self._closings.values()]:
             yield from self.over(closings)
+
+    def _fault(self, flow: int) -> None:
+        """Take a fault of a connection: the broker closed because of it."""
+        self._faulty.add(flow)
+        kind = self._ended.get(flow)
+        closings = None if kind is None else self._closings.get(kind)
+        if closings is not None:
+            closings.remove(flow)
 
     def _serve(self, flow: Flow, request: Message) -> None:
         """Note the first answer to an API and version on a connection."""
@@ -182,7 +206,7 @@ class ClosedOn(Watcher):
         """Take the first end of a connection."""
         if flow.id in self._ended:
             return
-        self._ended.add(flow.id)
+        self._ended[flow.id] = None
         if side == flow.calling_side or flow.service != "kafka":
             return
         now = self.scene.now
@@ -198,7 +222,8 @@ class ClosedOn(Watcher):
             closings = None if before[1] is None else self._closings.get(before[1])
             if closings is not None:
                 closings.remove_since(now.time_ns - _SOON_NS)
-        elif kind is not None and request is not None and _is_expected(request):
+        elif kind is not None and request is not None and flow.id not in self._faulty and _is_expected(request):
+            self._ended[flow.id] = kind
             self._add(kind, _Closing(now, flow, request, flow.id not in self._holed))
 
     def _closed_on(self, flow: Flow) -> tuple[Message | None, bool]:
