@@ -14,12 +14,12 @@ from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import API_VERSIONS, PRODUCE
-from kshark.endpoints import host_of
+from kshark.incidents.clients import Client, client_of, closed_on
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird, Witness
+from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird
 
 #: A broker closes on a request within this time. Others that it ends in the same time show another reason: its own end.
 _SOON_NS: Final = 1_000_000_000
@@ -51,18 +51,10 @@ CLOSED_INSTEAD_OF_ANSWER: Final = Rule(
 )
 
 
-class _Client(NamedTuple):
-    """A client of a broker: its host and client id."""
-
-    broker: str
-    host: str
-    client_id: str | None
-
-
 class _Kind(NamedTuple):
     """Closings that are one incident."""
 
-    client: _Client
+    client: Client
     api_key: int
     version: int
     is_one_way: bool
@@ -133,7 +125,7 @@ class ClosedOn(Watcher):
         self._answered: dict[int, set[tuple[Any, Any]]] = {}
         #: The same of each broker and of each of its clients, with all connections.
         self._served: set[tuple[str, int, int]] = set()
-        self._versions: dict[_Client, dict[int, set[int]]] = {}
+        self._versions: dict[Client, dict[int, set[int]]] = {}
         #: The last Produce with acks=0 of each open connection.
         self._one_way: dict[int, Message] = {}
         #: Connections that have ended in one direction, with the kind of their closing; those with missing bytes of the
@@ -198,7 +190,7 @@ class ClosedOn(Watcher):
         if flow.id in self.scene.flows:
             self._answered.setdefault(flow.id, set()).add((api_key, version))
         self._served.add((flow.broker, api_key, version))
-        client = _client(flow, request)
+        client = client_of(flow, request)
         if client in self._versions or len(self._versions) < limits.SERVED_CLIENTS:
             self._versions.setdefault(client, {}).setdefault(api_key, set()).add(version)
 
@@ -213,7 +205,7 @@ class ClosedOn(Watcher):
         request, is_one_way = self._closed_on(flow)
         kind = None
         if request is not None and request.api_key is not UNSET and request.version is not UNSET:
-            kind = _Kind(_client(flow, request), request.api_key, request.version, is_one_way)
+            kind = _Kind(client_of(flow, request), request.api_key, request.version, is_one_way)
         before = self._ends.get(flow.broker)
         if before is None and len(self._ends) >= limits.BROKERS:
             return
@@ -269,10 +261,7 @@ class ClosedOn(Watcher):
             first.flow,
             _text(kind, closings.count, lasted_s, first, others),
             Where(flows=frozenset(it.flow.id for it in (*closings.first, *closings.last))),
-            tuple(
-                Witness(it.flow.id, _number(it.request), it.request.packet, None, it.at.packet, "closed by the broker")
-                for it in closings.first
-            ),
+            tuple(closed_on(it.flow, it.request, it.at.packet) for it in closings.first),
             blame="broker" if kind.api_key == API_VERSIONS else "unknown",
             cause=ACKS0_FAILED if kind.is_one_way else None,
             because=None if is_known else "gap",
@@ -283,18 +272,17 @@ class ClosedOn(Watcher):
 
 def _text(kind: _Kind, count: int, lasted_s: float, first: _Closing, others: set[int]) -> str:
     client, request = kind.client, first.request
-    name = f"{client.client_id} ({client.host})" if client.client_id else client.host
     times = f"{count} times in {lasted_s:.1f} s"
     proof = f"packet {request.packet}, closed in packet {first.at.packet}"
     if kind.is_one_way:
         return (
-            f"Broker {client.broker} closed the connection of client {name} after Produce with acks=0"
+            f"Broker {client.broker} closed the connection of client {client.name} after Produce with acks=0"
             f"{_target(request)} {times} ({proof}): so brokers report an append that failed"
         )
     versions = ", ".join(f"v{version}" for version in sorted(others))
     return (
-        f"Broker {client.broker} closed the connection of client {name} on {request.api} v{kind.version} instead of an "
-        f"answer {times} ({proof}); it answers {versions}"
+        f"Broker {client.broker} closed the connection of client {client.name} on {request.api} v{kind.version} "
+        f"instead of an answer {times} ({proof}); it answers {versions}"
     )
 
 
@@ -307,15 +295,6 @@ def _target(request: Message) -> str:
         return f" to {name}[{topic.partition_data[0].index}]"
     except (AttributeError, IndexError, TypeError):
         return ""
-
-
-def _client(flow: Flow, request: Message) -> _Client:
-    client_id = request.client_id
-    return _Client(flow.broker, host_of(flow.client), client_id if isinstance(client_id, str) else None)
-
-
-def _number(request: Message) -> int | None:
-    return None if request.correlation_id is UNSET else request.correlation_id
 
 
 def _is_expected(request: Message) -> bool:
