@@ -113,7 +113,7 @@ _STREAM: Final = (
         advice="Check the load balancer that sends it. The client shown for such a connection is the load balancer."),
     _weird("PROXY_HEADER_REFUSED", "proxy", "warn", "network", "A connection began with a PROXY header, and the broker closed it without an answer.", "HAProxy: proxy-protocol.txt"),
     _weird("TLS_UNREAD", "tls", "note", "capture", "TLS that was not decrypted: this needs a key log file (--tls-keys), or secrets in the capture itself (pcapng).", "RFC 9850",
-        advice="Let the client of that connection write a key log (SSLKEYLOGFILE; a JVM needs an agent for it) and pass it with --tls-keys, or capture a listener without TLS. A broker's private key does not decrypt modern TLS."),
+        advice="Let the client of that connection write a key log (SSLKEYLOGFILE; a JVM needs an agent for it) and pass it with --tls-keys, or capture a listener without TLS (kshark explain tls-keys). A broker's private key does not decrypt modern TLS."),
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped.",
         advice="Nothing, if that is right. If it is Kafka, name its port: -d tcp.port==9092,kafka."),
     _weird("TLS_ALERT", "tls", "chat", "unknown", "A TLS alert that ends a handshake, by its name; an encrypted one is known by its size.", "RFC 8446, section 6",

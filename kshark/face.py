@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import AnalysisResult, Analyzer, PackedFindings
+from kshark.analysis import AnalysisResult, Analyzer
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
 from kshark.model import Event, Finding, Message
 from kshark.pipeline import JUDGED, Engine, Options
+from kshark.registry import Registry
+from kshark.run import Run
 
 
 def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
@@ -68,10 +70,12 @@ def _key_log(path: str | Path | None) -> bytes:
 def check(
     *paths: str | Path, tls_keys: str | Path | None = None, max_request_bytes: int | None = None
 ) -> Iterator[Finding]:
-    """Yield the findings of the rule catalogue, sorted by packet. `tls_keys` and `max_request_bytes` as for `read`.
-    Raise kshark.UnreadableInput for a file that is no capture."""
-    analyzer, findings = Analyzer(), PackedFindings()
+    """Yield the findings of the rule catalogue and the events, sorted by packet.
+
+    `tls_keys` and `max_request_bytes` as for `read`. Raises kshark.UnreadableInput for a file that is no capture.
+    """
+    run = Run(Registry())
     for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys), max_request_bytes=max_request_bytes)):
-        findings.add(analyzer.page(page))
-    findings.add(analyzer.close())
-    yield from findings
+        run.page(page)
+    run.close()
+    yield from run.findings

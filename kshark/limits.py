@@ -270,5 +270,9 @@ SERVED_CLIENTS: Final = 10_000
 CLOSINGS: Final = 1_000
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
+#: Connections of a member whose fetches are followed; with more, those before count as unseen.
+CONNECTIONS_OF_MEMBER: Final = 16
+#: Topics of one connection that are followed; the deletion of further ones is no incident.
+TOPICS_OF_CONNECTION: Final = 1_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.
 TIMELINE_ENTRIES: Final = 100_000

@@ -22,6 +22,11 @@ class Stop:
         #: The end of reading, by time.monotonic; None until `set`.
         self._until: float | None = None
 
+    @property
+    def is_set(self) -> bool:
+        """True after `set`."""
+        return self._until is not None
+
     def set(self) -> None:
         if self._until is None:
             self._until = time.monotonic() + _PATIENCE_S

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from kshark.cli.ending import ended
+from kshark.cli.ending import INTERRUPTED, ended
 from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
 
@@ -65,7 +65,11 @@ def _run(words: Sequence[str]) -> int:
             module.arguments(parser)
             args = parser.parse(rest)
             code: int = module.run(args)
+            if args.interrupted:
+                return code if code == 1 else INTERRUPTED
             return code or 2 * args.unread
+        case [file, *_] if _is_capture(file):
+            return _run(["check", *words])
         case [other, *_]:
             if other.startswith("-"):
                 raise UsageError(
@@ -74,6 +78,13 @@ def _run(words: Sequence[str]) -> int:
                 )
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark --help lists them)')
     raise AssertionError(words)
+
+
+def _is_capture(word: str) -> bool:
+    """True if the first word is no command but a file, a folder or standard input: `kshark FILE` checks it."""
+    if word == "-" or word.startswith("-"):
+        return word == "-"
+    return os.path.exists(word) or os.sep in word or word.lower().removesuffix(".gz").endswith((".pcap", ".pcapng"))
 
 
 def _help() -> str:
@@ -85,5 +96,5 @@ def _help() -> str:
         f"{rows}\n"
         "FILE is a pcap or pcapng file (may be compressed), a folder of them, or - for standard input. Several files "
         "form one capture.\n"
-        "kshark COMMAND --help shows a command's options and examples.\n"
+        "kshark FILE is kshark check FILE. kshark COMMAND --help shows a command's options and examples.\n"
     )

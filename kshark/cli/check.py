@@ -32,6 +32,8 @@ from kshark.model import Event, Finding
 from kshark.output.catalogue import judged
 from kshark.output.findings import FindingCounts
 from kshark.output.sink import Sink
+from kshark.output.spans import PLAIN, WARN, folded
+from kshark.output.units import safe
 from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
 
@@ -48,7 +50,8 @@ EXAMPLES = (
 )
 EXIT_CODES: Final = (
     "exit code: 1 if a rule was broken (unknowns and notes do not count), 2 if no capture can be read,\n"
-    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), else 0.\n"
+    "3 if nothing could be judged (TLS without keys, no Kafka, no packets), 130 if Ctrl-C ended the reading and no\n"
+    "rule was broken up to there, else 0.\n"
 )
 FAIL_ON: Final = {
     "violation": "a rule was broken",
@@ -59,6 +62,8 @@ FAIL_ON: Final = {
 #: The exit code if no capture has anything that can be judged, and the outcome of each.
 NOTHING_JUDGED: Final = 3
 _NOTHING: Final = "nothing"
+#: The outcome of a capture that cannot be read, among several.
+_LEFT_OUT: Final = "left out"
 
 Chosen = Callable[[Finding], bool]
 
@@ -119,7 +124,11 @@ def run(args: Namespace) -> int:
     details(args)
     failing = fail_on(args)
     with judging():
-        return exit_code(each(args, filtered(options(args), args), _check), failing)
+        outcomes = [*each(args, filtered(options(args), args), _check, stops=True)]
+    judged = [outcome for outcome in outcomes if _LEFT_OUT not in outcome]
+    if args.each:
+        args.unread = not judged
+    return exit_code(judged, failing)
 
 
 @contextmanager
@@ -129,6 +138,7 @@ def judging() -> Iterator[None]:
         yield
     except (Empty, Destroyed) as error:
         error.exit_code = NOTHING_JUDGED
+        error.args = (f"nothing could be judged: {error}",)
         raise
 
 
@@ -164,6 +174,9 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
         if early is not None and proved:
             early.print(proved, checking.topics)
     checking.close()
+    source.has_verdict = True
+    if source.left_out and not source.packets:
+        return {_LEFT_OUT}
     rest = None if early is None else early.rest(checking.findings)
     findings = ShownFindings(checking.findings, source)
     printed = collected(findings, args, sink, rest)
@@ -187,6 +200,7 @@ def verdict(
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
+    print_why_empty(observed, args, sink)
     headlines = [] if args.quiet else printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
     if args.format == "json":
         summary = printed.counts.summary(observed, rules)
@@ -201,9 +215,15 @@ def verdict(
 
             sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
         sink.lines(screen(headlines, printed.counts, observed, rules, sink.width))
-    next_step = observed.next_step()
-    if next_step is not None:
-        print(f"kshark: nothing could be judged: {next_step}", file=sys.stderr)
+
+
+def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:
+    """Print why nothing could be judged, if so: the first line of text, or a line on stderr beside JSON."""
+    why = observed.why_empty(has_keys=bool(args.tls_keys))
+    if why is not None and args.format == "json":
+        print(f"kshark: nothing could be judged: {safe(why)}", file=sys.stderr)
+    elif why is not None:
+        sink.lines(folded([("Nothing could be judged: ", WARN), (f"{safe(why)}.", PLAIN)], sink.width, 2))
 
 
 def exit_code(outcomes: Iterable[set[str]], failing: set[str]) -> int:

@@ -71,7 +71,7 @@ def run(args: Namespace) -> int:
         _moment(args.at, 0)
     of_one = args.offset is not None  # the headers of dead letters name the original record
     options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
-    for _ in each(args, options, _show):
+    for _ in each(args, options, _show, stops=True):
         pass
     return 0
 

@@ -33,22 +33,35 @@ def each(
     captures: Sequence[Sequence[str]] | None = None,
     printing: bool = False,
     headings: bool = True,
+    stops: bool = False,
 ) -> Iterator[R]:
     """Read the captures of a command line: print each with `show`, its heading before and its notes after it.
 
     Yields the results of `show`, in order. `captures`: the result of captures_of. `printing`: `show` prints while it
-    reads. `headings`: text output has a line with each capture's name. Raises UsageError if no capture is named,
-    UnreadableInput if none exists.
+    reads. `headings`: text output has a line with each capture's name. `stops`: Ctrl-C ends the reading, and `show`
+    prints what was found by then. Raises UsageError if no capture is named, UnreadableInput if none exists.
     """
     if captures is None:
         captures = captures_of(args)
     several = sum(map(len, captures)) > 1
-    work = partial(_shown, args, options, show, printing=printing, headings=headings, several=several)
+    work = partial(
+        _shown,
+        args,
+        options,
+        show,
+        printing=printing,
+        headings=headings,
+        several=several,
+        stops=stops,
+        of=len(captures),
+    )
     items = ((name_of(files), (number, files)) for number, files in enumerate(captures))
     with closing(run_all(args, work, items, captures)) as results:
         for result, unread in results:
             args.unread = args.unread or unread
             yield result
+            if args.interrupted:
+                return
 
 
 def captures_of(args: Namespace) -> list[list[str]]:
@@ -98,12 +111,16 @@ def _shown(
     printing: bool,
     headings: bool,
     several: bool,
+    stops: bool,
+    of: int,
     alone: bool,
 ) -> tuple[R, bool]:
     """Return the result of `show` for one capture, and whether a file was left out."""
     progress = alone and not (printing and not args.quiet and sys.stdout.isatty())
     number, files = capture
-    source = Source(files, args, options, number=number, progress=progress, leaves_out=several)
+    source = Source(
+        files, args, options, number=number, progress=progress, leaves_out=several, stops=stops and alone, of=of
+    )
     sink = Sink(sys.stdout)
     if args.each and headings and args.format == "text":
         sink.text(f"== {source.title}\n")

@@ -1,7 +1,7 @@
 """Errors and exit codes of a command: every error is one sentence on stderr.
 
 Exit code 0: done, no violation; 1: at least one violation; 2: bad usage, unreadable input, or a bug in kshark; 3:
-nothing could be judged. 1 always means a violation.
+nothing could be judged; 130: interrupted by Ctrl-C, and no violation up to there. 1 always means a violation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kshark.errors import Error, UsageError
 #: Environment variable: if set, Python prints its own traceback.
 _TRACEBACK: Final = "KSHARK_TRACEBACK"
 _CLOSED_PIPE: Final = 141
-_INTERRUPTED: Final = 130
+INTERRUPTED: Final = 130
 
 
 class Stopped(Exception):
@@ -51,7 +51,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # drop what is still buffered, without a message
         return _CLOSED_PIPE
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     except Exception as error:
         explained = None if foreign is None else foreign(error)
         if explained is None and os.environ.get(_TRACEBACK):

@@ -38,6 +38,7 @@ from kshark.output.rule_table import rule_lines, rule_objects
 from kshark.output.sink import Sink
 from kshark.output.spans import CODE, DIM, PLAIN, Line
 from kshark.output.sql import ENGINES, sql_lines
+from kshark.output.tls_keys import tls_keys_lines
 from kshark.registry import Registry
 from kshark.schema import EnumClass
 from kshark_dissectors import enums
@@ -59,6 +60,7 @@ EXAMPLES = (
     "kshark explain metrics",
     "kshark explain rules",
     "kshark explain rules -T json | jq 'select(.blame == [\"broker\"])'",
+    "kshark explain tls-keys",
     "kshark explain",
 )
 ENUMS: Final[dict[str, EnumClass]] = {
@@ -73,6 +75,7 @@ _PAGES: Final[dict[str, Callable[[Registry, int | None], Iterable[Line]]]] = {
     "life": lambda apis, width: whole_life_lines(apis),
     "metrics": lambda apis, width: metrics_lines(),
     "rules": lambda apis, width: rule_lines(width),
+    "tls-keys": lambda apis, width: tls_keys_lines(width),
 }
 
 
@@ -82,7 +85,8 @@ def arguments(parser: Parser) -> None:
         nargs="*",
         metavar="NAME",
         help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, life (of "
-        "a share group), tables, fields, rules, metrics or the name of a metric; without a name: the whole catalogue",
+        "a share group), tables, fields, rules, tls-keys, metrics or the name of a metric; without a name: the "
+        "whole catalogue",
     )
     add_format(parser, "text", "json")
     parser.add_argument(

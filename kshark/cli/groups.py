@@ -40,7 +40,7 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     read = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
-    for _ in each(args, replace(filtered(read, args), records=False), _show):
+    for _ in each(args, replace(filtered(read, args), records=False), _show, stops=True):
         pass
     return 0
 

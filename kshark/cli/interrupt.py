@@ -1,4 +1,7 @@
-"""Ctrl-C while reading a pipe ends the capture; the findings and the summary are still printed."""
+"""Ctrl-C ends the reading of a capture; what was found by then is still printed.
+
+For a pipe this is the end of the capture. Of a file the rest is not read, and exit code and output say so.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,29 @@ from kshark.capture.stop import Stop
 
 
 @contextmanager
-def ended_by_signals(files: Sequence[str]) -> Iterator[Stop | None]:
-    """Return the stop that the first Ctrl-C or SIGTERM sets; a second signal ends the program.
+def ended_by_signals(files: Sequence[str], *, stops: bool = False) -> Iterator[Stop | None]:
+    """Return the stop that the first Ctrl-C sets (for a pipe also SIGTERM); a second signal ends the program.
 
-    None if no file is a pipe.
+    None if no file is a pipe, unless `stops`: then Ctrl-C also ends the reading of files.
     """
-    if any(map(is_pipe, files)):
-        with _ended_by_signals() as stop:
+    has_pipe = any(map(is_pipe, files))
+    if has_pipe or stops:
+        from signal import SIGINT, SIGTERM  # 1 ms with threading
+
+        with _ended_by_signals(SIGINT, *([SIGTERM] if has_pipe else ())) as stop:
             yield stop
     else:
         yield None
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[Stop | None]:
-    import signal  # 1 ms with threading; not needed for files
+def _ended_by_signals(*numbers: int) -> Iterator[Stop | None]:
+    import signal
     from threading import current_thread, main_thread
 
     if current_thread() is not main_thread():
         yield None
         return
-    numbers = signal.SIGINT, signal.SIGTERM
     stop, before = Stop(), {number: signal.getsignal(number) for number in numbers}
 
     def restore() -> None:

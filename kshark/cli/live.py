@@ -26,7 +26,7 @@ from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_pay
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
-from kshark.cli.shown import add_filter, filtered
+from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatched
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.headlines import Headlines
@@ -99,6 +99,7 @@ def run(args: Namespace) -> int:
     options = filtered(read, args)
     engine = Engine(options, registry(args))
     names = engine.back.names
+    begin_capture(args, names)
     output = _Output(args, sink, printing(args, sink)(names), names)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
@@ -124,6 +125,7 @@ def run(args: Namespace) -> int:
     code = output.close()
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
+    print_unmatched(args)
     return code
 
 

@@ -40,7 +40,8 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
         self._options: list[str] = ["--help"]
-        self.set_defaults(unread=False)  # kshark.cli.source sets it if one of several files cannot be read
+        # kshark.cli.source sets them: one of several files cannot be read; Ctrl-C ended the reading
+        self.set_defaults(unread=False, interrupted=False)
         self.add_argument("-h", "--help", action="help", help="this text")
 
     def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:

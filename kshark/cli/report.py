@@ -62,6 +62,7 @@ def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Par
     from kshark.cli.reporting import Reporting
 
     reporting = Reporting(names[source.number], args, source.shows, source.includes_time)
+    source.has_verdict = True
     for page in source:
         reporting.page(page)
     return reporting.close(source.files, source.locate)

@@ -41,7 +41,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    for _ in each(args, filtered(Options(records=False, bodies=APIS), args), _show):
+    for _ in each(args, filtered(Options(records=False, bodies=APIS), args), _show, stops=True):
         pass
     return 0
 

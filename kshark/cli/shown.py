@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from kshark.cli.apis import registry
 from kshark.model import Closed, Event, Exchange, Message
+from kshark.output.units import safe
 from kshark.pipeline import Options
 
 if TYPE_CHECKING:
     from kshark.cli.parser import Parser
     from kshark.conditions.fields import Fields, RequiredDecoding
     from kshark.conditions.filter import Filter
+    from kshark.names import TopicNames
     from kshark.registry import Registry
 
 
@@ -51,6 +54,22 @@ def _filter(text: str, names: Fields) -> Filter:
     from kshark.conditions.filter import Filter
 
     return Filter(text, names)
+
+
+def begin_capture(args: Namespace, names: TopicNames | None) -> None:
+    """Begin a capture for `-Y` and `-e`: they look up the names of its topic ids in `names`."""
+    wanted = getattr(args, "display_filter", None) and display_filter(args)
+    if wanted or "kafka.topic" in getattr(args, "fields", ()):
+        fields(args).topics.name_of = None if names is None else names.at
+    if wanted:
+        wanted.begin()
+
+
+def print_unmatched(args: Namespace) -> None:
+    """Print which fields and values of `-Y` no message of the capture had."""
+    wanted = getattr(args, "display_filter", None) and display_filter(args)
+    for sentence in wanted.unmatched() if wanted else ():
+        print(f"kshark: {safe(sentence)}", file=sys.stderr)
 
 
 def filtered(options: Options, args: Namespace) -> Options:

@@ -20,6 +20,7 @@ from kshark.cli.apis import registry
 from kshark.cli.interrupt import ended_by_signals
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
+from kshark.cli.shown import begin_capture, print_unmatched
 from kshark.errors import UnreadableInput
 from kshark.model import (
     Closed,
@@ -40,7 +41,7 @@ from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
-from kshark.output.units import number, safe
+from kshark.output.units import number, safe, size
 from kshark.pipeline import Back, Front, Options
 
 if TYPE_CHECKING:
@@ -66,11 +67,14 @@ class Source:
         number: int = 0,
         progress: bool = False,
         leaves_out: bool = False,
+        stops: bool = False,
+        of: int = 1,
     ) -> None:
         """Open a capture.
 
         `number`: index among the captures of the command, from 0. `progress`: the progress may be shown. `leaves_out`:
-        report and leave out a file that cannot be read to its end; otherwise raise UnreadableInput.
+        report and leave out a file that cannot be read to its end; otherwise raise UnreadableInput. `stops`: Ctrl-C
+        ends the reading of files. `of`: number of captures of the command.
         """
         self.files = files
         self.number = number
@@ -80,6 +84,12 @@ class Source:
         self.notes = Notes()
         #: Packets that were read, without those after the period.
         self.packets = 0
+        #: True when the capture was read to its end.
+        self.is_read = False
+        #: True if its file cannot be read, and was left out.
+        self.left_out = False
+        #: True if a verdict on the capture says what was judged.
+        self.has_verdict = False
         self.options = replace(
             options,
             kafka_ports=ports(args),
@@ -88,10 +98,13 @@ class Source:
         )
         self._captures: Captures | None = None
         self._registry = registry(args)
-        self._args = args
+        self.args = args
         self._left_out: LeftOut | None = partial(leave_out, args) if leaves_out else None
         self._period = Period(args.since, args.until)
-        self._progress = Progress(progress)
+        self._stops = stops
+        self._is_stopped = False
+        several = f"file {number + 1} of {of}, " if of > 1 else f"{len(files)} files, " if len(files) > 1 else ""
+        self._progress = Progress(progress, several)
 
     @property
     def locate(self) -> Locate | None:
@@ -123,7 +136,9 @@ class Source:
 
     @cached_property
     def _back(self) -> Back:
-        return Back(self.options, self._registry)
+        back = Back(self.options, self._registry)
+        begin_capture(self.args, back.names)
+        return back
 
     @property
     def names(self) -> TopicNames | None:
@@ -141,22 +156,27 @@ class Source:
         """Yield the batches of the time line before decoding."""
         try:
             yield from Front(self.options, self._registry).batches(self._items())
+            self.is_read = not self._is_stopped
         finally:
             self._progress.clear()
 
     def _items(self) -> Iterator[PacketBatch | Weird]:
-        """Yield the packets of the period; Ctrl-C ends a pipe."""
-        with ended_by_signals(self.files) as stop:
+        """Yield the packets of the period; Ctrl-C ends the capture."""
+        with ended_by_signals(self.files, stops=self._stops) as stop:
             try:
                 yield from self._parts(stop)
             except UnreadableInput as error:
                 if self._left_out is None:
                     raise
+                self.left_out = True
                 self._left_out(error)
 
     def _parts(self, stop: Stop | None) -> Iterator[PacketBatch | Weird]:
-        captures = self._captures = Captures(self.files, self._left_out, stop)
+        captures = self._captures = Captures(self.files, self._left_out, stop if self.is_pipe else None)
         for item in captures:
+            if stop is not None and stop.is_set and not self.is_pipe:
+                self._stop(captures)
+                return
             part = self._period.clip(item) if isinstance(item, PacketBatch) else item
             if part is not None:
                 self.packets += len(part.number) if isinstance(part, PacketBatch) else 0
@@ -167,6 +187,17 @@ class Source:
         missed = self._period.missed(self.packets)
         if missed is not None:
             raise UnreadableInput(f"{self.name}: {missed}; nothing was read")
+
+    def _stop(self, captures: Captures) -> None:
+        """Say how far the capture was read, and that the command was interrupted."""
+        self._progress.clear()
+        self._is_stopped = self.args.interrupted = True
+        total = captures.bytes_total
+        share = f" of {self.title}, after {100 * captures.bytes_read // total} % of its bytes" if total else ""
+        print(
+            f"kshark: stopped at packet {number(self.packets)}{share}: what follows is about the packets up to there",
+            file=sys.stderr,
+        )
 
     def _noted(self, page: list[Event]) -> list[Event]:
         """Add the page to the notes; with several files, set the file and frame of its messages."""
@@ -202,15 +233,19 @@ def _is_shown(event: Event | AnalysisResult, begin_ns: int) -> bool:
 class Progress:
     """One line on stderr that shows the progress, if stderr is a terminal."""
 
-    def __init__(self, on: bool) -> None:
+    def __init__(self, on: bool, several: str = "") -> None:
+        """`several`: which of several files, or how many."""
+        self._several = several
         self._on = on and sys.stderr.isatty()
         self._next = time.monotonic() + 2 * _REDRAW_S
         self._drawn = False
 
     def show(self, packets: int, messages: int, done: int, total: int | None) -> None:
         if self._on and time.monotonic() >= self._next:
-            share = f"{min(99, 100 * done // total)} %  " if total else ""
-            sys.stderr.write(f"\rkshark: {share}{number(packets)} packets, {number(messages)} messages\x1b[K")
+            left = f"{min(99, 100 * done // total)} %, {size(max(0, total - done))} left  " if total else ""
+            sys.stderr.write(
+                f"\rkshark: {self._several}{left}{number(packets)} packets, {number(messages)} messages\x1b[K"
+            )
             sys.stderr.flush()
             self._next, self._drawn = time.monotonic() + _REDRAW_S, True
 
@@ -228,8 +263,13 @@ def leave_out(args: Namespace, error: UnreadableInput) -> None:
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:
-    """Print the notes on a capture."""
+    """Print the notes on a capture, and first why no message of it was read, unless a verdict says so."""
+    if not source.has_verdict and not source.left_out and not source.notes.messages and source.is_read:
+        why = source.notes.unread.why(has_keys=bool(source.args.tls_keys))
+        print(f"kshark: no message could be read: {safe(why)}", file=sys.stderr)
     print_notes_on(source.notes, source.title if heading else "the capture")
+    if source.is_read:
+        print_unmatched(source.args)
 
 
 def print_notes_on(notes: Notes, name: str) -> None:

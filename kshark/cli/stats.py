@@ -100,7 +100,7 @@ def run(args: Namespace) -> int:
     keys(args)
     every_ns(args)
     show = _share if args.share else _flows if args.flows else _by if _breaks_down(args) else _all
-    for _ in each(args, filtered(_options(args, display_filter(args)), args), show):
+    for _ in each(args, filtered(_options(args, display_filter(args)), args), show, stops=True):
         pass
     return 0
 

@@ -22,12 +22,14 @@ from kshark.conditions.condition import ALWAYS, Condition
 from kshark.conditions.literals import ADDRESS, MILLISECONDS, NUMBER, TEXT, TIME, TRUTH, ValueType, named
 from kshark.conditions.message import Made, Whether
 from kshark.conditions.terms import F, Term
+from kshark.conditions.topics import Topics
 from kshark.endpoints import host_of, port_of
 from kshark.errors import UsageError
 from kshark.model import OWNER, Message
 from kshark.records.fields import RECORDS
 from kshark.registry import Registry
 from kshark.schema import Api, Layout, struct
+from kshark_dissectors.topics import NAMING_APIS
 
 PREFIX: Final = "kafka."
 #: A full path that still names the field at every depth.
@@ -45,7 +47,7 @@ class Common(NamedTuple):
 
     `about`: its description. `read`: reads its values for `-e`. `type`, `terms`: its type for `-Y`, and the terms that
     hold its occurrences, each valid if its condition is true. `array`: the array whose elements are the occurrences, if
-    there is one.
+    there is one. The topics of a message (TOPIC) are read by kshark.conditions.topics.
     """
 
     about: str
@@ -86,6 +88,9 @@ def _address(end: str) -> str:
     return host_of(end).strip("[]")
 
 
+#: Every topic of a message; its name is looked up by `Fields.topics`.
+TOPIC: Final = "kafka.topic"
+
 _CODE: Final = named({code: code for code in CATALOGUE}, "kshark explain")
 #: The API names depend on the registry: `Fields` fills them in.
 _API: Final = named({}, "kshark explain ApiKey")
@@ -122,6 +127,11 @@ COMMON: Final[dict[str, Common]] = {
         lambda m: [m.latency_ns / 1e6] if isinstance(m.latency_ns, int) else [],
         MILLISECONDS,
         ((ALWAYS, F("latency_ns")),),
+    ),
+    TOPIC: Common(
+        "topics of the message, by name; those whose name no earlier packet shows by id (-Y takes both)",
+        lambda m: [],
+        TEXT,
     ),
     "kafka.weird": Common(
         "codes of the weirds of the message",
@@ -165,6 +175,7 @@ class Fields:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
+        self.topics = Topics(registry)
         self._paths: dict[tuple[Names, int, int, str], list[Path]] = {}
 
     def find(self, name: str) -> Common | BodyField | None:
@@ -183,7 +194,7 @@ class Fields:
         if field is None:
             raise UsageError(f"{self.unknown(name)} ({LISTED})")
         if isinstance(field, Common):
-            return field.read
+            return self.topics.read if name == TOPIC else field.read
 
         def read(message: Message) -> list[Any]:
             body = message.body
@@ -210,18 +221,20 @@ class Fields:
         Unknown names need nothing.
         """
         body_fields = [field for field in map(self.find, names) if isinstance(field, BodyField)]
+        has_topics = TOPIC in names
         api_fields = [api_field for field in body_fields for api_field in self.places(field.end)]
         holds_structures = any(map(self._holds, api_fields))
         if "kafka.weird" in names:
             return RequiredDecoding(frozenset(self.registry.names()), records=True, embedded=True)
         return RequiredDecoding(
-            bodies=frozenset(api_field.api_key for api_field in api_fields),
+            bodies=frozenset(api_field.api_key for api_field in api_fields)
+            | (self.topics.apis | NAMING_APIS if has_topics else frozenset()),
             records=any(
                 field.type == "records"
                 for api_field in api_fields
                 for field in (*api_field.path.owners, api_field.path.field)
             ),
-            embedded=holds_structures or any(field.end[-1].endswith(DECODED) for field in body_fields),
+            embedded=holds_structures or has_topics or any(field.end[-1].endswith(DECODED) for field in body_fields),
         )
 
     def _holds(self, api_field: ApiField) -> bool:
@@ -259,13 +272,17 @@ class Fields:
         return matching
 
     def _look_up(self, end: Names, api_key: int, version: int, kind: str) -> list[Path]:
-        api = self.registry.api(api_key)
-        if api is None:
-            return []
-        layout = _layout(api, kind)
-        every = list(self._within(api, kind, paths(layout.root, layout.versions.nearest(version))))
+        every = self.every(api_key, version, kind)
         in_full = [path for path in every if path.names == end and end != _ANY_DEPTH]
         return in_full or [path for path in every if path.names[-len(end) :] == end]
+
+    def every(self, api_key: int, version: int, kind: str) -> list[Path]:
+        """Return all fields of bodies of that API, version and direction."""
+        api = self.registry.api(api_key)
+        if api is None or kind not in ("request", "response"):
+            return []
+        layout = _layout(api, kind)
+        return list(self._within(api, kind, paths(layout.root, layout.versions.nearest(version))))
 
     def _within(self, api: Api, kind: str, every: Iterable[Path]) -> Iterator[Path]:
         """Return the fields and the fields inside them that no schema describes: in records and in decoded bytes."""

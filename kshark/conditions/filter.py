@@ -8,22 +8,24 @@ is present; kafka.request and kafka.response alone test the kind of the message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, Test, either
 from kshark.conditions.elements import AnyOf
 from kshark.conditions.field_test import FieldTest
-from kshark.conditions.fields import LISTED, BodyField, Common, Fields
-from kshark.conditions.inside import InBody
+from kshark.conditions.fields import COMMON, LISTED, TOPIC, BodyField, Common, Fields
+from kshark.conditions.inside import InBody, OfTopics
 from kshark.conditions.literals import TRUTH
 from kshark.conditions.partial import leaves, settled
 from kshark.conditions.source import Row
 from kshark.conditions.syntax import Comparison, parse
 from kshark.conditions.terms import ELEMENT
+from kshark.conditions.unmatched import Unmatched
 from kshark.errors import FilterError
 from kshark.model import Exchange, Message
+from kshark_dissectors.topics import NAMING_APIS
 
 #: Layers that every message has: a filter may name them without an operator.
 _LAYERS: Final = ("frame", "ip", "tcp", "kafka")
@@ -41,27 +43,44 @@ class Filter:
     def __init__(self, text: str, fields: Fields) -> None:
         self.text = text
         self._fields = fields
-        self._names: list[str] = []
+        self._comparisons: list[Comparison] = []
         self.condition = parse(text, self._condition)
         self.apis, bodies = self._asked()
-        self.needs = fields.needs(self._names)._replace(bodies=bodies)
+        names = [asked.field for asked in self._comparisons]
+        self.needs = fields.needs(names)._replace(bodies=bodies | NAMING_APIS if TOPIC in names else bodies)
+        self._unmatched = Unmatched(fields, self._comparisons, self.apis, bodies)
         self._tests = _Tests(self._compiled)
         #: One test for all messages, if the filter reads no body.
         self._choose: Callable[[Iterable[Message]], list[Message]] | None = None
-        if not any(isinstance(leaf, InBody) for leaf in leaves(self.condition)):
+        if not any(isinstance(leaf, InBody | OfTopics) for leaf in leaves(self.condition)):
             row = _message()
             self._choose = row.chooser(self.condition.python(row))
 
+    def begin(self) -> None:
+        """Begin a capture."""
+        self._unmatched.begin()
+
+    def unmatched(self) -> Iterator[str]:
+        """Yield a sentence for each field, and each value, that no message of the capture has."""
+        return self._unmatched.sentences()
+
     def passes(self, message: Message) -> bool:
         """True if the message passes."""
+        if not self._unmatched.is_empty:
+            self._unmatched.add((message,))
         return self._tests[message.api_key, message.version, message.kind](message)
 
     def takes(self, exchange: Exchange) -> bool:
         """True if the request or the response passes."""
-        return any(message is not None and self.passes(message) for message in (exchange.request, exchange.response))
+        messages = [message for message in (exchange.request, exchange.response) if message is not None]
+        passing = [self.passes(message) for message in messages]  # both are looked at for values that nothing has
+        return any(passing)
 
     def passing(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages that pass."""
+        if not self._unmatched.is_empty:
+            messages = [*messages]
+            self._unmatched.add(messages)
         if self._choose is not None:
             return self._choose(messages)
         tests = self._tests
@@ -70,12 +89,12 @@ class Filter:
     # -- names to conditions
 
     def _condition(self, asked: Comparison) -> Condition:
-        self._names.append(asked.field)
         if asked.field in _LAYERS and asked.operator == "present":
             return ALWAYS
         field = self._fields.find(asked.field)
         if field is None:
             raise FilterError(self._fields.unknown(asked.field), asked.at, LISTED)
+        self._comparisons.append(asked)
         any_occurrence = self._some_of(field)
         match asked.operator:
             case "!=":
@@ -94,6 +113,9 @@ class Filter:
         """Return a function: a test of one occurrence becomes a condition on messages."""
         if isinstance(field, BodyField):
             return lambda test: self._in_body(field, test)
+        if field is COMMON[TOPIC]:
+            topics = self._fields.topics
+            return lambda test: OfTopics(topics, test, test.of(ELEMENT, field.type), topics.apis)
         type = self._fields.type_of(field)
         if field.array is not None:
             array = field.array
@@ -128,7 +150,10 @@ class Filter:
             rest = settled(self.condition, {"api_key": key, "api": name})
             if rest is not NEVER:
                 apis.add(key)
-            if any(key in leaf.apis if isinstance(leaf, InBody) else "weird" in leaf.fields() for leaf in leaves(rest)):
+            if any(
+                key in leaf.apis if isinstance(leaf, InBody | OfTopics) else "weird" in leaf.fields()
+                for leaf in leaves(rest)
+            ):
                 bodies.add(key)
         return frozenset(apis), frozenset(bodies)
 
@@ -146,6 +171,11 @@ class Filter:
             return condition.mapped(lambda part: self._placed(part, api_key, version, kind))
         is_decoded = isinstance(api_key, int) and isinstance(version, int)
         return condition.where(self._fields.paths(condition.field.end, api_key, version, kind) if is_decoded else ())
+
+
+def _reads_body(leaf: Condition, api_key: int) -> bool:
+    """True if a test needs the body of messages of that API."""
+    return api_key in leaf.apis if isinstance(leaf, InBody | OfTopics) else "weird" in leaf.fields()
 
 
 def _message() -> Row:

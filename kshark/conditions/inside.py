@@ -17,7 +17,9 @@ from kshark.conditions.literals import OF_KIND, TEXT, type_of
 from kshark.conditions.message import Made
 from kshark.conditions.source import Row, Sql
 from kshark.conditions.terms import ELEMENT, F
+from kshark.conditions.topics import Topics
 from kshark.errors import FilterError, UsageError
+from kshark.model import Message
 from kshark.schema import Field
 
 #: Kinds of values that no schema describes: values in decoded bytes.
@@ -101,6 +103,34 @@ class InBody(OfMessages):
         if not conditions:
             raise wrong
         return AnyInside(opened, self.field.rest, either(conditions))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OfTopics(OfMessages):
+    """A test of some topic of a message: its id and its name are one occurrence, and either may pass.
+
+    `text`: the test as a condition on one text.
+    """
+
+    topics: Topics
+    test: FieldTest
+    text: Condition
+    apis: frozenset[int]
+
+    def fields(self) -> frozenset[str]:
+        return frozenset({"body"})
+
+    def python(self, row: Row) -> str:
+        test, topics = self.text.compiled(), self.topics
+        holds = all if self.test.operator == "!=" else any
+
+        def passes(message: Message) -> bool:
+            return any(holds(test(text) for text in topic if text is not None) for topic in topics.of(message))
+
+        return f"{row.keep(passes)}({row.name})"
+
+    def words(self, it: str) -> str:
+        return self.test.description
 
 
 @dataclass(frozen=True, slots=True, eq=False)

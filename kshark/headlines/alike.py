@@ -30,10 +30,15 @@ class Sort(NamedTuple):
 
 
 class Alike(Struct):
-    """Findings that share the properties of a Sort. `until`: the last packet and its time."""
+    """Findings that share the properties of a Sort. `until`: the last packet and its time.
+
+    `longest`: of events, the one that lasted longest, and `times_ns` the times that the shortest and the longest took.
+    """
 
     first: Finding
+    longest: Finding
     count: int = 0
+    times_ns: tuple[int, int] | None = None
     until: tuple[int, int] = (0, 0)
     clients: Names = field(default_factory=dict)
     brokers: Names = field(default_factory=dict)
@@ -45,6 +50,7 @@ class Alike(Struct):
         end = finding.packet, finding.time_ns
         if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
             end = finding.until_packet, finding.until_ns
+            self._last(finding, finding.until_ns - finding.time_ns)
         self.until = max(self.until, end)
         if finding.client or finding.client_id:
             _name(self.clients, client_of(finding))
@@ -53,6 +59,13 @@ class Alike(Struct):
             _name(self.groups, finding.group_id)
         if finding.software:
             _name(self.software, finding.software)
+
+    def _last(self, finding: Finding, took_ns: int) -> None:
+        """Take an event that lasted so long."""
+        shortest_ns, longest_ns = self.times_ns or (took_ns, took_ns)
+        if took_ns > longest_ns:
+            self.longest = finding
+        self.times_ns = min(shortest_ns, took_ns), max(longest_ns, took_ns)
 
     @property
     def when(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -16,11 +17,15 @@ from kshark.headlines.hurts import OfMember, hurts
 from kshark.incidents import ROWS
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
-from kshark.output.units import clock, counted
+from kshark.output.units import clock, counted, duration, number
 
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Violations of this weight have a headline of their own, whatever else their client does.
 _HEAVY: Final = 70
+#: Events that are shorter have no duration worth naming.
+_LASTING_NS: Final = 100_000_000
+#: A time of day.
+_TIME: Final = re.compile(r"\b\d\d:\d\d:\d\d")
 #: Most names in a headline's fields.
 _NAMES: Final = 3
 
@@ -41,7 +46,7 @@ class Headlines:
         sort = sort_of(finding)
         if sort not in self._alike and len(self._alike) >= limits.STATISTICS_ROWS:
             sort = sort._replace(event=None)
-        self._alike.setdefault(sort, Alike(finding)).add(finding)
+        self._alike.setdefault(sort, Alike(finding, finding)).add(finding)
         member = finding.group_id, finding.member_id
         if member in self._of_members or len(self._of_members) < limits.STATISTICS_ROWS:
             self._of_members[member].add(finding)
@@ -57,9 +62,7 @@ class Headlines:
         for sort, alike in self._alike.items():
             if sort.code not in _INCIDENTS or sort.event is not None:
                 continue
-            text = _sentence(alike.first.argument)
-            if alike.count > 1:
-                text += f" The first of {counted(alike.count, 'event')}, until {clock(alike.until[1], 3)}."
+            text = _happened(alike)
             explained = Counter[str]()
             for other, same in self._alike.items():
                 if other.event is not None and other.event[0] == sort.code:
@@ -142,6 +145,19 @@ def _weight(code: str) -> int:
 def _rank(headline: Headline) -> tuple[int, bool, int]:
     """Return the sort key: weight, a broker before a client, the number of findings."""
     return -headline.weight, headline.blame != "broker", -headline.count
+
+
+def _happened(alike: Alike) -> str:
+    """Return what an event was, the longest of several, and when."""
+    text = _sentence(alike.longest.argument)
+    if alike.count == 1:
+        return text if _TIME.search(text) else f"{text.removesuffix('.')}, {alike.when}."
+    shortest, longest = map(duration, alike.times_ns or (0, 0))
+    took = (
+        "" if alike.times_ns is None else f" of {shortest}" if shortest == longest else f" of {shortest} to {longest}"
+    )
+    since, until = clock(alike.first.time_ns, 3), clock(alike.until[1], 3)
+    return f"{text} The longest of {number(alike.count)} such events{took}, {since} to {until}."
 
 
 def _sentence(text: str) -> str:

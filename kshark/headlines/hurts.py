@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
 from kshark.analysis import MemberKey, Outcomes
+from kshark.headlines.alike import few
 from kshark.headlines.headline import Headline
 from kshark.model import Finding
 from kshark.output.units import counted, duration, number, shortened
@@ -62,6 +63,7 @@ def hurts(
     for key, of in outcomes.items():
         acquired[key.cluster, key.group_id] += of.acquired
     refused: dict[tuple[str | None, str], list[Outcomes]] = defaultdict(list)
+    lacking: dict[tuple[str | None, _Lack], list[Outcomes]] = defaultdict(list)
     for key, of in outcomes.items():
         found = findings.get((key.group_id, key.member_id), _NONE)
         reason = _reason(found, of)
@@ -69,10 +71,12 @@ def hurts(
             continue
         if (refusals := _refusals(of)) and refusals * _MANY >= of.acknowledged.total():
             refused[key.group_id, reason].append(of)
-        elif (text := _lack(of, acquired[key.cluster, key.group_id])) is not None:
-            yield _headline(f"Client {_name(of)}, group {shortened(key.group_id or '', 40)}: {text}.", "", 55, of)
+        elif (lack := _lack(of, acquired[key.cluster, key.group_id])) is not None:
+            lacking[None if lack.kind == "failed" else key.group_id, lack].append(of)
     for (group_id, reason), members in refused.items():
         yield _refused(group_id, reason, members)
+    for (group_id, lack), members in lacking.items():
+        yield _lacking(group_id, lack, members)
 
 
 def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Headline:
@@ -92,24 +96,50 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     return _headline(text, advice, 84, worst, reason or None)
 
 
-def _lack(of: Outcomes, of_group: int) -> str | None:
+class _Lack(NamedTuple):
+    """Why a member gets no records: it is throttled, its fetches fail with an error, or they come back empty while
+    others of its group got records."""
+
+    kind: Literal["throttled", "failed", "empty"]
+    error: int = 0
+    others: int = 0
+
+
+def _lack(of: Outcomes, of_group: int) -> _Lack | None:
     """Return why a member gets no records; None if it gets some, or if there may be none for it."""
     if of.fetches < _FEW or 2 * of.records >= of.fetches:
         return None
-    got = "got no records" if not of.records else f"got records with {counted(of.records, 'fetch', 'fetches')} only"
-    fetches = counted(of.fetches, "fetch", "fetches")
     if 2 * of.throttled >= of.fetches:
-        total = duration(of.throttled_ms * 1_000_000)
-        return f"{got}: the broker throttled {number(of.throttled)} of {fetches}, by {total} in all"
-    failed = of.failed.total()
-    if 2 * failed >= of.fetches:
-        code, count = of.failed.most_common(1)[0]
-        return f"{got}: {number(failed)} of {fetches} failed, most with {_error(code)} ({number(count)})"
-    waited_ns = of.until_ns - of.since_ns
-    if of.records or of.fetches < _FETCHES or waited_ns < _LONG_NS or of_group < _RECORDS:
-        return None
-    others = f"others of its group got {number(of_group)}"
-    return f"{got} in {duration(waited_ns)}: all {fetches} came back empty; {others}"
+        return _Lack("throttled")
+    if 2 * of.failed.total() >= of.fetches:
+        return _Lack("failed", of.failed.most_common(1)[0][0])
+    is_long = of.fetches >= _FETCHES and of.until_ns - of.since_ns >= _LONG_NS
+    return _Lack("empty", others=of_group) if is_long and not of.records and of_group >= _RECORDS else None
+
+
+def _lacking(group_id: str | None, lack: _Lack, members: list[Outcomes]) -> Headline:
+    """Return the headline of members that lack records for the same reason."""
+    members.sort(key=lambda of: -of.fetches)
+    fetches, records = sum(of.fetches for of in members), sum(of.records for of in members)
+    who = f"Client {_name(members[0])}"
+    if len(members) > 1:
+        who = f"{len(members)} clients ({few(dict.fromkeys(_name(of, short=True) for of in members))})"
+    if group_id is not None:
+        who += f", group {shortened(group_id, 40)}"
+    text = f"{who}: got no records"
+    if records:
+        text = f"{who}: got records with {counted(records, 'fetch', 'fetches')} only"
+    every = counted(fetches, "fetch", "fetches")
+    if lack.kind == "throttled":
+        total = duration(sum(of.throttled_ms for of in members) * 1_000_000)
+        text += f": the broker throttled {number(sum(of.throttled for of in members))} of {every}, by {total} in all"
+    elif lack.kind == "failed":
+        failed, count = sum(of.failed.total() for of in members), sum(of.failed[lack.error] for of in members)
+        text += f": {number(failed)} of {every} failed, most with {_error(lack.error)} ({number(count)})"
+    else:
+        waited = duration(max(of.until_ns - of.since_ns for of in members))
+        text += f" in {waited}: all {every} came back empty; others of the group got {number(lack.others)}"
+    return _headline(f"{text}.", "", 55, members[0])
 
 
 def _error(code: int) -> str:

@@ -10,6 +10,7 @@ from kshark import limits
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
+from kshark.incidents.usage import Usage
 from kshark.model import ByMessage, Exchange, Flow, Message, Weird
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -20,7 +21,7 @@ Open = ByMessage[tuple[Message]]
 
 
 class Scene:
-    """Brokers, open connections, their open requests, names of topics, and the capture's clock.
+    """Brokers, open connections, their open requests, names and usage of topics, and the capture's clock.
 
     `now`: the current packet. `flows`: connections that are not over, by number. `open`: by number of the connection,
     its requests without an answer so far (requests without one by protocol too, until their exchange comes).
@@ -31,7 +32,8 @@ class Scene:
     """
 
     def __init__(self, registry: Registry) -> None:
-        self.now = PacketTime(0, 0)
+        self.packet = self.time_ns = 0
+        self._now = PacketTime(0, 0)
         self.flows: Final[dict[int, Flow]] = {}
         self.open: Final[dict[int, Open]] = {}
         self.answered: Final[dict[int, PacketTime]] = {}
@@ -42,6 +44,10 @@ class Scene:
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
+        #: By connection, until when its last throttled answer lets the client wait. Fed by the watcher Throttling.
+        self.throttled_until: Final[dict[int, int]] = {}
+        #: Fed by the watcher Topics.
+        self.usage: Final = Usage()
 
     def note(self, weird: Weird) -> None:
         """Take a weird: of the capture's clock, or trouble of a connection's packets."""
@@ -64,11 +70,17 @@ class Scene:
             elif weird.code == "WINDOW_OPENED":
                 self.closed_windows.pop((weird.flow, weird.side), None)
 
-    def end(self, exchange: Exchange) -> None:
-        """Take an exchange that is complete, after the watchers have seen it."""
-        if exchange.response is not None:
-            self.answered[exchange.response.flow] = self.now
-        elif exchange.request is not None and exchange.outcome == "unanswered":
+    @property
+    def now(self) -> PacketTime:
+        """The current packet. Its time never runs backwards."""
+        now = self._now
+        if now[0] != self.packet or now[1] != self.time_ns:
+            now = self._now = PacketTime(self.packet, self.time_ns)
+        return now
+
+    def gave_up(self, exchange: Exchange) -> None:
+        """Take an exchange without an answer, after the watchers have seen it."""
+        if exchange.request is not None and exchange.outcome == "unanswered":
             self.given_up.setdefault(exchange.request.flow, exchange.request)
 
     def forget(self, flow: int) -> None:
@@ -84,6 +96,10 @@ class Scene:
     def broker_of(self, flow: Flow) -> Broker:
         """Return the broker of a connection: one object for all addresses that Metadata gives to one node."""
         return self.brokers.at(flow.broker)
+
+    def cluster_of(self, flow: Flow) -> int:
+        """Return the number of the cluster that a connection belongs to."""
+        return self.brokers.at(flow.broker).cluster
 
     def connections_of(self, broker: Broker) -> Iterator[Flow]:
         """Yield the open connections of a broker that speak Kafka."""

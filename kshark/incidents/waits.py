@@ -19,9 +19,9 @@ _REPLICATED_MS: Final = 5_000
 _SYNC_MS: Final = 300_000
 #: Heartbeats: ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat. One that joins or leaves is stored.
 _HEARTBEATS: Final = frozenset({68, 76, 88})
-#: Buckets of service times: powers of two, in units of about a millisecond.
+#: Buckets of service times: powers of two, in units of about a millisecond (1 << SHIFT ns).
 _BUCKETS: Final = 48
-_SHIFT: Final = 20
+SHIFT: Final = 20
 
 
 def field_wait_ns(request: Message) -> int:
@@ -41,33 +41,30 @@ def rightful_wait_ns(request: Message) -> int:
     wait_ns, api_key = field_wait_ns(request), request.api_key
     if api_key == SYNC_GROUP:
         return _SYNC_MS * _MS
-    if api_key in _REPLICATED or (api_key in _HEARTBEATS and getattr(request.body, "member_epoch", 0) <= 0):
+    epoch = getattr(request.body, "member_epoch", 0) if api_key in _HEARTBEATS else None
+    if api_key in _REPLICATED or (isinstance(epoch, int) and epoch <= 0):
         return max(wait_ns, _REPLICATED_MS * _MS)
     return wait_ns
 
 
 class ServiceTimes:
-    """The times that a broker took for its answers, without their own waits."""
+    """The times that a broker took for its answers, without their own waits.
 
-    __slots__ = ("_counts",)
+    `counts`: the answers by the number of bits of their time, in units of 1 << SHIFT ns.
+    """
+
+    __slots__ = ("counts",)
 
     def __init__(self) -> None:
-        self._counts = [0] * _BUCKETS
-
-    def add(self, took_ns: int) -> None:
-        """Count an answer."""
-        if took_ns > 0:
-            self._counts[min(took_ns >> _SHIFT, (1 << _BUCKETS - 2) - 1).bit_length()] += 1
-        else:
-            self._counts[0] += 1
+        self.counts = [0] * _BUCKETS
 
     def usual_ns(self, percent: int) -> int:
         """Return a time that so many of the answers did not exceed."""
-        left = sum(self._counts) * (100 - percent) // 100
+        left = sum(self.counts) * (100 - percent) // 100
         for bucket in range(_BUCKETS - 1, -1, -1):
-            left -= self._counts[bucket]
+            left -= self.counts[bucket]
             if left < 0:
-                return 1 << bucket + _SHIFT
+                return 1 << bucket + SHIFT
         return 0
 
 

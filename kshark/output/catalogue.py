@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from typing import Final
 
 from kshark.analysis import RULES, Rule
+from kshark.analysis.rules import BOOK
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.incidents import ROWS
 
@@ -16,12 +17,12 @@ EVERY_RULE: Final = tuple(sorted((*RULES, *ROWS), key=lambda rule: (rule.number 
 CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in EVERY_RULE}}
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: The rules that judge weirds, by the code of the weird.
-JUDGED_BY: Final = {code: rule for rule in RULES for code in rule.weird}
+JUDGED_BY: Final = BOOK.weirds
 
 
 def judged(codes: Container[str]) -> list[str]:
     """Return the weirds that findings with these codes cover."""
-    return [weird for weird, rule in JUDGED_BY.items() if rule.code in codes]
+    return [*{weird: None for rule in RULES if rule.code in codes for weird in rule.weird}]
 
 
 def parties(code: str, blame: str) -> Sequence[str]:

@@ -13,6 +13,7 @@ from kshark.limits import STATISTICS_ROWS
 from kshark.model import Closed, Event, Exchange, Message, Weird
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
 from kshark.output.units import counted, number, safe, size
+from kshark.unread import Unread
 
 _STYLES: Final = {"error": ERROR, "warn": WARN}
 _TLS: Final = "TLS_UNREAD"
@@ -30,6 +31,7 @@ class Notes(Struct):
     """Counts page by page; the example of each weird is the occurrence with the earliest packet."""
 
     messages: int = 0
+    unread: Unread = field(default_factory=Unread)
     #: Connections and their payload bytes by service.
     flows: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
@@ -53,7 +55,9 @@ class Notes(Struct):
                 pass  # half of all events: tested early, so that no further test is needed
             elif type(event) is Weird:
                 self._weird(event)
+                self.unread.weird(event)
             elif type(event) is Closed:
+                self.unread.connection(event.flow)
                 self.flows[event.flow.service] += 1
                 self.bytes[event.flow.service] += sum(event.flow.stream_bytes)
         self.messages += messages
@@ -97,6 +101,7 @@ class Notes(Struct):
     def join(self, other: Notes) -> None:
         """Add the counts of other pages or other connections."""
         self.messages += other.messages
+        self.unread.join(other.unread)
         self.flows.update(other.flows)
         self.bytes.update(other.bytes)
         self._packets.update(other._packets)

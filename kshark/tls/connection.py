@@ -21,7 +21,7 @@ from kshark.tls.keylog import APPLICATION, EARLY, HANDSHAKE, MASTER_SECRET, KeyL
 from kshark.tls.protection import Tls13, is_installed, tls12
 from kshark.tls.records import APPLICATION_DATA, CHANGE_CIPHER_SPEC, NotTls, Record, Records
 from kshark.tls.schedule import key_block
-from kshark.tls.signs import ALERT, CLIENT_HELLO, SERVER_HELLO, unread
+from kshark.tls.signs import ALERT, CLIENT_HELLO, NO_KEYS, NOT_SEEN, SERVER_HELLO, unread
 from kshark.tls.signs import HANDSHAKE as HANDSHAKE_RECORD
 from kshark.tls.suites import SUITES_12, SUITES_13
 
@@ -29,9 +29,7 @@ _NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", TLS_12
 
 #: Memory of a waiting record besides its bytes.
 _RECORD_BYTES: Final = 300
-NO_KEYS: Final = "no keys for it"
 WRONG_KEYS: Final = "the keys do not fit"
-NOT_SEEN: Final = "its handshake is not all in the capture"
 
 
 class TlsConnection:

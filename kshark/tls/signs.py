@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kshark.model import Flow, Side, Weird
 
@@ -49,6 +49,10 @@ _ALERTS: Final = {
 }
 #: A fatal alert in clear text.
 _FATAL: Final = re.compile(rb"\x15\x03[\x00-\x04]\x00\x02\x02", re.DOTALL)
+#: The most frequent reasons why TLS is not read.
+NO_KEYS: Final = "no keys for it"
+NOT_SEEN: Final = "its handshake is not all in the capture"
+NO_BEGINNING: Final = "its beginning is not in the capture"
 
 
 def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
@@ -58,7 +62,7 @@ def unread(flow: Flow, packet: int, time_ns: int, size: int) -> Weird:
     """
     tls = flow.tls
     if tls is None:
-        text = f"its beginning is not in the capture: {flow.ends.first} - {flow.ends.second}"
+        text = f"{NO_BEGINNING}: {flow.ends.first} - {flow.ends.second}"
     else:
         name = f" ({tls.server_name})" if tls.server_name else ""
         text = f"{tls.why}: {flow.ends[1 - tls.client]}{name}" + (f", {tls.version}" if tls.version else "")
@@ -87,3 +91,20 @@ def alert(
     name = number if isinstance(number, str) else _ALERTS.get(number, f"alert {number}")
     text = f"{name}, {flow.tls.version}" if flow.tls is not None and flow.tls.version else name
     return Weird("TLS_ALERT", stage, packet, time_ns, text, flow.id, side, first_packet, by_ns=by_ns)
+
+
+class Parts(NamedTuple):
+    """The parts of a text of `unread`; empty where it does not say so."""
+
+    why: str
+    server: str
+    version: str
+
+
+def parts_of(text: str) -> Parts:
+    """Return the parts of a text that `unread` made: the reason, the server with its name, the version."""
+    why, colon, rest = text.partition(": ")
+    server, comma, version = rest.rpartition(", ")
+    if not comma:
+        server, version = "" if why == NO_BEGINNING else rest, ""
+    return Parts(why if colon else "", server, version)

@@ -171,7 +171,7 @@ def _check(args: Namespace) -> int:
     for name, result in checked.items():
         if isinstance(result, UnreadableInput):
             print(f"kshark-spark: {result}", file=sys.stderr)
-            unread = NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2
+            unread = max(unread, NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2)
             continue
         if len(checked) > 1 and args.format == "text":
             sink.text(f"== {name}\n")
@@ -185,7 +185,7 @@ def _check(args: Namespace) -> int:
         verdict(printed, result.observed, args, sink, name if len(checked) > 1 else None)
         print_details(findings, args, sink, result.topics)
         outcomes.append(outcomes_of(printed.counts, result.observed, args))
-    return exit_code(outcomes, failing) or unread
+    return exit_code(outcomes, failing) if outcomes else unread
 
 
 def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:

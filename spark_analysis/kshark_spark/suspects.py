@@ -70,6 +70,8 @@ _SCHEMA: Final = pa.schema(
     [("capture", pa.int32()), ("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())]
 )
 _TO_DRIVER: Final = -1
+#: The code of TLS that was not decrypted, counted to say why nothing could be judged.
+_TLS: Final = "TLS_UNREAD"
 _GROUP: Final = ("capture", "group_id")
 _MEMBER: Final = (*_GROUP, "member_id")
 #: Columns that select the exchanges; and those to read of selected rows, without duplicates of other columns or bodies.
@@ -150,7 +152,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
         of.observed.connection(flow)
         of.events += of_flow(row, flow, of.courses[first])
         of.events += signs_of_flow(row, flow)
-    codes = ("DUPLICATE_PACKETS", *DISORDERS, *CLOCK_DOUBTS, *GIVEN_UP, *BOOK.weirds)
+    codes = ("DUPLICATE_PACKETS", _TLS, *DISORDERS, *CLOCK_DOUBTS, *GIVEN_UP, *BOOK.weirds)
     kind, is_asked_for = F.col("kind"), F.col("code").isin(*codes)
     alone = (kind == "event") | F.col("exchange").isNull()  # other weirds come with their exchanges
     for row in tables["weirds"].where((kind == "gap") | (alone & is_asked_for)).toArrow().to_pylist():
@@ -159,6 +161,8 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
             of.observed.gaps += 1
         elif row["kind"] == "event":
             of.observed.weird(weird_of(row, None))
+        if row["code"] == _TLS:
+            continue  # no rule reads it
         if first in of.flows:
             of.events.append(of_weird(row, of.flows[first], of.courses[first]))
         elif row["kind"] != "gap":

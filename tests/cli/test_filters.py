@@ -4,6 +4,7 @@ passes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,3 +148,44 @@ def test_what_passes_is_what_the_broker_logged(kshark: Run, capture: str, text: 
     assert (
         sorted((line["client"], line["correlation_id"], line["api_key"], line["kind"]) for line in passed) == expected
     )
+
+
+def test_a_topic_is_found_by_name_where_messages_carry_only_its_id(kshark: Run) -> None:
+    """The broker's log says which ids the messages have; Metadata and CreateTopics say that `orders` is one of them."""
+    path = CAPTURES / "share-java-explicit.pcap"
+    [orders] = {
+        topic["topic_id"]
+        for message in kshark("read", path, "-Y", "kafka.api == Metadata && kafka.response", "-T", "json").json
+        for topic in message["body"]["topics"]
+        if topic["name"] == "orders"
+    }
+    by_id = kshark("read", path, "-Y", f"kafka.api in {{ShareFetch ShareAcknowledge}} && kafka.topic_id == {orders}")
+    by_name = kshark("read", path, "-Y", "kafka.api in {ShareFetch ShareAcknowledge} && kafka.topic == orders")
+    assert len(by_name.lines) > 100
+    assert by_name.out == by_id.out
+    assert kshark(
+        "read", path, "-Y", "kafka.topic == orders", "-T", "fields", "-e", "kafka.topic", "-c", "1"
+    ).lines == ["orders"]
+
+
+@pytest.mark.parametrize("command", ["read", "check", "sessions", "groups", "stats", "report"])
+def test_every_command_says_that_no_message_has_a_group(kshark: Run, command: str, tmp_path: Path) -> None:
+    folder = ("-o", tmp_path / "report") if command == "report" else ()
+    done = kshark(command, CAPTURES / "adv-acks.pcap", "-Y", "kafka.group_id == g11", *folder)
+    assert "kshark: no message has group g11; messages have g, g2\n" in done.err
+    assert done.code in (0, 1)
+
+
+def test_of_messages_that_were_not_read_nothing_is_said(kshark: Run) -> None:
+    path = CAPTURES / "adv-acks.pcap"
+    assert "no message" not in kshark("read", path, "-c", "1", "-Y", "kafka.request || kafka.group_id == g11").err
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_each_capture_has_its_own_sentence(kshark: Run, jobs: str) -> None:
+    files = CAPTURES / "adv-acks.pcap", CAPTURES / "share-java-explicit.pcap"
+    done = kshark("read", "-q", "--each", "--jobs", jobs, *files, "-Y", "kafka.topic == orders")
+    assert [line for line in done.err.splitlines() if "no message" in line] == [
+        "kshark: no message has topic orders; messages have t, __consumer_offsets, __share_group_state and 2 more; "
+        "of 7 topic ids no earlier packet shows the name"
+    ]

@@ -174,7 +174,8 @@ def test_a_closed_stdin_is_an_empty_one() -> None:
         timeout=PATIENCE_S,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (3, "kshark: -: no capture (pcap or pcapng), but an empty file\n")
+    said = "kshark: nothing could be judged: -: no capture (pcap or pcapng), but an empty file\n"
+    assert (done.returncode, done.stderr) == (3, said)
 
 
 def test_with_a_closed_stderr_nothing_else_comes_to_stdout() -> None:

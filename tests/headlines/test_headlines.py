@@ -109,12 +109,25 @@ def test_an_event_says_what_it_explains() -> None:
         finding(**OVERDUE), finding(**unanswered, event_code="REQUEST_OVERDUE", event_packet=90412, **later(1))
     )
     assert (one.kind, one.code, one.more) == ("event", "REQUEST_OVERDUE", {"REQUEST_UNANSWERED": 1})
-    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s."
+    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s, 12:03:07.412."
 
 
-def test_events_of_one_kind_are_counted() -> None:
-    (one,) = headlines(finding(**OVERDUE), finding(**OVERDUE, **later(5)))
-    assert one.text.endswith(" The first of 2 events, until 12:03:12.412.")
+def test_of_events_of_one_kind_the_longest_stands_for_all() -> None:
+    ends = [{"until_ns": NOON_NS + at * SECOND_NS, "until_packet": 90412 + at} for at in (2, 9)]
+    longest = {"argument": "ShareFetch (packet 8) was answered after 4.0 s", "packet": 90417}
+    (one,) = headlines(
+        finding(**{**OVERDUE, **ends[0]}),
+        finding(**{**OVERDUE, **longest, **ends[1], "time_ns": NOON_NS + 5 * SECOND_NS}),
+    )
+    assert one.text == (
+        "ShareFetch (packet 8) was answered after 4.0 s. The longest of 2 such events of 2.00 s to 4.00 s, "
+        "12:03:07.412 to 12:03:16.412."
+    )
+
+
+def test_an_event_that_says_when_is_not_timed_again() -> None:
+    (one,) = headlines(finding(**{**OVERDUE, "argument": "topic t was deleted at 12:03:07.412"}))
+    assert one.text == "Topic t was deleted at 12:03:07.412."
 
 
 def test_every_event_has_advice_and_a_weight() -> None:
@@ -176,14 +189,23 @@ def test_what_a_client_suffers_from_its_own_violations_is_no_headline() -> None:
         ),
         (
             {"fetches": 14},
-            "got no records in 1 min 0 s: all 14 fetches came back empty; others of its group got 306.",
+            "got no records in 1 min 0 s: all 14 fetches came back empty; others of the group got 306.",
         ),
     ],
 )
 def test_a_member_that_gets_nothing_is_named_with_the_reason(changed: dict[str, Any], said: str) -> None:
     others = outcomes(fetches=20, records=20, acquired=306)
     (one,) = headlines(outcomes=[outcomes(**changed), others])
-    assert one.text == f"Client billing-3 (librdkafka 2.11.0), group billing: {said}"
+    group = "" if "failed" in changed else ", group billing"
+    assert one.text == f"Client billing-3 (librdkafka 2.11.0){group}: {said}"
+
+
+def test_members_that_lack_records_for_the_same_reason_share_a_headline() -> None:
+    failing = [outcomes(fetches=40, failed={133: 40}), outcomes(fetches=41, failed={133: 40, 29: 1}, client_id="b")]
+    (one,) = headlines(outcomes=failing)
+    assert one.text == (
+        "2 clients (b, billing-3): got no records: 81 of 81 fetches failed, most with SHARE_SESSION_LIMIT_REACHED (80)."
+    )
 
 
 @pytest.mark.parametrize("changed", [{"fetches": 2}, {"fetches": 14}, {"fetches": 14, "records": 9, "acquired": 9}])

@@ -328,7 +328,30 @@ def test_a_throttled_client_waits() -> None:
         talk.pause(1)
         beats.heartbeat(1).given(1)
     asked.answered()
-    assert incidents(talk) == []
+    assert [found.code for found in incidents(talk)] == ["THROTTLED"]
+
+
+def test_an_answer_that_a_quota_delayed() -> None:
+    talk, member, beats = start()
+    overdue(talk, member, beats, 20).answered(throttle_time_ms=20_000)
+    assert [found.code for found in incidents(talk)] == ["THROTTLED"]
+
+
+def test_a_long_answer_counts_from_its_first_byte() -> None:
+    """A part of it came at once; the rest takes its time."""
+    talk, member, beats = start()
+    asked = member.share_fetch(1)
+    whole = asked.answered(responses=[{"topic_id": "A" * 22, "partitions": []}] * 200).answer_packets
+    rows = dict(talk.packets())
+    assert len(whole) > 1
+    for packet in whole[1:]:
+        talk.wire.packets.remove(rows[packet])
+    for _ in range(20):
+        talk.pause(1)
+        beats.heartbeat(1).given(1)
+    for packet in whole[1:]:
+        talk.wire.add(rows[packet])
+    assert "REQUEST_OVERDUE" not in [found.code for found in incidents(talk)]
 
 
 def test_the_network_lost_the_request() -> None:
@@ -372,3 +395,15 @@ def test_a_capture_of_one_direction_shows_nothing(seconds: int) -> None:
     overdue(talk, member, beats, seconds)
     answers = {packet for asked in talk.exchanges for packet in asked.answer_packets}
     assert incidents(talk.without_packets(answers)) == []
+
+
+def test_long_polls_are_not_a_slow_broker() -> None:
+    """Fetches that wait for records, as they may, say nothing about the usual time."""
+    talk = Conversation()
+    group = Group(talk, rounds=1)
+    for _ in range(6):
+        asked = [group.fetch(number) for number in range(3)]
+        talk.pause(0.5)
+        answer(asked)
+    answer(group.asks(3, with_beats=True))
+    assert [found.code for found in incidents(talk)] == ["BROKER_SILENT"]

@@ -19,11 +19,14 @@ from kshark.analysis.runners.coverage import Coverage, RuleCoverage
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
+from kshark.unread import Unread
 
 #: Weirds about the capture itself, which decide how far its findings can be trusted.
 DEFECTS: Final = frozenset(
     {"SNAP_LENGTH_CUT", "PACKETS_DROPPED", "CAPTURE_CUT", "CAPTURE_UNREAD", "CLOCK_STEP", "CLOCK_STOPPED"}
 )
+#: With fewer requests, a missing direction may be chance.
+ONE_SIDED: Final = 5
 #: The name of the row that stands for all rows beyond a table's limit.
 OTHERS: Final = "(others)"
 
@@ -41,12 +44,12 @@ class Observed(Struct):
 
     `judged`: exchanges of APIs that rules are about. `answered`: all error codes except 0, at any depth of any answer.
     `explained`: those that a finding explains. `since_ns` to `until_ns`: the time of its connections. `brokers`: the
-    addresses that spoke Kafka. `duplicates`: packets left out because they were captured twice. `coverage`: how often
-    rules were put to the test, if counted. Of the exchanges, `orphans` have no request, `one_way` ask for no answer,
-    and `unanswered` have none. `connections`: those that speak Kafka; `others`: all others. `destroyed`: the file
-    was. `tried`: how often rules about some exchanges only were put to the test, if counted. `defects`, `defect_bytes`:
-    packets and bytes of weirds about the capture itself, by code (DEFECTS). `missing_bytes`: of gaps, as far as their
-    size is known. `body_cut`: exchanges whose request or answer the snap length cut."""
+    addresses that spoke Kafka. `unread`: connections that are not read as Kafka. `duplicates`: packets left out because
+    they were captured twice. `coverage`: how often rules were put to the test, if counted. Of the exchanges, `orphans`
+    have no request, `one_way` ask for no answer, and `unanswered` have none. `tried`: how often rules about some
+    exchanges only were put to the test, if counted. `defects`, `defect_bytes`: packets and bytes of weirds about the
+    capture itself, by code (DEFECTS). `missing_bytes`: of gaps, as far as their size is known. `body_cut`: exchanges
+    whose request or answer the snap length cut."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -63,9 +66,7 @@ class Observed(Struct):
     orphans: int = 0
     one_way: int = 0
     unanswered: int = 0
-    connections: int = 0
-    others: int = 0
-    destroyed: bool = False
+    unread: Unread = field(default_factory=Unread)
     tried: Counter[Read] = field(default_factory=Counter)
     defects: Counter[str] = field(default_factory=Counter)
     defect_bytes: Counter[str] = field(default_factory=Counter)
@@ -86,28 +87,31 @@ class Observed(Struct):
             "matched": answers,
             "due": due,
             "one_way": self.one_way,
-            "connections": self.connections,
+            "connections": self.unread.kafka,
             **self.tried,
         }
 
     @property
-    def is_empty(self) -> bool:
-        """True if nothing could be judged: no Kafka message, or only a few beside TLS that no rule is about."""
-        return not self.exchanges or (not self.judged and self.tls_connections > 0)
+    def one_sided(self) -> str:
+        """`requests` or `responses`, if the capture has no others; else an empty text.
 
-    def next_step(self) -> str | None:
-        """Return what to do because nothing could be judged; None if something was."""
-        if not self.is_empty:
-            return None
-        if self.destroyed:
-            return "the file was destroyed: record again (kshark explain CAPTURE_DESTROYED)"
-        if self.tls_connections:
-            return "TLS hides the messages: give a key log with --tls-keys FILE (kshark explain TLS_UNREAD)"
-        if self.connections:
-            return "no Kafka message is whole: record for longer, and whole packets (tcpdump -s 0)"
-        if self.others:
-            return "no connection was recognised as Kafka: if one is, name its port with -d tcp.port==9092,kafka"
-        return "no TCP connection was read: check the interface and the filter of the recording"
+        A few requests without an answer may be chance. So are many if no byte of the broker is missing: it is silent.
+        """
+        due = self.exchanges - self.orphans - self.one_way
+        if self.orphans == self.exchanges:
+            return "responses" if self.orphans else ""
+        return "requests" if not self.orphans and due == self.unanswered >= ONE_SIDED and self.gaps else ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing could be judged: no Kafka message, one direction only, or a few messages beside TLS that no
+        rule is about."""
+        return not self.exchanges or bool(self.one_sided) or (not self.judged and self.tls_connections > 0)
+
+    def why_empty(self, *, has_keys: bool = False) -> str | None:
+        """Return why nothing could be judged, and what to do; None if something was. `has_keys`: a key log was
+        given."""
+        return self.unread.why(self.one_sided, has_keys=has_keys) if self.is_empty else None
 
     def rules(self) -> list[RuleCoverage]:
         """Return how often each rule was put to the test; an empty list if that was not counted."""
@@ -116,14 +120,13 @@ class Observed(Struct):
     def connection(self, flow: Flow) -> None:
         """Count a connection that is over."""
         self._extend(flow.first_time_ns, flow.last_time_ns)
-        self.connections += flow.service == "kafka"
-        self.others += flow.service != "kafka"
+        self.unread.connection(flow)
         if flow.service == "kafka" and len(self.brokers) < limits.BROKERS:
             self.brokers.add(flow.broker)
         self.tls_connections += flow.service == "tls"
 
     def weird(self, weird: Weird) -> None:
-        self.destroyed |= weird.code == "CAPTURE_DESTROYED"
+        self.unread.weird(weird)
         if weird.code == "DUPLICATE_PACKETS":
             self.duplicates += weird.times
         if weird.code in DEFECTS:
@@ -144,9 +147,7 @@ class Observed(Struct):
         self.orphans += other.orphans
         self.one_way += other.one_way
         self.unanswered += other.unanswered
-        self.connections += other.connections
-        self.others += other.others
-        self.destroyed |= other.destroyed
+        self.unread.join(other.unread)
         self.tried.update(other.tried)
         self.defects.update(other.defects)
         self.defect_bytes.update(other.defect_bytes)

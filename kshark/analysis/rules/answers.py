@@ -17,7 +17,7 @@ def reused(fault: ByteFault) -> Argument | None:
 
     Missing answers, or answers captured too late, would explain it.
     """
-    return _in_order(fault, fault.disordered or fault.connection.orphans > 0)
+    return fault.argument(CONNECTION.knowing(fault.no_request_lost))
 
 
 def overtook(fault: ByteFault) -> Argument | None:
@@ -26,7 +26,7 @@ def overtook(fault: ByteFault) -> Argument | None:
     If the capture holds an answer before its request, the request seems to be open, because its first answer was
     missed.
     """
-    return _unaccepted(fault, _in_order(fault, fault.disordered or fault.connection.orphans > 0))
+    return fault.argument(CONNECTION.knowing(fault.no_request_lost, fault.unaccepted))
 
 
 def unrequested(fault: ByteFault) -> Argument | None:
@@ -42,19 +42,7 @@ def unrequested(fault: ByteFault) -> Argument | None:
 
 def unwanted(fault: ByteFault) -> Argument | None:
     """Report a response that its client does not expect."""
-    return _unaccepted(fault, _in_order(fault, fault.disordered))
-
-
-def _in_order(fault: ByteFault, disordered: bool) -> Argument:
-    argument = fault.argument(CONNECTION)
-    return replace(argument, because=argument.because or "disorder") if disordered else argument
-
-
-def _unaccepted(fault: ByteFault, argument: Argument) -> Argument:
-    """Doubt the argument if the client sends further requests: a client closes the connection after such a response."""
-    if fault.connection.gaps or fault.connection.last_request < fault.call.end:
-        return argument
-    return replace(argument, because=argument.because or "hidden_traffic")
+    return fault.argument(CONNECTION.knowing(fault.connection.clock.order, fault.unaccepted))
 
 
 def timed_out(fault: ByteFault) -> Argument | None:
@@ -93,15 +81,30 @@ ROWS: Final = (
         rests_on=(BETWEEN_DIRECTIONS, Limit("OPEN_BYTES")),
         blame=("broker",),
         weird=("RESPONSE_UNMATCHED",),
+        unproved_as="RESPONSE_WITHOUT_REQUEST",
         read="matched",
         checks=(Check(unrequested),),
         sentence="no open request has this correlation id",
         act="sent an answer that no open request asked for",
         weight=85,
         must="A response has the correlation id of an open request of its connection.",
-        advice="No client causes this. Check what lies between client and broker, such as a proxy.",
+        advice="Not the client. Suspect a proxy between client and broker, or a broker that answers twice.",
         wrong="Metadata #7; answer #8",
         right="Metadata #7; answer #7",
+    ),
+    Rule(
+        number=None,
+        code="RESPONSE_WITHOUT_REQUEST",
+        text="The request of a response is not in the capture, which lacks bytes of the client.",
+        source="Kafka: NetworkClient",
+        rests_on=(BETWEEN_DIRECTIONS, Limit("OPEN_BYTES")),
+        blame=(),
+        verdicts=NOTES,
+        weird=("RESPONSE_UNMATCHED",),
+        checks=(Check(unrequested),),
+        sentence="its request is not in the capture",
+        advice="Record both directions, whole packets, and without drops: the request was sent, and the capture does "
+        "not have it.",
     ),
     Rule(
         number=8,

@@ -36,7 +36,8 @@ class RuleBook:
         #: Rules about a single exchange.
         self.of_exchanges: Final = tuple(rule for rule in self.rules if rule.when is not None)
         #: Rules about faults in bytes, by the code of the fault.
-        self.weirds: Final = {code: rule for rule in self.rules for code in rule.weird}
+        noting = {rule.unproved_as for rule in self.rules}
+        self.weirds: Final = {code: rule for rule in self.rules if rule.code not in noting for code in rule.weird}
         #: Machines that have rules.
         self.machines: Final[tuple[Machine, ...]] = tuple(
             dict.fromkeys(

@@ -87,6 +87,11 @@ CAUSES: Final = {
     "transaction_open": "the previous transaction was still being completed",
     "others_refused": "other parts of the request were refused, so the broker did not try this one",
     "not_authorized": "an access control list does not allow it",
+    # What makes an incident worse (kshark.incidents).
+    "ignored": "the client did not wait for the time in throttle_time_ms",
+    "queue_missing": "the topic of the dead-letter queue does not exist",
+    "queue_not_enabled": "errors.deadletterqueue.group.enable of the dead-letter queue is false",
+    "queue_not_written": "the leader wrote nothing to the dead-letter queue",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     "unknown": "the capture does not show the cause",

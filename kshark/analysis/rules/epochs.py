@@ -40,7 +40,7 @@ _REFUSED: Final = (INVALID_EPOCH,)
 
 
 def _due(situation: SessionSituation) -> str:
-    """`exchange 17 (ShareFetch) used epoch 4 and was accepted (packets 88, 89), so 5 was due; ...`."""
+    """`ShareFetch #17 used epoch 4 and was accepted (packets 88, 89), so 5 was due; ...`."""
     anchor, step = situation.session.anchor, situation.step
     if anchor is None:
         return step.story

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, at_least
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, ProofNeeds, at_least
 from kshark.analysis.facts.bases import (
     ANSWER_RECEIVED,
     AT_LEAST,
@@ -19,7 +17,6 @@ from kshark.analysis.facts.bases import (
 )
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER, Beat
-from kshark.analysis.facts.judge import judge
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTESTED
 from kshark.analysis.states.member.situation import MemberSituation
@@ -29,7 +26,8 @@ from kshark.conditions import F
 
 _STAYING: Final = (SUBSEQUENT, FINAL)
 _NO_MEMBER: Final = (UNKNOWN_MEMBER, NO_GROUP)
-_COORDINATOR_CAUSES: Final = {14: "loading", 15: "not_available", 16: "not_coordinator"}
+#: Why a broker that coordinates the group, or may, cannot answer yet.
+_NOT_READY_CAUSES: Final = {14: "loading", 15: "not_available"}
 
 
 # -- reasons for refused heartbeats
@@ -57,10 +55,16 @@ def group_full(situation: MemberSituation) -> Argument | None:
     return Argument(situation.step.story, (situation.step,), EXCHANGE, "group_full", noted=True)
 
 
-def wrong_coordinator(situation: MemberSituation) -> Argument | None:
-    """This broker does not coordinate the group, or not yet."""
+def coordinator_not_ready(situation: MemberSituation) -> Argument | None:
+    """The coordinator still loads the group, or there is none yet."""
     error = situation.step.answer.error if situation.step.answer is not None else None
-    return Argument(situation.step.story, (situation.step,), EXCHANGE, _COORDINATOR_CAUSES[error or 0], noted=True)
+    cause = _NOT_READY_CAUSES.get(error or 0)
+    return None if cause is None else Argument(situation.step.story, (situation.step,), EXCHANGE, cause, noted=True)
+
+
+def wrong_coordinator(situation: MemberSituation) -> Argument | None:
+    """This broker does not coordinate the group."""
+    return Argument(situation.step.story, (situation.step,), EXCHANGE, "not_coordinator", noted=True)
 
 
 def other_group_type(situation: MemberSituation) -> Argument | None:
@@ -126,14 +130,9 @@ def never_joined(situation: MemberSituation) -> Argument | None:
     step, member = situation.step, situation.member
     if member.last is not None or member.leave is not None:
         return None
-    because = None if step.kind is FINAL else member.doubt
+    needs = EXCHANGE if step.kind is FINAL else EXCHANGE.knowing(member.states_known)
     return Argument(
-        f"{step.story}; the capture does not show the member join",
-        (step,),
-        EXCHANGE,
-        "never_joined",
-        noted=True,
-        because=because,
+        f"{step.story}; the capture does not show the member join", (step,), needs, "never_joined", noted=True
     )
 
 
@@ -198,9 +197,8 @@ def coordinator_moved(situation: MemberSituation) -> Argument | None:
 def refused(situation: MemberSituation) -> Argument:
     """No other check explains the refusal."""
     witness = [beat for beat in (situation.member.last, situation.step) if beat is not None]
-    argument = Argument("; ".join(beat.story for beat in witness), witness, EXCHANGE, "unknown")
-    because = situation.doubt or judge(argument, None).because or situation.why_unknown
-    return replace(argument, because=because)
+    needs = ProofNeeds(facts=(situation.observed,), proof=situation.explanation)
+    return Argument("; ".join(beat.story for beat in witness), witness, needs, "unknown")
 
 
 MEMBER_REFUSED: Final = Rule(
@@ -353,22 +351,35 @@ ROWS: Final = (
     Rule(
         number=107,
         code="COORDINATOR_MOVED",
-        text="The coordinator of the group has moved, or is not ready yet.",
-        advice="After NOT_COORDINATOR or COORDINATOR_NOT_AVAILABLE send FindCoordinator again. After "
-        "COORDINATOR_LOAD_IN_PROGRESS wait and send the heartbeat again. This is normal while a broker starts. "
-        "The group survives the move: keep the member epoch.",
+        text="Another broker coordinates the group.",
+        advice="After NOT_COORDINATOR send FindCoordinator again. The group survives the move: keep the member epoch.",
         wrong="ShareGroupHeartbeat epoch 1 → 16",
         right="ShareGroupHeartbeat epoch 1 → 0",
         source="KIP-932",
         rests_on=(NO_CONNECTION,),
         blame=(),
         verdicts=NOTES,
-        causes=tuple(_COORDINATOR_CAUSES.values()),
+        causes=("not_coordinator",),
         machine=MEMBER,
         checks=(
             Check(wrong_coordinator, KINDS, (ELSEWHERE,), order=400),
             Check(coordinator_moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN),
         ),
+    ),
+    Rule(
+        number=None,
+        code="COORDINATOR_NOT_READY",
+        text="The coordinator of the group is not ready yet: it loads the group, or is not available.",
+        advice="After COORDINATOR_LOAD_IN_PROGRESS wait and send the heartbeat again. After COORDINATOR_NOT_AVAILABLE "
+        "send FindCoordinator again. This is normal while a broker starts. Keep the member epoch.",
+        wrong="ShareGroupHeartbeat epoch 1 → 14",
+        right="ShareGroupHeartbeat epoch 1 → 0",
+        source="KIP-932",
+        blame=(),
+        verdicts=NOTES,
+        causes=tuple(_NOT_READY_CAUSES.values()),
+        machine=MEMBER,
+        checks=(Check(coordinator_not_ready, KINDS, (ELSEWHERE,), order=395),),
     ),
     Rule(
         number=108,

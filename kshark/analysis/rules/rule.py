@@ -120,6 +120,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     weird: tuple[str, ...] = ()
     #: For rules about bytes that have a number: the items that test it.
     read: Read = ""
+    #: For rules about bytes: code of the row that notes it where the capture lacks the bytes that would prove it.
+    unproved_as: str = ""
     #: Error codes that brokers answer to bytes with a fault in `weird`: the rule explains these errors.
     refused_with: tuple[int, ...] = ()
     #: True if the checks are alternatives: only one judges a step, the first that is reported, else the first.

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Call, Sighting
 from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
-from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.judge import NOTE
+from kshark.analysis.facts.known import ALWAYS, known_if, never
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.byte_fault import ByteFault
@@ -21,6 +23,8 @@ from kshark.analysis.runners.verdict import Verdict, judged
 from kshark.anomaly import CATALOGUE, Blame
 from kshark.model import Closed, Exchange, Gap, Message, Weird, Witness
 
+#: Reasons for doubt that no missing bytes explain.
+_COMPLETE: Final = ("disorder", "hidden_traffic")
 _SENDER: Final[dict[str, Blame]] = {"request": "client", "response": "broker"}
 #: Why bytes are missing, in words, by the reason of the gap.
 _GAP_REASONS: Final = {
@@ -78,15 +82,17 @@ class ByteFaultRunner:
             seen = Witness(flow.id, weird.correlation_id, packet, None)
         sender: Blame = "client" if weird.side is None else flow.sender(weird.side)
         call = _sighting(connection, packet, weird.time_ns, weird.correlation_id, f"the {sender}'s bytes", seen)
-        return _judge_or_keep(ByteFault(rule, connection, sender, call, weird.detail, (weird.code,), times=weird.times))
+        return self._judge_or_keep(
+            ByteFault(rule, connection, sender, call, weird.detail, (weird.code,), times=weird.times)
+        )
 
     def ended(self, connection: ConnectionFacts, closed: Closed) -> Sequence[Verdict]:
         """Return the verdicts that waited for the end of a connection."""
         waiting, connection.odd = connection.odd, ()
         verdicts: list[Verdict] = []
         for odd in waiting:
-            odd.end, odd.disordered = closed, self._clock.disorder_ns > 0
-            verdicts += [judged(odd.rule, argument) for argument in _arguments(odd)]
+            odd.end = closed
+            verdicts += [self._judged(odd, argument) for argument in _arguments(odd)]
         gap, rule = connection.first_gap, self._book.weirds.get("STREAM_GAP")
         if gap is not None and rule is not None and connection.flow.service == "kafka":
             verdicts.append(_incomplete(rule, connection, gap))
@@ -97,32 +103,41 @@ class ByteFaultRunner:
         call.any_doubt = None  # a fault is no doubt about itself
         for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
             if CATALOGUE[rule.weird[0]].group == "exchange":
-                doubt = "resync" if "RESYNC" in codes else None
+                known = known_if("RESYNC" not in codes, "resync")
             else:
                 doubt = doubt_by(code for code in codes if code not in rule.weird)
                 if message.kind == "response":
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
-            yield from _judge_or_keep(
-                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
+                known = ALWAYS if doubt is None else never(doubt)
+            yield from self._judge_or_keep(
+                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, known)
             )
+
+    def _judge_or_keep(self, odd: ByteFault) -> Sequence[Verdict]:
+        """Judge a fault now, or keep it for the end of its connection if the verdict needs all holes of that."""
+        arguments = [] if odd.rule.at == "end" else _arguments(odd)
+        if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
+            return [self._judged(odd, argument) for argument in arguments]
+        alike = [other for other in odd.connection.odd if other.rule is odd.rule]
+        # The limit is for each rule: another Spark bucket may be the only one that knows the faults of other rules.
+        if len(alike) < limits.WEIRDS_PER_FLOW:
+            odd.connection.odd += (odd,)
+        else:
+            alike[-1].times += odd.times  # stands for all after it
+        return ()
+
+    def _judged(self, odd: ByteFault, argument: Argument) -> Verdict:
+        """Judge a fault. Where bytes are missing that would prove it, the row that notes this reports it instead."""
+        verdict = judged(odd.rule, argument)
+        noting = self._book.by_code.get(odd.rule.unproved_as)
+        if noting is None or verdict.judgement.verdict != "unknown" or verdict.judgement.because in _COMPLETE:
+            return verdict
+        odd.rule = noting
+        return Verdict(noting, replace(argument, text=odd.sentence, blame="capture"), NOTE)
 
     def _may_be_anothers(self, codes: Sequence[str], connection: ConnectionFacts) -> bool:
         """True if an answer that does not fit may answer another request with the same correlation id."""
         return "RESPONSE_OUT_OF_ORDER" in codes or (self._clock.disorder_ns > 0 and connection.orphans > 0)
-
-
-def _judge_or_keep(odd: ByteFault) -> Sequence[Verdict]:
-    """Judge a fault now, or keep it for the end of its connection if the verdict needs all holes of that."""
-    arguments = [] if odd.rule.at == "end" else _arguments(odd)
-    if odd.rule.at != "end" and not any(argument.needs.whole for argument in arguments):
-        return [judged(odd.rule, argument) for argument in arguments]
-    alike = [other for other in odd.connection.odd if other.rule is odd.rule]
-    # The limit is for each rule: another Spark bucket may be the only one that knows the faults of other rules.
-    if len(alike) < limits.WEIRDS_PER_FLOW:
-        odd.connection.odd += (odd,)
-    else:
-        alike[-1].times += odd.times  # stands for all after it
-    return ()
 
 
 def _arguments(odd: ByteFault) -> list[Argument]:
@@ -142,7 +157,7 @@ def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
     call = _sighting(
         connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap")
     )
-    return Verdict(rule, Argument(text, (call,), EXCHANGE), Judgement("note"))
+    return Verdict(rule, Argument(text, (call,), EXCHANGE), NOTE)
 
 
 def _detail(rule: Rule, message: Message) -> str:

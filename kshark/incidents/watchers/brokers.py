@@ -156,7 +156,8 @@ class BrokerEnds(Watcher):
         is_settled = lived_ns > _SETTLED_NS and unused_ns < _ACTIVE_NS
         end = _End(scene.now, flow, is_settled)
         if ends.down is not None:
-            ends.down.ends.append(end)
+            if len(ends.down.ends) < limits.BROKER_ENDS:
+                ends.down.ends.append(end)
             return
         ends.recent.append(end)
         while now_ns - ends.recent[0].at.time_ns > _TOGETHER_NS:
@@ -197,11 +198,11 @@ class BrokerEnds(Watcher):
             return
         flows = [end.flow for end in down.ends]
         broker, clients = flows[0].broker, {host_of(flow.client) for flow in flows}
-        facts = [f"it ended {len(flows)} connections of {len(clients)} host{'s' * (len(clients) > 1)}"]
+        facts = [f"it ended {_counted(len(flows), 'connection')} of {_counted(len(clients), 'host')}"]
         if down.refusals:
-            facts.append(f"refused {down.refusals} new ones (first in packet {down.refused[0].packet})")
+            facts.append(f"refused {_counted(down.refusals, 'new one')} (first in packet {down.refused[0].packet})")
         if down.unanswered:
-            facts.append(f"did not answer {down.unanswered} new ones")
+            facts.append(f"did not answer {_counted(down.unanswered, 'new one')}")
         end = "to the end of the capture" if until is None else f"until packet {until.packet}, when it accepted one"
         yield Incident(
             BROKER_DOWN,
@@ -214,3 +215,7 @@ class BrokerEnds(Watcher):
             tuple(Witness(it.flow.id, None, None, None, it.at.packet, "ended by the broker") for it in down.ends[:8]),
             blame="broker",
         )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -61,7 +61,7 @@ class _Endpoint:
 
     named: _Named
     is_in_metadata: bool = False
-    told: set[str] = field(default_factory=set)
+    informed: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
     first: Flow | None = None
     since: PacketTime = _NEVER
@@ -72,7 +72,7 @@ class _Endpoint:
 
     def knows(self, host: str) -> bool:
         """True if the host was told, as far as the hosts are counted."""
-        return host in self.told or len(self.told) >= _HOSTS
+        return host in self.informed or len(self.informed) >= _HOSTS
 
     def attempt(self, flow: Flow, host: str, what: str) -> None:
         """Note a connection that was not accepted."""
@@ -124,7 +124,7 @@ class Endpoints(Watcher):
         if isinstance(event, Weird):
             flow = self.scene.flows.get(-1 if event.flow is None else event.flow)
             if flow is not None:
-                self._silent(flow)
+                self._silent(flow, PacketTime(event.packet, event.time_ns))
         elif isinstance(event, Closed):
             self._close(event)
         return NOTHING
@@ -148,10 +148,10 @@ class Endpoints(Watcher):
             known.is_in_metadata = True
             if len(self._metadata) < limits.BROKERS:
                 self._metadata[flow.broker, node] = address
-        if len(known.told) < _HOSTS:
-            known.told.add(host_of(flow.ends[flow.calling_side]))
+        if len(known.informed) < _HOSTS:
+            known.informed.add(host_of(flow.ends[flow.calling_side]))
 
-    def _silent(self, flow: Flow) -> None:
+    def _silent(self, flow: Flow, now: PacketTime) -> None:
         """Take a SYN without an answer."""
         if flow.opened_by is not None:
             known, host = self._of(flow), host_of(flow.ends[flow.opened_by])
@@ -159,7 +159,7 @@ class Endpoints(Watcher):
                 self._unanswered[flow.id] = known
                 known.attempt(flow, host, "no answer to its SYN")
                 known.unanswered += 1
-                known.last = max(known.last, self.scene.now)
+                known.last = max(known.last, now)
 
     def _close(self, closed: Closed) -> None:
         flow, opener = closed.flow, closed.flow.opened_by

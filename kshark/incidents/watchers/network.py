@@ -145,7 +145,8 @@ class Network(Watcher):
         if event.code == _ACKNOWLEDGED:
             self._idle.pop(flow.id, None)
             return self._over(path, PacketTime(event.packet, event.time_ns))
-        self._is_idle(flow)
+        if event.side == flow.calling_side:
+            self._is_idle(flow)
         lost = _Lost(flow, self.scene.unacked[flow.id, event.side], PacketTime(event.packet, event.time_ns))
         if path in self._lost or len(self._lost) < limits.LOST_PATHS:
             connections = self._lost.setdefault(path, {})

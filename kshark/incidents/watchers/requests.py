@@ -15,7 +15,7 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.waits import ServiceTimes, field_wait_ns, overdue_ns, rightful_wait_ns
+from kshark.incidents.waits import SHIFT, ServiceTimes, field_wait_ns, overdue_ns, rightful_wait_ns
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird
 
@@ -63,23 +63,38 @@ class _Broker:
     ended.
     """
 
-    __slots__ = ("address", "answered", "connections", "service")
+    __slots__ = ("address", "answered", "connections", "lost", "service")
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.answered: PacketTime | None = None
         self.connections: dict[int, _Connection] = {}
+        #: The last packet of a hole in the bytes of any of its connections.
+        self.lost = 0
         self.service = ServiceTimes()
 
 
 class _Connection:
     """A connection that speaks Kafka."""
 
-    __slots__ = ("acknowledged", "begun", "broker", "flow", "judged", "last", "lost", "muted_ns", "trouble")
+    __slots__ = (
+        "acknowledged",
+        "answered_ns",
+        "begun",
+        "broker",
+        "flow",
+        "judged",
+        "last",
+        "lost",
+        "muted_ns",
+        "trouble",
+    )
 
     def __init__(self, flow: Flow, broker: _Broker) -> None:
         self.flow = flow
         self.broker = broker
+        #: The time of the last answer.
+        self.answered_ns = 0
         #: The time until which the broker reads no request, because of a quota.
         self.muted_ns = 0
         #: The last packets of a hole in the broker's bytes, and of a late acknowledgement of the client's.
@@ -136,17 +151,13 @@ class Requests(Watcher):
         if last is not None and now.time_ns - last.time_ns >= limits.SILENT_NS:
             incidents = [*self._first_answer(connection, request, response, last)]
         if request is not None:
-            since_ns = request.time_ns
-            before = scene.answered.get(response.flow)
-            if before is not None and before.time_ns > since_ns:
-                since_ns = before.time_ns
-            took_ns = now.time_ns - since_ns
-            if took_ns > limits.SILENT_NS:
-                late_ns = now.time_ns - self._began_ns(response)  # the answer's first byte came earlier
-                since = scene.waits_since(request)
-                incidents = [*incidents, *self._overdue(connection, request, since, "answered", late_ns)]
-                took_ns -= field_wait_ns(request)
-            broker.service.add(took_ns)
+            sent_ns, before_ns = request.time_ns, connection.answered_ns
+            took_ns = now.time_ns - (before_ns if before_ns > sent_ns else sent_ns)
+            if took_ns > limits.BEYOND_NS:
+                incidents = [*incidents, *self._late(connection, request, response, took_ns)]
+                took_ns = max(0, took_ns - field_wait_ns(request))
+            broker.service.counts[(took_ns >> SHIFT).bit_length()] += 1
+        connection.answered_ns = now.time_ns
         throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
         if throttle_ms:
             connection.muted_ns = now.time_ns + throttle_ms * 1_000_000
@@ -160,8 +171,10 @@ class Requests(Watcher):
         if isinstance(event, Weird):
             return self._weird(connection, event)
         if isinstance(event, Gap):
-            if event.side != flow.calling_side:
-                connection.lost = event.packet
+            if event.reason != "body":  # of which the head is here
+                connection.broker.lost = event.packet
+                if event.side != flow.calling_side:
+                    connection.lost = event.packet
             return NOTHING
         if isinstance(event, HalfClosed):
             return self._given_up(connection, "fin") if event.side == flow.calling_side else NOTHING
@@ -209,6 +222,14 @@ class Requests(Watcher):
         return incidents
 
     # -- one request
+
+    def _late(self, connection: _Connection, request: Message, response: Message, took_ns: int) -> Iterable[Incident]:
+        """Judge a request whose answer took some time. Before KIP-219, a quota delayed the answer itself."""
+        throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
+        if took_ns < limits.OVERDUE_WAITING_NS or throttle_ms:
+            return NOTHING
+        late_ns = self.scene.now.time_ns - self._began_ns(response)  # the answer's first byte came earlier
+        return self._overdue(connection, request, self.scene.waits_since(request), "answered", late_ns)
 
     def _given_up(self, connection: _Connection, how: str) -> Iterable[Incident]:
         """Judge the oldest request when its client or the broker ends the connection."""
@@ -260,7 +281,7 @@ class Requests(Watcher):
             Where(flows=frozenset({flow.id})),
             witness_of(request),
             blame=blame,
-            because="gap" if end != "answered" and connection.lost >= request.packet else None,
+            because="gap" if end != "answered" and connection.broker.lost >= request.packet else None,
             of_client=True,
             grounds=(scene.lasted(least_ns, since),),
         )

@@ -188,7 +188,7 @@ def test_who_is_not_tried_because_others_were_refused_is_not_refused_himself() -
 def test_what_a_finding_explains_is_not_explained_twice() -> None:
     talk = Conversation()
     talk.member("a").heartbeat(1).answered(COORDINATOR_NOT_AVAILABLE)
-    assert codes(talk) == [("COORDINATOR_MOVED", "note")]
+    assert codes(talk) == [("COORDINATOR_NOT_READY", "note")]
     assert (left(talk), observed(talk).ordinary()) == ([], [])
 
 

@@ -114,6 +114,24 @@ def test_a_lock_that_ran_out_ends_the_last_delivery_too() -> None:
     assert ["let its lock expire" in it.argument for it in lost(talk)] == [True]
 
 
+@pytest.mark.parametrize("next_member", ["a", "b", "c"])
+@pytest.mark.parametrize("ended", ["released", "lock", "session"])
+def test_whoever_receives_the_next_records_shows_it(next_member: str, ended: str) -> None:
+    """The first delivery after the lock's end is enough, of the same member, another one, or one that joins then."""
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b")
+    b.share_fetch(0).answered()
+    given(a, 0, (0, 0, 5))
+    if ended == "released":
+        a.share_acknowledge(1, [(0, 0, RELEASE)]).answered()
+    elif ended == "session":
+        a.share_acknowledge(-1).answered()
+    talk.pause(70)
+    epochs = {"a": {"released": 2, "lock": 1, "session": 0}[ended], "b": 1, "c": 0}
+    given(talk.member("c") if next_member == "c" else {"a": a, "b": b}[next_member], epochs[next_member], (1, 9, 1))
+    assert ranges(talk) == [(0, 0)]
+
+
 @pytest.mark.parametrize(("release", "told"), [("4.1", 0), ("4.2", 1)])
 def test_the_end_of_a_session_counts_as_none_in_4_1(release: str, told: int) -> None:
     """KAFKA-17541: the delivery is taken back, so there is one more."""

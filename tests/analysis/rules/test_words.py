@@ -9,6 +9,7 @@ import pytest
 from kshark.analysis import RULES, Rule
 from kshark.analysis.results import ordinary
 from kshark.analysis.rules.causes import CAUSES
+from kshark.incidents import ROWS
 from tests.analysis.rules.examples import Example
 from tests.conversation import findings
 
@@ -66,5 +67,7 @@ def test_what_is_not_played_could_not_be(code: str) -> None:
 
 def test_causes_have_a_meaning_and_a_rule_each() -> None:
     assert {cause for rule in RULES if not is_silent(rule) for cause in rule.causes} - CAUSES.keys() == set()
-    assert CAUSES.keys() - {cause for rule in RULES for cause in rule.causes} - ordinary.CAUSES == set()
+    rows = (*RULES, *ROWS)
+    assert CAUSES.keys() - {cause for row in rows for cause in row.causes} - ordinary.CAUSES == set()
+    assert {cause for row in ROWS for cause in row.causes} - CAUSES.keys() == set()
     assert ordinary.CAUSES - CAUSES.keys() == set()

@@ -40,7 +40,17 @@ def an_answer_whose_request_may_be_missing() -> Said:
     talk = Conversation()
     connection, gap = lossy(talk)
     wrong = replied(connection, NO_METADATA, correlation_id=77)
-    return talk, [note("STREAM_GAP", gap), unknown("RESPONSE_UNMATCHED", wrong, because="gap")]
+    return talk, [note("STREAM_GAP", gap), note("RESPONSE_WITHOUT_REQUEST", wrong)]
+
+
+@promise
+def an_answer_without_a_request_after_which_the_client_goes_on() -> Said:
+    talk = Conversation()
+    connection = talk.connection()
+    wrong = replied(connection, NO_METADATA, correlation_id=7)
+    asked(connection)
+    replied(connection, NO_METADATA)
+    return talk, [unknown("RESPONSE_UNMATCHED", wrong, because="hidden_traffic")]
 
 
 @promise

@@ -238,9 +238,17 @@ def a_group_is_of_another_type() -> Said:
 def a_broker_does_not_coordinate_the_group() -> Said:
     talk = Conversation()
     a = talk.member("a", joined=False)
-    causes = {14: "loading", 15: "not_available", 16: "not_coordinator"}
+    return talk, [note("COORDINATOR_MOVED", a.heartbeat(0, ["t"]).answered(16), cause="not_coordinator")]
+
+
+@promise
+def a_coordinator_is_not_ready() -> Said:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    causes = {14: "loading", 15: "not_available"}
     findings: list[Told] = [
-        note("COORDINATOR_MOVED", a.heartbeat(0, ["t"]).answered(error), cause=cause) for error, cause in causes.items()
+        note("COORDINATOR_NOT_READY", a.heartbeat(0, ["t"]).answered(error), cause=cause)
+        for error, cause in causes.items()
     ]
     return talk, findings
 

@@ -1,0 +1,62 @@
+"""Incidents survive a snapshot after each packet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kshark.model import Finding
+from kshark.pipeline import JUDGED, Engine
+from kshark.run import Run
+from kshark.snapshot import load, save
+from kshark_dissectors.enums import ErrorCode
+from tests.conversation import TOPIC, Conversation, registry
+from tests.incidents import test_dead_letters as dead_letters
+from tests.incidents import test_topics as topics
+from tests.incidents.test_members import Talk
+from tests.packets import batch
+
+
+def troubled() -> Conversation:
+    """A conversation with one incident of each kind about members, topics and quotas."""
+    stopped = Talk()
+    talk = stopped.talk
+    stopped.beats(10)
+    stopped.member.share_fetch(1).answered(throttle_time_ms=1000)
+    for _ in range(2):
+        for name in ("b", "c"):
+            talk.member(name).share_fetch(0, [0]).answered(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+    dead_letters.queue_of(talk.connection())
+    dead_letters.metadata(talk.connection(), error=3)
+    stopped.member.share_acknowledge(2, [(0, 4, dead_letters.REJECT)]).answered()
+    topics.done(topics.delete(topics.admin(talk)))
+    stopped.member.share_fetch(3).answered(responses=topics.GONE)
+    return talk
+
+
+def found(talk: Conversation, *, saved: bool) -> list[Finding]:
+    engine, run = Engine(JUDGED, registry()), Run(registry())
+    for number, packet in talk.packets():
+        some = batch([packet])
+        some.number = np.array([number], np.int64)
+        for page in engine.feed(some):
+            run.page(page)
+        if saved and number % 10 == 0:
+            engine, run = load(save(engine, run), registry())
+    for page in engine.close():
+        run.page(page)
+    run.close()
+    return [*run.findings]
+
+
+def test_incidents_survive_snapshots() -> None:
+    talk = troubled()
+    whole = found(talk, saved=False)
+    assert {finding.code for finding in whole} >= {
+        "MEMBER_STOPPED_FETCHING",
+        "TOPIC_DELETED_IN_USE",
+        "SESSION_TABLE_FULL",
+        "THROTTLED",
+        "DEAD_LETTER_LOST",
+    }
+    assert found(talk, saved=True) == whole
+    assert TOPIC in {finding.topic_id for finding in whole}
