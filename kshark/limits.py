@@ -267,7 +267,7 @@ CHECKING_HOSTS: Final = 100
 ACCEPTING_ADDRESSES: Final = 100_000
 #: Clients of brokers whose versions of APIs are known, and connections closed on one of them.
 SERVED_CLIENTS: Final = 10_000
-CLOSINGS: Final = 1_000
+CLOSINGS: Final = 100
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Connections of a member whose fetches are followed; with more, those before count as unseen.

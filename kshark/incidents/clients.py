@@ -15,11 +15,6 @@ class Client(NamedTuple):
     host: str
     client_id: str | None
 
-    @property
-    def name(self) -> str:
-        """The client in a sentence."""
-        return f"{self.client_id} ({self.host})" if self.client_id else self.host
-
 
 def client_of(flow: Flow, request: Message) -> Client:
     """Return the client that sent a request."""

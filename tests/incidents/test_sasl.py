@@ -47,7 +47,7 @@ def test_the_client_goes_on() -> None:
     (found,) = incidents(talk)
     assert found == note("SASL_SESSION_EXPIRED", at=packets[0])
     assert (found.until_packet, found.blame, found.client_id) == (packets[1], "client", "c1")
-    assert "it was granted 60 s" in found.argument
+    assert "it was granted 60.0 s" in found.argument
     assert f"Metadata came after 60.1 s (packet {packets[0]})" in found.argument
 
 

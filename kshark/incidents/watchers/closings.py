@@ -18,8 +18,9 @@ from kshark.incidents.clients import Client, client_of, closed_on
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import client_named, listed, seconds
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird
+from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird, Witness
 
 #: A broker closes on a request within this time. Others that it ends in the same time show another reason: its own end.
 _SOON_NS: Final = 1_000_000_000
@@ -61,11 +62,16 @@ class _Kind(NamedTuple):
 
 
 class _Closing(NamedTuple):
-    """A connection that the broker closed on a request. `is_whole`: no bytes of the broker are missing."""
+    """A connection that the broker closed on a request; `sent`: the packet of that, `name` the API and partition.
+
+    `is_whole`: no bytes of the broker are missing.
+    """
 
     at: PacketTime
     flow: Flow
-    request: Message
+    sent: PacketTime
+    name: str
+    witness: Witness
     is_whole: bool
 
 
@@ -216,7 +222,9 @@ class ClosedOn(Watcher):
                 closings.remove_since(now.time_ns - _SOON_NS)
         elif kind is not None and request is not None and flow.id not in self._faulty and _is_expected(request):
             self._ended[flow.id] = kind
-            self._add(kind, _Closing(now, flow, request, flow.id not in self._holed))
+            sent, is_whole = PacketTime(request.packet, request.time_ns), flow.id not in self._holed
+            name = f"Produce with acks=0{_target(request)}" if is_one_way else f"{request.api} v{request.version}"
+            self._add(kind, _Closing(now, flow, sent, name, closed_on(flow, request, now.packet), is_whole))
 
     def _closed_on(self, flow: Flow) -> tuple[Message | None, bool]:
         """Return the request on which a broker closes now, and if it has no answer by protocol."""
@@ -252,16 +260,15 @@ class ClosedOn(Watcher):
             if not others or (kind.client.broker, kind.api_key, kind.version) in self._served:
                 return
         first, last = closings.first[0], closings.last[-1]
-        lasted_s = (last.at.time_ns - first.request.time_ns) / 1e9
         is_known = closings.whole >= _TIMES
         yield Incident(
             CLOSED_INSTEAD_OF_ANSWER,
-            PacketTime(first.request.packet, first.request.time_ns),
+            first.sent,
             last.at,
             first.flow,
-            _text(kind, closings.count, lasted_s, first, others),
+            _text(kind, closings.count, first, last, others),
             Where(flows=frozenset(it.flow.id for it in (*closings.first, *closings.last))),
-            tuple(closed_on(it.flow, it.request, it.at.packet) for it in closings.first),
+            tuple(it.witness for it in closings.first),
             blame="broker" if kind.api_key == API_VERSIONS else "unknown",
             cause=ACKS0_FAILED if kind.is_one_way else None,
             because=None if is_known else "gap",
@@ -270,19 +277,18 @@ class ClosedOn(Watcher):
         )
 
 
-def _text(kind: _Kind, count: int, lasted_s: float, first: _Closing, others: set[int]) -> str:
-    client, request = kind.client, first.request
-    times = f"{count} times in {lasted_s:.1f} s"
-    proof = f"packet {request.packet}, closed in packet {first.at.packet}"
+def _text(kind: _Kind, count: int, first: _Closing, last: _Closing, others: set[int]) -> str:
+    name, broker = client_named(first.flow, kind.client.client_id), kind.client.broker
+    times = f"{count} times in {seconds(last.at.time_ns - first.sent.time_ns)}"
+    proof = f"packet {first.sent.packet}, closed in packet {first.at.packet}"
     if kind.is_one_way:
         return (
-            f"Broker {client.broker} closed the connection of client {client.name} after Produce with acks=0"
-            f"{_target(request)} {times} ({proof}): so brokers report an append that failed"
+            f"Broker {broker} closed the connection of {name} after {first.name} {times} ({proof}): so brokers report "
+            f"an append that failed"
         )
-    versions = ", ".join(f"v{version}" for version in sorted(others))
     return (
-        f"Broker {client.broker} closed the connection of client {client.name} on {request.api} v{kind.version} "
-        f"instead of an answer {times} ({proof}); it answers {versions}"
+        f"Broker {broker} closed the connection of {name} on {first.name} instead of an answer {times} ({proof}); it "
+        f"answers {listed(f'v{version}' for version in sorted(others))}"
     )
 
 

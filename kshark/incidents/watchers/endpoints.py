@@ -18,14 +18,13 @@ from kshark.endpoints import address_of, endpoint, host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import counted, listed, seconds
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Message, Weird, Witness
 
 #: Most client hosts of an address that are counted apart.
 _HOSTS: Final = 100
 _WITNESSES: Final = 8
-#: Most hosts that the sentence lists.
-_LISTED: Final = 3
 _NEVER: Final = PacketTime(0, 0)
 NOT_REWRITTEN: Final = "not_rewritten"
 
@@ -191,10 +190,8 @@ class Endpoints(Watcher):
         assert flow is not None
         counts = ((known.unanswered, "not answered"), (known.refused, "refused"))
         results = " and ".join(f"{count} {what}" for count, what in counts if count)
-        lasted_s = (known.last.time_ns - known.since.time_ns) / 1e9
-        whose = ", ".join(sorted(hosts)) if len(hosts) <= _LISTED else f"{len(hosts)} hosts"
-        attempts = known.unanswered + known.refused
-        plural = "s" if attempts > 1 else ""
+        lasted = seconds(known.last.time_ns - known.since.time_ns)
+        attempts = counted(known.unanswered + known.refused, "connection")
         other = None if known.is_in_metadata else self._metadata.get((named.by, named.node))
         is_partly = other is not None
         facts = f", where Metadata has it at {other}" if is_partly else ""
@@ -204,7 +201,7 @@ class Endpoints(Watcher):
             known.last,
             flow,
             f"Broker {named.node} cannot be reached at {address}, the address that {named.by} gives it in {named.api} "
-            f"(packet {named.packet}){facts}: {attempts} connection{plural} of {whose} in {lasted_s:.1f} s, {results}",
+            f"(packet {named.packet}){facts}: {attempts} of {listed(sorted(hosts))} in {lasted}, {results}",
             Where(brokers=frozenset({address}), hosts=frozenset(hosts) if len(hosts) < _HOSTS else None),
             (Witness(named.flow, None, None, named.packet, named.packet, "named"), *known.witness),
             cause=NOT_REWRITTEN if is_partly else None,

@@ -15,6 +15,7 @@ from kshark.incidents.clients import Client, client_of, closed_on
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import client_named, seconds
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Witness
 
@@ -50,12 +51,13 @@ SASL_SESSION_EXPIRED: Final = Rule(
 class _Session:
     """An authentication that ends.
 
-    `began`: its request; the broker counts from its answer. `is_renewing`: the client has begun the next one;
-    `is_whole`: no gap since.
+    `began`: its request; the broker counts from its answer, in packet `answer`. `is_renewing`: the client has begun the
+    next one; `is_whole`: no gap since.
     """
 
-    exchange: Exchange
     began: PacketTime
+    answer: int
+    witness: tuple[Witness, ...]
     lifetime_ns: int
     is_renewing: bool = False
     is_whole: bool = True
@@ -74,7 +76,8 @@ class _Expired:
     client: Client
     flow: Flow
     session: _Session
-    request: Message
+    sent: PacketTime
+    api: str
     closed: PacketTime
     last: PacketTime
     flows: set[int] = field(default_factory=set)
@@ -115,7 +118,7 @@ class SaslSessions(Watcher):
             lifetime_ms = getattr(answer.body, "session_lifetime_ms", None)
             if getattr(answer.body, "error_code", None) == 0 and isinstance(lifetime_ms, int) and lifetime_ms > 0:
                 began = PacketTime(request.packet, request.time_ns)
-                self._sessions[number] = _Session(exchange, began, lifetime_ms * _MS)
+                self._sessions[number] = _Session(began, answer.packet, witness_of(exchange), lifetime_ms * _MS)
             else:
                 self._sessions.pop(number, None)
         return NOTHING
@@ -155,38 +158,37 @@ class SaslSessions(Watcher):
 
     def _note(self, flow: Flow, session: _Session, request: Message) -> None:
         client, now = client_of(flow, request), self.scene.now
+        sent = PacketTime(request.packet, request.time_ns)
         expired = self._expired.get(client)
         if expired is None:
             if len(self._expired) >= limits.SERVED_CLIENTS:
                 return
-            expired = self._expired[client] = _Expired(self, client, flow, session, request, now, now)
+            expired = self._expired[client] = _Expired(self, client, flow, session, sent, str(request.api), now, now)
             expired.is_whole = session.is_whole
         expired.last = now
         expired.count += 1
         if len(expired.flows) < limits.CLOSINGS:
             expired.flows.add(flow.id)
         if len(expired.witness) < _WITNESSES:
-            expired.witness += [*witness_of(session.exchange), closed_on(flow, request, now.packet)]
+            expired.witness += [*session.witness, closed_on(flow, request, now.packet)]
         self.due.add(expired)
 
     def over(self, expired: _Expired) -> Iterator[Incident]:
         """Yield the incident of a client whose sessions do not end any more."""
         del self._expired[expired.client]
-        client, session, request = expired.client, expired.session, expired.request
-        since = PacketTime(request.packet, request.time_ns)
-        lasted_s = (expired.last.time_ns - request.time_ns) / 1e9
-        times = f" {expired.count} times in {lasted_s:.1f} s" if expired.count > 1 else ""
-        used_s = (request.time_ns - session.began.time_ns) / 1e9
-        lifetime_s = session.lifetime_ns / 1e9
+        client, session, since = expired.client, expired.session, expired.sent
+        name = client_named(expired.flow, client.client_id)
+        lasted = seconds(expired.last.time_ns - since.time_ns)
+        times = f" {expired.count} times in {lasted}" if expired.count > 1 else ""
+        used = seconds(since.time_ns - session.began.time_ns)
         yield Incident(
             SASL_SESSION_EXPIRED,
             since,
             expired.last,
             expired.flow,
-            f"Broker {client.broker} closed the connection of client {client.name}{times} because its SASL session was "
-            f"over: it was granted {lifetime_s:g} s (packet {session.exchange.packet}), and {request.api} came after "
-            f"{used_s:.1f} s (packet {request.packet}) without a new authentication; closed in packet "
-            f"{expired.closed.packet}",
+            f"Broker {client.broker} closed the connection of {name}{times} because its SASL session was over: it was "
+            f"granted {seconds(session.lifetime_ns)} (packet {session.answer}), and {expired.api} came after "
+            f"{used} (packet {since.packet}) without a new authentication; closed in packet {expired.closed.packet}",
             Where(flows=frozenset(expired.flows)),
             tuple(expired.witness),
             blame="client",

@@ -13,6 +13,7 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import counted, listed, seconds
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Flow, Weird, Witness
 from kshark.tls.signs import ENCRYPTED
@@ -174,15 +175,15 @@ class Handshakes(Watcher):
         hosts = self._empty.get(broker)
         if not hosts:
             return ""
-        count = sum(hosts.values())
-        host = next(iter(hosts)) if len(hosts) == 1 else f"{len(hosts)} hosts"
-        return f". Not counted: {count} connection{'s' * (count > 1)} of {host} without a ClientHello (health checks)"
+        count = counted(sum(hosts.values()), "connection")
+        return f". Not counted: {count} of {listed(hosts)} without a ClientHello (health checks)"
 
 
 def _text(failures: _Failures) -> str:
     kind, count = failures.kind, failures.count
-    lasted_s = (failures.last.time_ns - failures.since.time_ns) / 1e9
-    times = "1 connection" if count == 1 else f"{count} connections in {lasted_s:.1f} s"
+    times = counted(count, "connection")
+    if count > 1:
+        times += f" in {seconds(failures.last.time_ns - failures.since.time_ns)}"
     if kind.is_plain:
         return (
             f"Listener {kind.broker} speaks TLS, the client {kind.host} does not: {times}; the answer to its Kafka "
