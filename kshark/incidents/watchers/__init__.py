@@ -6,12 +6,16 @@ from typing import Final
 
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.brokers import BrokerEnds
+from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.dead_letters import DeadLetters
+from kshark.incidents.watchers.endpoints import Endpoints
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
+from kshark.incidents.watchers.sasl import SaslSessions
 from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
+from kshark.incidents.watchers.tls import Handshakes
 from kshark.incidents.watchers.topics import Topics
 
 WATCHERS: Final[tuple[type[Watcher], ...]] = (
@@ -24,5 +28,9 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     BrokerEnds,
     SessionTables,
     DeadLetters,
+    Handshakes,
+    Endpoints,
+    ClosedOn,
+    SaslSessions,
 )
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
