@@ -215,7 +215,7 @@ def verdict(
             from kshark.output.coverage import coverage_lines  # rich, 30 ms
 
             sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
-        sink.lines(screen(headlines, printed.counts, observed, rules, sink.width))
+        sink.lines(screen(headlines, printed.counts, observed, rules, sink.width, verbose=args.verbose))
 
 
 def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:
