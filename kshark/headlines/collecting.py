@@ -11,15 +11,13 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
-from kshark.headlines.alike import Alike, Sort, few, named, sort_of
+from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
-from kshark.incidents import ROWS
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
 from kshark.output.units import counted, duration, number
 
-_INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Violations of this weight have a headline of their own, whatever else their client does.
 _HEAVY: Final = 70
 #: Events that are shorter have no duration worth naming.
@@ -61,7 +59,7 @@ class Headlines:
 
     def _events(self) -> Iterator[Headline]:
         for sort, alike in self._alike.items():
-            if sort.code not in _INCIDENTS or sort.event is not None:
+            if sort.code not in INCIDENTS or sort.event is not None:
                 continue
             text = _happened(alike)
             if sort.verdict == "unknown":
@@ -76,7 +74,7 @@ class Headlines:
         """Yield the broken rules. Lighter ones of clients with the same software share a headline."""
         shared: dict[str, list[_Entry]] = {}
         for sort, alike in self._alike.items():
-            if sort.verdict != "violation" or sort.code in _INCIDENTS:
+            if sort.verdict != "violation" or sort.code in INCIDENTS:
                 continue
             if sort.blame == "client" and _weight(sort.code) < _HEAVY:
                 shared.setdefault(few(alike.software), []).append((sort, alike))
@@ -109,7 +107,9 @@ def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline
     """Return the headline of a broken rule. `others`: other violations by the same party."""
     rule = CODES[sort.code]
     assert isinstance(rule, Rule)
-    text = f"{_party(sort, alike)} {rule.act or f'broke a rule: {rule.text}'.rstrip('.')}"
+    act = rule.act or f"broke a rule: {rule.text}".rstrip(".")
+    is_many = len(alike.brokers if sort.blame == "broker" else alike.clients) > 1
+    text = f"{_party(sort, alike)} {_of_many(act) if is_many else act}"
     if sort.blame != "client" and alike.clients:
         text += f": {named('client', alike.clients)}"
     if len(alike.groups) == 1:
@@ -144,6 +144,13 @@ def _headline(kind: str, text: str, sort: Sort, alike: Alike, more: Counter[str]
         [*alike.brokers][:_NAMES],
         getattr(entry, "tickets", ()),
     )
+
+
+def _of_many(act: str) -> str:
+    """Return what one party did as the act of several."""
+    for singular, plural in ((r"\bits\b", "their"), (r"\bit is\b", "they are"), (r"\bit\b", "they")):
+        act = re.sub(singular, plural, act)
+    return act
 
 
 def _party(sort: Sort, alike: Alike) -> str:

@@ -64,6 +64,14 @@ def test_a_headline_says_who_did_what_how_often_and_when() -> None:
     assert one.advice.startswith("Count a request when its answer arrives")
 
 
+def test_several_clients_do_it_together() -> None:
+    codes = {"code": "CONCURRENT_SESSION_REQUESTS"}
+    (one,) = headlines(finding(**codes), finding(**codes, client_id="b", **later(1)))
+    assert one.text.startswith(
+        "2 clients (billing-3, b) (librdkafka 2.11.0) sent a request of their share session while "
+    )
+
+
 def test_the_blamed_broker_is_named_and_not_its_victim() -> None:
     (one,) = headlines(finding(**BROKER))
     assert one.text == (
@@ -105,8 +113,8 @@ def test_what_is_not_proved_accuses_nobody_and_is_said_where_nothing_else_is_kno
     (one,) = headlines(unknown, finding(code="NO_RECOVERY", verdict="unknown", blame="unknown"), unknown)
     assert one.text.startswith("Not proved: The epoch is too high: the client counted a request that the broker never ")
     assert one.text.endswith(
-        ": client billing-3, group billing, 2 times, 12:03:07.412. The capture lacks bytes of these connections between "
-        "the exchanges that prove the finding."
+        ": client billing-3, group billing, 2 times, 12:03:07.412. The capture lacks bytes of these connections "
+        "between the exchanges that prove the finding."
     )
     assert one.blame == "unknown"
     assert [it.code for it in headlines(unknown, finding(code="TWO_COUNTERS"))] == ["TWO_COUNTERS"]

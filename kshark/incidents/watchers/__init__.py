@@ -6,13 +6,17 @@ from typing import Final
 
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.brokers import BrokerEnds
+from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.dead_letters import DeadLetters
+from kshark.incidents.watchers.endpoints import Endpoints
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
+from kshark.incidents.watchers.sasl import SaslSessions
 from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
+from kshark.incidents.watchers.tls import Handshakes
 from kshark.incidents.watchers.topics import Topics
 
 WATCHERS: Final[tuple[type[Watcher], ...]] = (
@@ -26,5 +30,9 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     SessionTables,
     DeadLetters,
     Retries,
+    Handshakes,
+    Endpoints,
+    ClosedOn,
+    SaslSessions,
 )
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
