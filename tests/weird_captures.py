@@ -285,6 +285,15 @@ def hello_without_keys(bench: Bench) -> list[Path]:
     return bench.packets(wire.packets)
 
 
+def alert_in_clear(bench: Bench) -> list[Path]:
+    """The broker has no cipher suite in common with the client."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(b"\x16\x03\x01\x00\x2b\x01\x00\x00\x27\x03\x03" + bytes(32) + b"\0\0\2\x13\x01\1\0")
+    tcp.broker(b"\x15\x03\x03\x00\x02\x02\x28")
+    return bench.packets(wire.packets)
+
+
 def many_open(bench: Bench) -> list[Path]:
     bench.limit(OPEN_BYTES=1_500)
     return bench.talk(*map(metadata, (1, 2, 3)))
@@ -402,6 +411,7 @@ MAKERS: Final[dict[str, Maker]] = {
     "ACKED_UNSEEN": answers_stamped_late,
     "PROXY_HEADER_INVALID": lambda bench: bench.sent(b"PROXY TCP4 here there 1 2\r\n"),
     "PROXY_HEADER_REFUSED": lambda bench: bench.sent(b"PROXY UNKNOWN\r\n"),
+    "TLS_ALERT": alert_in_clear,
     "TLS_UNREAD": hello_without_keys,
     "NOT_KAFKA": bundled("tcp-hostile.pcap"),
     "FOREIGN_PROTOCOL": bundled("tcp-hostile.pcap"),

@@ -62,7 +62,7 @@ def test_a_connection_without_data_takes_little() -> None:
 
 
 def test_an_idle_connection_of_kafkas_takes_little() -> None:
-    assert one(used=True) < 4_000
+    assert one(used=True) < 4_200
 
 
 if __name__ == "__main__":
