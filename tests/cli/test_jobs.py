@@ -28,6 +28,7 @@ from kshark.errors import UsageError
 from kshark.output.manifest import read_manifest
 from kshark.output.sink import Sink
 from tests.cli.command import Done, Run
+from tests.cli.doubled import doubled
 from tests.shared import CAPTURES, ROOT
 
 #: The first takes longest: what the others print has to wait.
@@ -237,14 +238,6 @@ def test_a_process_that_dies_is_an_error(kshark: Run, monkeypatch: pytest.Monkey
     assert (done.code, done.err.splitlines()[-1]) == (2, said)
     assert done.lines[:2] == [f"== {FEW[0]}", "read 0"]
     assert f"== {FEW[2]}" not in done.lines
-
-
-def doubled(item: int) -> int:
-    if item == 0:
-        time.sleep(0.5)
-    print(f"{item} " * 200_000)
-    print(f"said {item}", file=sys.stderr)
-    return 2 * item
 
 
 @pytest.mark.sweep(quick=1)
