@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,6 +17,9 @@ pytestmark = pytest.mark.spark
 
 OPTIONS = JUDGED
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+#: Of each kind some; those of all captures as one are all.
+SOME = sorted(Random(2).sample(NAMES, 12))
+OTHERS = [name for name in NAMES if name not in SOME]
 
 
 def path_of(name: str) -> str:
@@ -64,10 +68,11 @@ def unplaced(found: list[Any]) -> list[Any]:
     return found
 
 
-def test_every_capture_of_its_own(spark: Any) -> None:
-    captures = [[path_of(name)] for name in NAMES]
-    assert dict(zip(NAMES, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(
-        zip(NAMES, whole(spark, captures), strict=True)
+@pytest.mark.parametrize("names", [SOME, pytest.param(OTHERS, marks=pytest.mark.slow)], ids=["some", "others"])
+def test_every_capture_of_its_own(spark: Any, names: list[str]) -> None:
+    captures = [[path_of(name)] for name in names]
+    assert dict(zip(names, in_parts(spark, captures, 64 << 10, 2), strict=True)) == dict(
+        zip(names, whole(spark, captures), strict=True)
     )
 
 
