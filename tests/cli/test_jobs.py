@@ -207,7 +207,7 @@ def test_captures_that_are_there_are_left_out(kshark: Run, tmp_path: Path) -> No
     assert [capture.name for capture in read_manifest(tmp_path).captures] == [path.name for path in FEW[:3]]
 
 
-@pytest.mark.sweep(quick=1)
+@pytest.mark.sweep
 def test_a_report_is_the_same(kshark: Run, tmp_path: Path) -> None:
     done = [kshark("report", *FEW, "--each", "-o", tmp_path / f"{jobs}", "--jobs", jobs) for jobs in (1, 2)]
     assert (done[0].code, done[0].out) == (done[1].code, done[1].out)
