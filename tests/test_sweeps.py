@@ -1,4 +1,4 @@
-"""Sweeps are whole in `make test`, a sample in `make test-quick`."""
+"""Sweeps are whole in `make test`, a sample in `make test-quick`; tests of a group share a worker."""
 
 from __future__ import annotations
 
@@ -40,3 +40,9 @@ def test_make_test_leaves_none_out() -> None:
     asked = dict(re.findall(r"^(test(?:-quick)?):.*\n\t.* -m \"(.+)\"$", (ROOT / "Makefile").read_text(), re.M))
     assert "sweep" not in asked["test"]
     assert "not sweep" in asked["test-quick"]
+
+
+@pytest.mark.xdist_group("together")
+def test_groups_share_a_worker(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist 3.8 forms no groups with pytest 9.2: each worker started a JVM of its own. It names them in ids."""
+    assert request.node.nodeid.endswith("@together") == getattr(request.config.option, "loadgroup", False)

@@ -4,7 +4,7 @@ packet numbers."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -270,11 +270,12 @@ def every_removal(whole: Whole) -> Iterator[Loss]:
         yield f"without connection {pair}", (whole.path >> 1) != pair
 
 
-def hosts_and_connections(whole: Whole) -> Iterator[Loss]:
-    """Each connection, and each host or listener with several: a sniffer sees only some hosts."""
+def hosts_and_connections(whole: Whole, connections: Collection[int] | None = None) -> Iterator[Loss]:
+    """Each connection, or these, and each host or listener with several: a sniffer sees only some hosts."""
     pairs: dict[str, set[int]] = {}
     for pair in whole.pairs:
-        yield f"without connection {pair}", (whole.path >> 1) != pair
+        if connections is None or pair in connections:
+            yield f"without connection {pair}", (whole.path >> 1) != pair
         for end in whole.ends[pair]:
             for name in (end, end.rpartition(":")[0]):
                 pairs.setdefault(name, set()).add(pair)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
@@ -148,21 +149,45 @@ def usual(promise: Promise) -> set[tuple[str, int]]:
     return accused(events(promise()[0]))
 
 
+def accused_for(name: str, promises: Iterable[Promise], monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """The violations that a tiny limit adds, by conversation."""
+    expected = {promise: usual(promise) for promise in promises}
+    monkeypatch.setattr(limits, name, TINY[name])
+    return {it.__name__: new for it, known in expected.items() if (new := accused(events(it()[0])) - known)}
+
+
 @pytest.mark.sweep(quick=4)
+@pytest.mark.parametrize("name", TINY)
+def test_few_conversations_of_the_rules_are_not_accused_for_a_limit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each limit has others."""
+    assert accused_for(name, Random(name).sample([*PROMISES], len(PROMISES) // 3), monkeypatch) == {}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_no_conversation_of_the_rules_is_accused_for_a_limit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of each row, on both of its sides."""
-    expected = {promise: usual(promise) for promise in PROMISES}
-    monkeypatch.setattr(limits, name, TINY[name])
-    new = {it.__name__: found - expected[it] for it in PROMISES if (found := accused(events(it()[0]))) - expected[it]}
-    assert new == {}
+    assert accused_for(name, PROMISES, monkeypatch) == {}
+
+
+@cache
+def read_of(path: Path) -> tuple[list[Packet], set[tuple[str, int]]]:
+    """The packets of a capture, and its violations with the usual limits."""
+    packets = packets_of(path)[:MOST]
+    return packets, accused(read(packets))
 
 
 @pytest.mark.sweep(quick=4)
-@pytest.mark.parametrize("name", TINY)
-@pytest.mark.parametrize("path", SHARING, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        pytest.param(name, path, marks=() if path in quick else pytest.mark.slow, id=f"{name}-{path.stem}")
+        for name in TINY
+        for quick in [Random(name).sample(SHARING, 2)]
+        for path in SHARING
+    ],
+)
 def test_no_capture_is_accused_for_a_limit(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packets = packets_of(path)[:MOST]
-    expected = accused(read(packets))
+    packets, expected = read_of(path)
     monkeypatch.setattr(limits, name, TINY[name])
     assert accused(read(packets)) <= expected

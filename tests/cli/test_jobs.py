@@ -28,6 +28,7 @@ from kshark.errors import UsageError
 from kshark.output.manifest import read_manifest
 from kshark.output.sink import Sink
 from tests.cli.command import Done, Run
+from tests.cli.doubled import doubled
 from tests.shared import CAPTURES, ROOT
 
 #: The first takes longest: what the others print has to wait.
@@ -206,7 +207,7 @@ def test_captures_that_are_there_are_left_out(kshark: Run, tmp_path: Path) -> No
     assert [capture.name for capture in read_manifest(tmp_path).captures] == [path.name for path in FEW[:3]]
 
 
-@pytest.mark.sweep(quick=1)
+@pytest.mark.sweep
 def test_a_report_is_the_same(kshark: Run, tmp_path: Path) -> None:
     done = [kshark("report", *FEW, "--each", "-o", tmp_path / f"{jobs}", "--jobs", jobs) for jobs in (1, 2)]
     assert (done[0].code, done[0].out) == (done[1].code, done[1].out)
@@ -237,14 +238,6 @@ def test_a_process_that_dies_is_an_error(kshark: Run, monkeypatch: pytest.Monkey
     assert (done.code, done.err.splitlines()[-1]) == (2, said)
     assert done.lines[:2] == [f"== {FEW[0]}", "read 0"]
     assert f"== {FEW[2]}" not in done.lines
-
-
-def doubled(item: int) -> int:
-    if item == 0:
-        time.sleep(0.5)
-    print(f"{item} " * 200_000)
-    print(f"said {item}", file=sys.stderr)
-    return 2 * item
 
 
 @pytest.mark.sweep(quick=1)

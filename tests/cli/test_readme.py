@@ -6,11 +6,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import kshark
 from tests.following import blocks, insert, project, python, run_tests
 from tests.shared import CAPTURES
 
 
+@pytest.mark.sweep
 def test_adding_a_command_as_the_page_says(tmp_path: Path) -> None:
     command, row = blocks("kshark/cli/README.md")
     copy = project(tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import kshark_dissectors
 from tests.dissectors.test_form import SHARED
 from tests.following import blocks, insert, project, python, run_tests
@@ -13,6 +15,7 @@ FOLDER = Path(kshark_dissectors.__file__).parent
 README = (FOLDER.parent / "README.md").read_text()
 
 
+@pytest.mark.sweep
 def test_adding_an_api_as_the_readme_says(tmp_path: Path) -> None:
     dissector, index_line, trial = blocks("dissectors/README.md")
     copy = project(tmp_path)

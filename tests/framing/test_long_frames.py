@@ -118,8 +118,8 @@ def test_a_request_of_150_mb_is_a_request() -> None:
 
 
 def test_many_connections_with_long_requests_stay_within_the_limits() -> None:
-    """All together are ten times as long as what is held of unfinished frames."""
-    connections, size = 40, 16 << 20
+    """All together are five times as long as what is held of unfinished frames."""
+    connections, size = 20, 16 << 20
     tracemalloc.start()
     try:
         found = events(talk(connections, size))

@@ -13,6 +13,7 @@ import pytest
 from kshark.link import Link
 from kshark.link.ranges import together
 from kshark.model import ACK, BEGIN, Moment, Weird
+from tests.examples import as_many
 from tests.packets import START_NS, Packet, batch, tcp_packet
 
 MS = 1_000_000
@@ -200,7 +201,7 @@ def test_a_file_without_times() -> None:
 
 def test_it_is_the_same_however_packets_are_fed_and_in_ranges() -> None:
     random = Random(3)
-    for _ in range(12):
+    for _ in range(as_many(12)):
         hosts = Hosts(random.choice([None, MS, MS, 10 * MS]), {OTHER: 4 * MS})
         for _ in range(random.randrange(3, 8)):
             hosts.talk(random.choice([0.1, 0.3, 1.5]), random.choice([CLIENT, OTHER]))

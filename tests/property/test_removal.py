@@ -41,8 +41,11 @@ def test_missing_packets_accuse_nobody(capture: Path) -> None:
 @pytest.mark.sweep(quick=2)
 @pytest.mark.parametrize("capture", TALKING, ids=lambda path: path.stem)
 def test_no_missing_host_or_connection_accuses_anybody(capture: Path) -> None:
+    """Every host, and twelve connections of a capture with more: the slow test below has all."""
     whole = Whole.load(capture)
-    assert accused_wrongly(whole, hosts_and_connections(whole)) == []
+    random = Random(zlib.crc32(capture.name.encode()))
+    connections = random.sample(whole.pairs, min(12, len(whole.pairs)))
+    assert accused_wrongly(whole, hosts_and_connections(whole, connections)) == []
 
 
 @pytest.mark.slow

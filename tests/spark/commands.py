@@ -103,15 +103,15 @@ def _reader(path: Path, command: subprocess.Popen[str], leader: int) -> int:
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until and command.poll() is None:
         for process in _below(leader):
-            if path in _open_files(process):
+            if str(path) in _open_files(process):
                 return process
-        time.sleep(0.005)
+        time.sleep(0.02)  # to look took a core from Spark
     raise AssertionError(f"no worker has opened {path}")
 
 
 def _below(leader: int) -> list[int]:
     """The other processes of a session, which is named by its first."""
-    numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return [number for number in numbers if number != leader and _session(number) == leader]
 
 
@@ -122,9 +122,10 @@ def _session(process: int) -> int | None:
         return None
 
 
-def _open_files(process: int) -> set[Path]:
+def _open_files(process: int) -> set[str]:
+    folder = f"/proc/{process}/fd"
     try:
-        return {entry.readlink() for entry in Path(f"/proc/{process}/fd").iterdir()}
+        return {os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
     except OSError:  # it has ended
         return set()
 

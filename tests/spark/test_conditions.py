@@ -44,7 +44,7 @@ def ddl(field: Field) -> str:
     return TYPES.get(field.type, "string")
 
 
-@settings(max_examples=5, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(st.data(), layouts())
 def test_sql_is_python(spark: Any, data: st.DataObject, layout: Layout) -> None:
     from pyspark.sql import functions as F

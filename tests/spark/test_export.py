@@ -19,6 +19,7 @@ from kshark.pipeline import Options
 from kshark_spark import export, large
 from kshark_spark.plan import Sizes, planned
 from tests.shared import CAPTURES
+from tests.spark.test_captures import NAMES, OTHERS, SOME, path_of
 
 
 def shares(tmp_path: Path, sizes: Sequence[int], parallelism: int) -> list[int]:
@@ -144,25 +145,32 @@ def rows_of(folder: Path) -> dict[str, Counter[str]]:
     }
 
 
+def each(names: list[str]) -> list[list[str]]:
+    return [[path_of(name)] for name in names]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("records", [False, True])
+@pytest.mark.parametrize(
+    ("captures", "options"),
+    [
+        pytest.param(each(SOME), {}, id="some"),
+        pytest.param(each(OTHERS), {}, id="others", marks=pytest.mark.slow),
+        pytest.param([[path_of(name) for name in NAMES]], {}, id="all as one"),
+        pytest.param(each(["small-zstd.pcap"]), {"records": True}, id="records"),
+    ],
+)
 def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(
-    spark: Any, tmp_path: Path, records: bool
+    spark: Any, tmp_path: Path, captures: list[list[str]], options: dict[str, Any]
 ) -> None:
-    """All captures each, and as one, in ranges of 64 kB; with records fewer of them, since they are most of the
-    work."""
-    options = {"records": True} if records else {}
-    names = sorted(path for path in CAPTURES.glob("small-*.pcap*" if records else "*.pcap*"))
-    each = [[str(path)] for path in names]
+    """In ranges of 64 kB; with records one capture, since they are most of the work."""
     sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=3)
-    for number, captures in enumerate((each, [[str(path) for path in names]])):
-        expected = rows_of(written(captures, tmp_path / f"one-{number}", options))
-        found = rows_of(written(captures, tmp_path / f"parts-{number}", options, spark, sizes))
-        assert {name: rows.total() for name, rows in found.items()} == {
-            name: rows.total() for name, rows in expected.items()
-        }
-        for name, rows in expected.items():
-            assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())
+    expected = rows_of(written(captures, tmp_path / "one", options))
+    found = rows_of(written(captures, tmp_path / "parts", options, spark, sizes))
+    assert {name: rows.total() for name, rows in found.items()} == {
+        name: rows.total() for name, rows in expected.items()
+    }
+    for name, rows in expected.items():
+        assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())
 
 
 @pytest.mark.spark

@@ -93,11 +93,12 @@ def test_who_is_wrong_is_accused_of_nothing_else(name: str, passing: Passing) ->
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("every", [20, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("passing", WAYS.values(), ids=WAYS)
-def test_a_packet_of_either_side_may_be_missing(passing: Passing) -> None:
+def test_a_packet_of_either_side_may_be_missing(passing: Passing, every: int) -> None:
     packets = packets_of(CAPTURES / "seed-messy.pcap")
     whole = Whole.of([batch(passing.twice(packets, brokers_of(packets)))])
-    for words, keep in single_packets(whole, every=7):
+    for words, keep in single_packets(whole, every):
         assert [one.code for one in findings_of(whole, keep) if one.verdict == "violation"] == [], words
 
 

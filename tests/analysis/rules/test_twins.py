@@ -18,9 +18,8 @@ from tests.analysis.rules.examples import Example
 from tests.analysis.rules.promises import PROMISES
 from tests.analysis.rules.twins import KINDS, WRITTEN, Talk, accusations, is_played, summary, talks, without_times
 from tests.conversation import Thinned, everything
+from tests.examples import as_many
 
-#: Conversations of each kind of twin in the quick tests.
-_FEW: Final = 12
 #: Rules with a row that is played, and whose wrong exchanges are a violation.
 PLAYED: Final = [rule for rule in RULES if rule.accuses and rule.wrong and is_played(rule.wrong)]
 
@@ -32,7 +31,7 @@ def every_talk() -> list[Talk]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_twins_add_no_violation(kind: str) -> None:
-    for talk in Random(kind).sample(every_talk(), _FEW):
+    for talk in Random(kind).sample(every_talk(), as_many(12)):
         count, wrong = accusations(kind, talk)
         assert count > 0
         assert wrong == []
