@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshark.analysis import Analyzer, MemberKey, Observed, Observer, Outcomes, PackedFindings, PackedSessions
+from kshark.analysis import (
+    Analyzer,
+    MemberKey,
+    Observed,
+    Observer,
+    Outcomes,
+    PackedFindings,
+    PackedSessions,
+    joined_outcomes,
+)
 from kshark.incidents import EXCUSABLE, Incidents
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
@@ -60,11 +69,15 @@ class Run:
                 if type(event) is Message and event.api_key in NAMING_APIS:
                     self._names.learn(event)
         refusals = self._observer.page(page)
-        return self._proved([*self._analyzer.page(page), *self._incidents.page(page, refusals)])
+        findings = self._analyzer.page(page)
+        self._observer.explain(findings)
+        return self._proved([*findings, *self._incidents.page(page, refusals)])
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
-        findings = self._proved([*self._analyzer.close(), *self._incidents.close()])
+        last = self._analyzer.close()
+        self._observer.explain(last)
+        findings = self._proved([*last, *self._incidents.close()])
         return [*findings, *self._certain([*self._excusable])]
 
     @property
@@ -78,7 +91,7 @@ class Run:
     @property
     def outcomes(self) -> dict[MemberKey, Outcomes]:
         """How the members of share groups fared so far."""
-        return self._analyzer.outcomes.of
+        return joined_outcomes([self._analyzer.outcomes.of])
 
     @property
     def topics(self) -> dict[str, str]:
@@ -87,7 +100,6 @@ class Run:
         return {topic_id: names[topic_id] for topic_id in self._topic_ids if topic_id in names}
 
     def _proved(self, findings: list[Finding]) -> list[Finding]:
-        self._observer.explain(findings)
         self.sessions.add(self._analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]

@@ -11,7 +11,7 @@ reported as findings. Most blame nobody for breaking a rule: they say what hurts
 from __future__ import annotations
 
 from kshark.incidents.explanations import EXCUSABLE, Explanations
-from kshark.incidents.stage import Incidents
+from kshark.incidents.stage import Incidents, Refusals
 from kshark.incidents.watchers import ROWS
 
-__all__ = ["EXCUSABLE", "ROWS", "Explanations", "Incidents"]
+__all__ = ["EXCUSABLE", "ROWS", "Explanations", "Incidents", "Refusals"]

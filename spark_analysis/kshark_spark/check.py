@@ -4,15 +4,15 @@ buckets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kshark.analysis import Observed, in_packet_order
+from kshark.analysis import MemberKey, Observed, Outcomes
 from kshark.analysis.states.partition.window import USUAL
 from kshark.model import Finding
 from kshark.output.notes import Notes
-from kshark_spark.buckets import Bucketed, judged
+from kshark_spark.buckets import Bucketed, JudgedCapture, judged
 from kshark_spark.refusals import exchanges_of
 from kshark_spark.screen import EVERYBODY, screened
 from kshark_spark.suspects import connections_of, names_of_brokers, packed, summaries_of, window_of
@@ -27,25 +27,26 @@ class Checked:
     """The result of one capture.
 
     Findings in packet order, the names of their topics if requested, the observed traffic, the notes on its packets
-    (None: not read here, as from tables), and a sentence on one connection or member that dominated the work.
+    (None: not read here, as from tables), how its members fared, and a sentence on one connection or member that
+    dominated the work.
     """
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     observed: Observed = field(default_factory=Observed)
     notes: Notes | None = None
+    outcomes: dict[MemberKey, Outcomes] = field(default_factory=dict)
     giant: str | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, findings: Iterable[Finding], names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
+    def of(cls, judged: JudgedCapture, names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
         """Return the result of a capture that was read; `names`: names of all known topics, by id."""
-        ordered = in_packet_order(findings)
         topics = {
             topic_id: names[topic_id]
-            for finding in ordered
+            for finding in judged.findings
             if (topic_id := finding.topic_id) is not None and topic_id in names
         }
-        return cls(ordered, topics, observed, notes)
+        return cls(judged.findings, topics, observed, notes, judged.outcomes)
 
 
 def check(
@@ -84,7 +85,7 @@ def check(
         seen.join(result.observed)
         seen.sessions += screening.clean.get(name, 0)
         giant = summaries[connections[name].number].giant
-        checked[name] = Checked(in_packet_order(result.findings), {}, seen, giant=giant)
+        checked[name] = Checked(result.findings, {}, seen, outcomes=result.outcomes, giant=giant)
     if named:
         asked = {
             name: {finding.topic_id for finding in own.findings if finding.topic_id} for name, own in checked.items()
