@@ -57,8 +57,8 @@ class Lister(Protocol):
 class Bucketed(NamedTuple):
     """A capture's buckets, numbered over all captures, and its common events, pickled.
 
-    The bucket for incidents follows the `buckets` others. `common`: see kshark.parallel.sorting.numbered. `lister` makes
-    the Lister of a bucket from the common events.
+    The bucket for incidents follows the `buckets` others. `common`: see kshark.parallel.sorting.numbered. `lister`
+    makes the Lister of a bucket from the common events.
     """
 
     bucket: int

@@ -1,5 +1,5 @@
-"""Check tables: typed columns select the members that can have a finding; only their exchanges are read, and judged by
-buckets.
+"""Check tables: typed columns select the members that can have a finding; their exchanges are judged by buckets.
+All exchanges are read for incidents.
 """
 
 from __future__ import annotations
@@ -50,16 +50,22 @@ class Checked:
 
 
 def check(
-    tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False, coverage: bool = False
+    tables: Tables,
+    captures: Sequence[str],
+    buckets: int,
+    *,
+    named: bool = False,
+    coverage: bool = False,
+    outcomes: bool = False,
 ) -> dict[str, Checked]:
     """Return the result of each capture; `named`: with the names of the topics in findings.
 
     `buckets`: their number over all captures, at least one per capture. `coverage`: count the coverage of rules, and
-    judge all members.
+    judge all members. `outcomes`: count how all members fared, and judge them; without it only suspects are counted.
     """
     spark, connections = tables["exchanges"].sparkSession, connections_of(tables, captures)
     per_capture = max(1, buckets // max(1, len(captures)))
-    screening = EVERYBODY if coverage else screened(tables, {}, USUAL)
+    screening = EVERYBODY if coverage or outcomes else screened(tables, {}, USUAL)
     exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
     summaries = summaries_of(exchanges)
     names = {
@@ -73,7 +79,7 @@ def check(
         exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
         summaries = summaries_of(exchanges)
     bucketed = [
-        Bucketed(of.number * per_capture, per_capture, of.common(summaries[of.number].common))
+        Bucketed(of.number * (per_capture + 1), per_capture, of.common(summaries[of.number].common))
         for of in connections.values()
     ]
     results = judged(exchanges.where("bucket >= 0"), bucketed, coverage=coverage)

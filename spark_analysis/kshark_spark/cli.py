@@ -205,7 +205,12 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
         with shown(spark):
             return {
                 **check(
-                    exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text", coverage=coverage
+                    exported(spark, folder),
+                    names,
+                    2 * cores_of(spark),
+                    named=args.format == "text",
+                    coverage=coverage,
+                    outcomes=not args.quiet,
                 )
             }
     from kshark.capture.paths import absolute
