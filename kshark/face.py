@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import AnalysisResult, Analyzer, PackedFindings
+from kshark.analysis import AnalysisResult, Analyzer, Observer, PackedFindings
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
+from kshark.incidents import EXPLAINABLE, Incidents
 from kshark.model import Event, Finding, Message
 from kshark.pipeline import JUDGED, Engine, Options
+from kshark.registry import Registry
+from kshark.run import Run
 
 
 def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
@@ -21,11 +24,21 @@ def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterat
 
 def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[AnalysisResult]]]:
     """Yield each page with the results that it proves: findings, share sessions, their requests. At the end yield an
-    empty page with the rest."""
-    analyzer = Analyzer(sessions=True, steps=True)
+    empty page with the rest, and with the findings that an incident may explain."""
+    registry = Registry()
+    analyzer, incidents, observer = Analyzer(sessions=True, steps=True), Incidents(registry), Observer(registry)
+    explainable = PackedFindings(shown=incidents.explanations.explained)
+
+    def certain(findings: list[Finding]) -> list[Finding]:
+        explainable.add(finding for finding in findings if finding.code in EXPLAINABLE)
+        return [finding for finding in findings if finding.code not in EXPLAINABLE]
+
     for page in pages:
-        yield page, [*analyzer.page(page), *analyzer.listed()]
-    yield [], [*analyzer.close(), *analyzer.listed()]
+        refusals = observer.page(page)
+        findings = [*analyzer.page(page), *incidents.page(page, refusals)]
+        yield page, [*certain(findings), *analyzer.listed()]
+    findings = certain([*analyzer.close(), *incidents.close()])
+    yield [], [*findings, *explainable, *analyzer.listed()]
 
 
 def read(
@@ -70,8 +83,8 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings of the rule catalogue, sorted by packet. `tls_keys` and `max_request_bytes` as for `read`.
     Raise kshark.UnreadableInput for a file that is no capture."""
-    analyzer, findings = Analyzer(), PackedFindings()
+    run = Run(Registry())
     for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys), max_request_bytes=max_request_bytes)):
-        findings.add(analyzer.page(page))
-    findings.add(analyzer.close())
-    yield from findings
+        run.page(page)
+    run.close()
+    yield from run.findings
