@@ -95,6 +95,16 @@ _STREAM: Final = (
         advice="Capture both directions in one place and with one clock. The order of packets from two taps is right only if their clocks agree."),
     _weird("OVERLAP_DIFFERS", "reassembly", "warn", "network", "A retransmission carries other bytes than the original; the original was kept.", "RFC 9293",
         advice="Check the devices between the two hosts: a host retransmits the same bytes. Other bytes come from a proxy, or from injected packets."),
+    _weird("UNACKNOWLEDGED", "reassembly", "chat", "network", "Bytes that were sent again and had no acknowledgement half a second or more after they were sent first.", "RFC 6298",
+        advice="Find out where packets of this direction are lost: capture at both hosts. If other connections between them work, the peer's host is at fault."),
+    _weird("SYN_UNANSWERED", "reassembly", "chat", "network", "A SYN that was sent again and had no answer half a second or more after it was sent first.", "RFC 6298",
+        advice="Check that the broker's host is up, and that no firewall drops packets to its port."),
+    _weird("ACKNOWLEDGED_LATE", "reassembly", "chat", "network", "The end of UNACKNOWLEDGED or SYN_UNANSWERED: an acknowledgement.", "RFC 6298",
+        advice="Nothing: the connection works again."),
+    _weird("WINDOW_CLOSED", "reassembly", "chat", "client", "A receiver that has had no room for a second or longer: its window is zero.", "RFC 9293, section 3.8.6",
+        advice="Check the process that receives: its kernel has data that it does not read."),
+    _weird("WINDOW_OPENED", "reassembly", "chat", "client", "The end of WINDOW_CLOSED: the receiver has room again.", "RFC 9293, section 3.8.6",
+        advice="Nothing: the receiver reads again."),
     _weird("DUPLICATE_PACKETS", "reassembly", "note", "capture", "Connections that were captured twice: the repeated packets were left out.",
         advice="Nothing: each message counts once. Files get smaller if you capture one interface instead of any, or one side of a mirrored link."),
     _weird("FLOWS_FORGOTTEN", "reassembly", "warn", "capture", "Too many connections at once; the longest idle one was forgotten.",
@@ -185,6 +195,18 @@ _RECORDS: Final = (
 )
 
 
+#: Codes of facts for rules and incidents, which say nothing to people.
+FACTS: Final = frozenset(
+    {
+        "SILENCE_UNPROVED",
+        "SILENCE_PROVED",
+        "UNACKNOWLEDGED",
+        "SYN_UNANSWERED",
+        "ACKNOWLEDGED_LATE",
+        "WINDOW_CLOSED",
+        "WINDOW_OPENED",
+    }
+)
 #: Codes of what a limit of memory gave up: no rule knows what it was.
 GIVEN_UP: Final = frozenset({"IN_FLIGHT_LIMIT", "UNFINISHED_LIMIT"})
 CATALOGUE: Final[dict[str, Entry]] = {entry.code: entry for group in (_CAPTURE, _LINK, _STREAM, _CODEC, _RECORDS) for entry in group}

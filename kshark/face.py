@@ -81,8 +81,10 @@ def _key_log(path: str | Path | None) -> bytes:
 def check(
     *paths: str | Path, tls_keys: str | Path | None = None, max_request_bytes: int | None = None
 ) -> Iterator[Finding]:
-    """Yield the findings of the rule catalogue, sorted by packet. `tls_keys` and `max_request_bytes` as for `read`.
-    Raise kshark.UnreadableInput for a file that is no capture."""
+    """Yield the findings of the rule catalogue and the events, sorted by packet.
+
+    `tls_keys` and `max_request_bytes` as for `read`. Raises kshark.UnreadableInput for a file that is no capture.
+    """
     run = Run(Registry())
     for page in pages(paths, replace(JUDGED, tls_keys=_key_log(tls_keys), max_request_bytes=max_request_bytes)):
         run.page(page)

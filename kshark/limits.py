@@ -70,6 +70,11 @@ REORDER_SEGMENTS: Final = 64
 #: Packets of all connections waiting for their acknowledgement, which shows what a sender had received: 40 bytes each;
 #: counted after as many packets. Beyond it those of the directions with the most of them are forgotten: unknown.
 UNACKED_PACKETS: Final = 1 << 20
+#: Bytes that are sent again without an acknowledgement, and a window of zero, are reported after this time.
+UNACKED_NS: Final = 500_000_000
+WINDOW_CLOSED_NS: Final = 1_000_000_000
+#: The last packets whose times are known, for the first transmission of bytes that are sent again: 16 bytes each.
+TIMED_PACKETS: Final = 16_384
 #: No message is held longer than this for data of other connections, in nanoseconds of packet time.
 HELD_NS: Final = 200_000_000
 #: A hole is also given up this long after that acknowledgement; an unacknowledged one holds other connections no longer
@@ -238,6 +243,23 @@ SEARCH_PIECES: Final = 1 << 16
 #: one pair.
 CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8
+#: An incident of a broker that does not answer: the shortest silence, how far requests must be beyond their own wait,
+#: and the factor of the broker's usual time for an answer.
+SILENT_NS: Final = 1_000_000_000
+BEYOND_NS: Final = 200_000_000
+USUAL_TIMES: Final = 10
+#: A request is overdue this long after its own wait, or without one after Kafka's request.timeout.ms.
+OVERDUE_WAITING_NS: Final = 10_000_000_000
+OVERDUE_NS: Final = 30_000_000_000
+#: Times without any request, answer or end of a connection: the shortest one that is kept, and their number.
+QUIET_NS: Final = 200_000_000
+QUIET_TIMES: Final = 256
+#: The shortest outage; directions between hosts, and connections of each, with bytes that are not acknowledged.
+OUTAGE_NS: Final = 1_000_000_000
+LOST_PATHS: Final = 10_000
+LOST_CONNECTIONS: Final = 1_000
+#: Connections that a broker ended within a second.
+BROKER_ENDS: Final = 1_000
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Connections of a member whose fetches are followed; with more, those before count as unseen.

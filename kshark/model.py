@@ -481,7 +481,8 @@ class Weird(msgspec.Struct, gc=False):
 
     `packet` is where it became known, `first_packet` where it began, `size` the bytes concerned (0: none). One may
     stand for many; then `times` is their number. `correlation_id` is that of the request concerned. `by_ns` is how far
-    the capture's clock is wrong, in nanoseconds (kshark.link.disorder).
+    the capture's clock is wrong (kshark.link.disorder), or how long it has lasted (kshark.reassembly.stalls), in
+    nanoseconds.
     """
 
     code: str

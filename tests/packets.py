@@ -46,6 +46,7 @@ def tcp_packet(
     *,
     time_ns: int = START_NS,
     stamps: tuple[int, int] | None = None,
+    window: int = 65535,
 ) -> Packet:
     """An Ethernet/IPv4/TCP frame; `source` and `target` are `address:port`, checksums are zero as with offloading.
     `stamps`: the TCP timestamps, own and echoed (RFC 7323)."""
@@ -59,7 +60,7 @@ def tcp_packet(
         ack & 0xFFFFFFFF,
         5 + len(options) // 4 << 4,
         flags,
-        65535,
+        window,
         0,
         0,
     )

@@ -19,6 +19,7 @@ from kshark.capture.numbering import Numbering
 from kshark.capture.source import open_capture
 from kshark.link import stage as link_stage
 from kshark.link.ends import EndsTable
+from kshark.model import ACK
 from kshark.records import Record
 from kshark.records.writer import write_batch
 from kshark_dissectors.index import INDEX
@@ -27,7 +28,7 @@ from tests.conformance.malformed import CATALOGUE as MALFORMED
 from tests.embedding import batch_of, exchange, request_frame, response_frame
 from tests.link.frames import Tcp as Segment
 from tests.link.frames import ethernet, ipv4, packet, udp
-from tests.packets import START_NS, Packet, Tcp, Wire, pcap
+from tests.packets import START_NS, Packet, Tcp, Wire, pcap, tcp_packet
 from tests.shared import CAPTURES
 
 FRAME: Final = ethernet(Segment())
@@ -176,6 +177,36 @@ def many_pairs(bench: Bench) -> list[Path]:
     for size in ("HEAD_READ", "BATCH_BYTES"):
         bench.patch.setattr(source, size, 8192)
     return bench.packets(packet(ethernet(Segment(ports=(port, 9092)))) for port in range(600))
+
+
+def sent_again(bench: Bench) -> list[Path]:
+    """Bytes are sent again, and acknowledged late."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    (first,) = tcp.client(b"abc")
+    wire.pause(1)
+    wire.add(wire.packets[first - 1])
+    tcp.acknowledge(1)
+    return bench.packets(wire.packets)
+
+
+def syn_again(bench: Bench) -> list[Path]:
+    wire = Wire()
+    Tcp(wire).open()
+    wire.packets = wire.packets[:1]
+    wire.pause(1)
+    wire.add(wire.packets[0])
+    return bench.packets(wire.packets)
+
+
+def window_closed(bench: Bench) -> list[Path]:
+    """A receiver has no room for two seconds."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    wire.add(tcp_packet(tcp.source, tcp.target, *tcp.seq, ACK, window=0))
+    wire.pause(2)
+    tcp.acknowledge()
+    return bench.packets(wire.packets)
 
 
 def other_bytes_again(bench: Bench) -> list[Path]:
@@ -356,6 +387,11 @@ MAKERS: Final[dict[str, Maker]] = {
     "SNAP_LENGTH_CUT": lambda bench: bench.packets([replace(packet(FRAME[:-3]), wire_length=len(FRAME))]),
     "STREAM_GAP": bundled("tcp-var-missed.pcap"),
     "OVERLAP_DIFFERS": other_bytes_again,
+    "UNACKNOWLEDGED": sent_again,
+    "ACKNOWLEDGED_LATE": sent_again,
+    "SYN_UNANSWERED": syn_again,
+    "WINDOW_CLOSED": window_closed,
+    "WINDOW_OPENED": window_closed,
     "FLOWS_FORGOTTEN": many_connections,
     "DUPLICATE_PACKETS": captured_twice,
     "TIME_DISORDER": later_than_the_limit,

@@ -200,7 +200,8 @@ def verdict(
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
-    print_why_empty(observed, args, sink)
+    if nothing_judged(printed.counts, observed):
+        print_why_empty(observed, args, sink)
     headlines = [] if args.quiet else printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
     if args.format == "json":
         summary = printed.counts.summary(observed, rules)
@@ -226,6 +227,11 @@ def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:
         sink.lines(folded([("Nothing could be judged: ", WARN), (f"{safe(why)}.", PLAIN)], sink.width, 2))
 
 
+def nothing_judged(counts: FindingCounts, observed: Observed) -> bool:
+    """True if nothing could be judged: no message, or a few beside TLS that neither a rule nor an event is about."""
+    return observed.is_empty and not (observed.exchanges and counts.has_events)
+
+
 def exit_code(outcomes: Iterable[set[str]], failing: set[str]) -> int:
     """Return the exit code for the outcomes of several captures, in which `failing` ones are 1."""
     found = [*outcomes]
@@ -241,7 +247,7 @@ def outcomes_of(tally: FindingCounts, observed: Observed, args: Namespace) -> se
         "violation": tally.verdicts["violation"],
         "unknown": tally.verdicts["unknown"],
         "nothing-checked": idle,
-        _NOTHING: observed.is_empty,
+        _NOTHING: nothing_judged(tally, observed),
     }
     return {outcome for outcome, applies in outcomes.items() if applies}
 

@@ -30,10 +30,17 @@ class Sort(NamedTuple):
 
 
 class Alike(Struct):
-    """Findings that share the properties of a Sort. `until`: the last packet and its time."""
+    """Findings that share the properties of a Sort. `until`: the last packet and its time.
+
+    `longest`: of events, the one that lasted longest, and `times_ns` the times that the shortest and the longest took.
+    `lasts`: one of them lasted when the capture ended.
+    """
 
     first: Finding
+    longest: Finding
     count: int = 0
+    times_ns: tuple[int, int] | None = None
+    lasts: bool = False
     until: tuple[int, int] = (0, 0)
     clients: Names = field(default_factory=dict)
     brokers: Names = field(default_factory=dict)
@@ -43,8 +50,10 @@ class Alike(Struct):
     def add(self, finding: Finding) -> None:
         self.count += 1
         end = finding.packet, finding.time_ns
+        self.lasts |= finding.until_packet is None
         if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
             end = finding.until_packet, finding.until_ns
+            self._last(finding, finding.until_ns - finding.time_ns)
         self.until = max(self.until, end)
         if finding.client or finding.client_id:
             _name(self.clients, client_of(finding))
@@ -54,13 +63,24 @@ class Alike(Struct):
         if finding.software:
             _name(self.software, finding.software)
 
+    def _last(self, finding: Finding, took_ns: int) -> None:
+        """Take an event that lasted so long."""
+        shortest_ns, longest_ns = self.times_ns or (took_ns, took_ns)
+        if took_ns > longest_ns:
+            self.longest = finding
+        self.times_ns = min(shortest_ns, took_ns), max(longest_ns, took_ns)
+
+    @property
+    def span(self) -> str:
+        """`23:34:16.123`, `23:34:16.123 to 23:35:25.002`, or to the end of the capture."""
+        begin = clock(self.first.time_ns, 3)
+        end = "the end of the capture" if self.lasts else clock(self.until[1], 3)
+        return begin if begin == end else f"{begin} to {end}"
+
     @property
     def when(self) -> str:
-        """`23:34:16.123`, or `12 times, 23:34:16.123 to 23:35:25.002`."""
-        begin, end = clock(self.first.time_ns, 3), clock(self.until[1], 3)
-        if self.count == 1:
-            return begin if begin == end else f"{begin} to {end}"
-        return f"{counted(self.count, 'time')}, {begin} to {end}"
+        """The span, with the number if there are several."""
+        return self.span if self.count == 1 else f"{counted(self.count, 'time')}, {self.span}"
 
 
 def sort_of(finding: Finding) -> Sort:

@@ -18,7 +18,7 @@ _LOST: Final = ("gap", "resync", "cut")
 def capture_headlines(observed: Observed, counts: FindingCounts) -> Iterator[Headline]:
     """Yield what is wrong with the capture, and what that means for the verdict."""
     defects = observed.defects
-    if cut := defects["SNAP_LENGTH_CUT"]:
+    if observed.body_cut and (cut := defects["SNAP_LENGTH_CUT"]):
         text = (
             f"This capture is cut: {counted(cut, 'packet')} lost {size(observed.defect_bytes['SNAP_LENGTH_CUT'])} to "
             f"the snap length. {number(observed.body_cut)} of {counted(observed.exchanges, 'request')} can be judged "
@@ -35,9 +35,10 @@ def capture_headlines(observed: Observed, counts: FindingCounts) -> Iterator[Hea
             f"reason {counted(unproved, 'finding')} cannot be proved."
         )
         yield _headline(text, "STREAM_GAP", "Record again with a larger buffer: tcpdump -B 65536.")
-    if clock := counts.reasons["clock"]:
-        text = f"The capture's clock proves too little: for that reason {counted(clock, 'finding')} cannot be proved."
-        code = next((code for code in ("CLOCK_STEP", "CLOCK_STOPPED") if defects[code]), None)
+    code = next((code for code in ("CLOCK_STEP", "CLOCK_STOPPED") if defects[code]), None)
+    if code is not None and (clock := counts.reasons["clock"]):
+        what = "was stepped" if code == "CLOCK_STEP" else "stood still"
+        text = f"The capture's clock {what}: for that reason {counted(clock, 'finding')} cannot be proved."
         yield _headline(text, code)
     if observed.judged and (tls := observed.tls_connections):
         text = f"{counted(tls, 'connection')} of this capture {'is' if tls == 1 else 'are'} TLS and could not be read."

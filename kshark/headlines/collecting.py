@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -9,18 +10,22 @@ from types import MappingProxyType
 from typing import Final
 
 from kshark import limits
-from kshark.analysis import MemberKey, Outcomes, Rule
+from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
 from kshark.headlines.alike import Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
 from kshark.incidents import ROWS
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
-from kshark.output.units import clock, counted
+from kshark.output.units import counted, duration, number
 
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Violations of this weight have a headline of their own, whatever else their client does.
 _HEAVY: Final = 70
+#: Events that are shorter have no duration worth naming.
+_LASTING_NS: Final = 1_000_000_000
+#: A time of day.
+_TIME: Final = re.compile(r"\b\d\d:\d\d:\d\d")
 #: Most names in a headline's fields.
 _NAMES: Final = 3
 
@@ -41,7 +46,7 @@ class Headlines:
         sort = sort_of(finding)
         if sort not in self._alike and len(self._alike) >= limits.STATISTICS_ROWS:
             sort = sort._replace(event=None)
-        self._alike.setdefault(sort, Alike(finding)).add(finding)
+        self._alike.setdefault(sort, Alike(finding, finding)).add(finding)
         member = finding.group_id, finding.member_id
         if member in self._of_members or len(self._of_members) < limits.STATISTICS_ROWS:
             self._of_members[member].add(finding)
@@ -51,15 +56,16 @@ class Headlines:
     ) -> list[Headline]:
         """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
         others = hurts(outcomes, self._of_members), self._events(), self._rules()
-        return [*capture, *sorted(chain.from_iterable(others), key=_rank)]
+        found = sorted(chain.from_iterable(others), key=_rank)
+        return [*capture, *(found or self._unproved())]
 
     def _events(self) -> Iterator[Headline]:
         for sort, alike in self._alike.items():
             if sort.code not in _INCIDENTS or sort.event is not None:
                 continue
-            text = _sentence(alike.first.argument)
-            if alike.count > 1:
-                text += f" The first of {counted(alike.count, 'event')}, until {clock(alike.until[1], 3)}."
+            text = _happened(alike)
+            if sort.verdict == "unknown":
+                text += f" Not proved ({alike.first.unknown_because})."
             explained = Counter[str]()
             for other, same in self._alike.items():
                 if other.event is not None and other.event[0] == sort.code:
@@ -79,6 +85,24 @@ class Headlines:
         for entries in shared.values():
             (sort, alike), *others = sorted(entries, key=lambda entry: (-_weight(entry[0].code), -entry[1].count))
             yield _broken(sort, alike, others)
+
+    def _unproved(self) -> Iterator[Headline]:
+        """Yield the most frequent finding that is not proved: if nothing else is known, it is where to look."""
+        unknown = [entry for entry in self._alike.items() if entry[0].verdict == "unknown"]
+        if unknown:
+            sort, alike = max(unknown, key=lambda entry: entry[1].count)
+            yield _suspected(sort, alike)
+
+
+def _suspected(sort: Sort, alike: Alike) -> Headline:
+    """Return the headline of a finding that is not proved. It accuses nobody."""
+    entry = CODES[sort.code]
+    text = f"Not proved: {entry.text.rstrip('.')}"
+    text += f": {named('client', alike.clients)}" if alike.clients else ""
+    text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
+    because = alike.first.unknown_because
+    reason = f" {_sentence(REASONS[because])}" if because in REASONS else ""
+    return _headline("rule", f"{text}, {alike.when}.{reason}", sort, alike, Counter())
 
 
 def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline:
@@ -142,6 +166,18 @@ def _weight(code: str) -> int:
 def _rank(headline: Headline) -> tuple[int, bool, int]:
     """Return the sort key: weight, a broker before a client, the number of findings."""
     return -headline.weight, headline.blame != "broker", -headline.count
+
+
+def _happened(alike: Alike) -> str:
+    """Return what an event was, the longest of several, and when."""
+    text = _sentence(alike.longest.argument)
+    if alike.count == 1:
+        return text if _TIME.search(text) else f"{text.removesuffix('.')}, {alike.when}."
+    shortest, longest = map(duration, alike.times_ns or (0, 0))
+    took = (
+        "" if alike.times_ns is None else f" of {shortest}" if shortest == longest else f" of {shortest} to {longest}"
+    )
+    return f"{text} The longest of {number(alike.count)} such events{took}, {alike.span}."
 
 
 def _sentence(text: str) -> str:

@@ -87,7 +87,7 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     for of in members:
         codes.update({code: count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS})
     why, advice = _REASONS.get(reason, ("", ""))
-    text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} were refused with "
+    text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} refused with "
     text += ", ".join(_error(code) for code, _ in codes.most_common(2))
     text += f", {why}." if why else "."
     if others:
@@ -160,9 +160,11 @@ def _share(of: Outcomes, *, short: bool = False) -> str:
     refused, total = _refusals(of), of.acknowledged.total()
     if short:
         return f"{number(refused)} of {number(total)}"
+    if refused == total == 1:
+        return "the one record that it acknowledged was"
     if refused == total:
-        return f"all {counted(total, 'record')} that it acknowledged"
-    return f"{number(refused)} of {counted(total, 'record')} that it acknowledged"
+        return f"all {number(total)} records that it acknowledged were"
+    return f"{number(refused)} of {counted(total, 'record')} that it acknowledged {'was' if refused == 1 else 'were'}"
 
 
 def _name(of: Outcomes, *, short: bool = False) -> str:

@@ -56,7 +56,7 @@ def _lines(headline: Headline, width: int | None) -> Iterator[Line]:
 
 def _summary(counts: FindingCounts, observed: Observed, width: int | None) -> Iterator[Line]:
     """Return the findings by verdict, each with its most frequent codes; nothing if nothing could be judged."""
-    if observed.is_empty and not counts.verdicts.total():
+    if not observed.exchanges and not counts.verdicts.total():
         return
     line: Line = []
     for verdict, (noun, nouns, style) in _OUTCOMES.items():

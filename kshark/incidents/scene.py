@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from kshark import limits
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
 from kshark.api_keys import METADATA
 from kshark.incidents.usage import Usage
 from kshark.link.disorder import CLOCK_DOUBTS, DISORDERS
-from kshark.model import ByMessage, Flow, Message
+from kshark.model import ByMessage, Exchange, Flow, Message, Weird
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark_dissectors.topics import NAMING_APIS
 
+_TROUBLES: Final = frozenset({"UNACKNOWLEDGED", "SYN_UNANSWERED", "WINDOW_CLOSED"})
 #: Codes of the weirds that the scene reads.
-WEIRDS: Final[frozenset[str]] = CLOCK_DOUBTS | DISORDERS
+WEIRDS: Final = CLOCK_DOUBTS | DISORDERS | _TROUBLES | {"ACKNOWLEDGED_LATE", "WINDOW_OPENED"}
 #: APIs whose bodies the scene reads.
 APIS: Final[frozenset[int]] = frozenset({*NAMING_APIS, METADATA})
 #: Requests of one connection without an answer so far, in the order in which they were sent.
@@ -29,12 +32,22 @@ class Scene:
 
     `now`: the current packet. `flows`: connections that are not over, by number. `open`: by number of the connection,
     its requests without an answer so far (requests without one by protocol too, until their exchange comes).
+    `answered`: the last answer before the current one. `given_up`: the first request that ended without an answer; the
+    end of the connection follows. `unacked`, `closed_windows`: by connection and side, since when bytes are sent again
+    without an acknowledgement, and since when the receiver has no room (kshark.reassembly.stalls). `pauses`: times
+    without any request, answer or end of a connection.
     """
 
     def __init__(self, registry: Registry) -> None:
-        self.now = PacketTime(0, 0)
+        self.packet = self.time_ns = 0
+        self._now = PacketTime(0, 0)
         self.flows: Final[dict[int, Flow]] = {}
         self.open: Final[dict[int, Open]] = {}
+        self.answered: Final[dict[int, PacketTime]] = {}
+        self.given_up: Final[dict[int, Message]] = {}
+        self.unacked: Final[dict[tuple[int, int], PacketTime]] = {}
+        self.closed_windows: Final[dict[tuple[int, int], PacketTime]] = {}
+        self.pauses: Final[deque[tuple[int, int]]] = deque(maxlen=limits.QUIET_TIMES)
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
@@ -42,6 +55,50 @@ class Scene:
         self.throttled_until: Final[dict[int, int]] = {}
         #: Fed by the watcher Topics.
         self.usage: Final = Usage()
+
+    def note(self, weird: Weird) -> None:
+        """Take a weird: of the capture's clock, or trouble of a connection's packets."""
+        self.durations.note(weird)
+        flow, side = weird.flow, weird.side
+        if weird.code in _TROUBLES and flow is not None and side is not None:
+            packet = weird.packet if weird.first_packet is None else weird.first_packet
+            since = PacketTime(packet, weird.time_ns - (weird.by_ns or 0))
+            match weird.code:
+                case "UNACKNOWLEDGED" | "SYN_UNANSWERED":
+                    self.unacked[flow, side] = since
+                case "WINDOW_CLOSED":
+                    self.closed_windows[flow, side] = since
+
+    def settle(self, weird: Weird) -> None:
+        """End the trouble that a weird ends, after the watchers have seen it."""
+        if weird.flow is not None and weird.side is not None:
+            if weird.code == "ACKNOWLEDGED_LATE":
+                self.unacked.pop((weird.flow, weird.side), None)
+            elif weird.code == "WINDOW_OPENED":
+                self.closed_windows.pop((weird.flow, weird.side), None)
+
+    @property
+    def now(self) -> PacketTime:
+        """The current packet. Its time never runs backwards."""
+        now = self._now
+        if now[0] != self.packet or now[1] != self.time_ns:
+            now = self._now = PacketTime(self.packet, self.time_ns)
+        return now
+
+    def gave_up(self, exchange: Exchange) -> None:
+        """Take an exchange without an answer, after the watchers have seen it."""
+        if exchange.request is not None and exchange.outcome == "unanswered":
+            self.given_up.setdefault(exchange.request.flow, exchange.request)
+
+    def forget(self, flow: int) -> None:
+        """Forget a connection that is over."""
+        self.flows.pop(flow, None)
+        self.open.pop(flow, None)
+        self.answered.pop(flow, None)
+        self.given_up.pop(flow, None)
+        for side in (0, 1):
+            self.unacked.pop((flow, side), None)
+            self.closed_windows.pop((flow, side), None)
 
     def broker_of(self, flow: Flow) -> Broker:
         """Return the broker of a connection: one object for all addresses that Metadata gives to one node."""
@@ -59,6 +116,20 @@ class Scene:
         """Return the first request of a connection that has no answer so far."""
         requests = self.open.get(flow)
         return next(iter(requests.values()))[0] if requests else None
+
+    def waiting(self, flow: int) -> Message | None:
+        """Return the first request of a connection that has no answer, also if the connection ends now."""
+        given_up = self.given_up.get(flow)
+        return self.oldest_open(flow) if given_up is None else given_up
+
+    def waits_since(self, request: Message) -> PacketTime:
+        """Return since when the broker works on the oldest request of a connection: it answers one after the other."""
+        sent, answered = PacketTime(request.packet, request.time_ns), self.answered.get(request.flow)
+        return sent if answered is None or answered.time_ns < sent.time_ns else answered
+
+    def longest_pause_ns(self, since_ns: int, until_ns: int) -> int:
+        """Return the longest time between two times in which the capture shows nothing of anybody."""
+        return max((min(until_ns, to) - max(since_ns, begin) for begin, to in self.pauses), default=0)
 
     def lasted(self, least_ns: int, since: PacketTime, until: PacketTime | None = None) -> Lasted:
         """Return the ground that at least this time passed between two packets; `until` None: until now."""

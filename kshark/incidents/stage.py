@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from kshark.analysis.facts.clock import PacketTime
+from kshark import limits
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.api_keys import METADATA
 from kshark.incidents.due import Due
@@ -45,11 +45,24 @@ class Incidents:
     def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:
         """Return the incidents that these events decide."""
         incidents: list[Incident] = []
+        of_requests, opened = self._of_requests, self._scene.open
         for event in events:
             kind = type(event)
             if kind is Message:
-                if event.kind == "request":  # type: ignore[union-attr]
-                    self._request(event, incidents)  # type: ignore[arg-type]
+                if event.kind != "request":  # type: ignore[union-attr]
+                    continue
+                request: Any = event
+                self._at(request.packet, request.time_ns, incidents)
+                flow = request.flow
+                if flow in opened:
+                    opened[flow][id(request)] = (request,)
+                else:
+                    opened[flow] = ByMessage({id(request): (request,)})
+                watchers = of_requests.get(request.api_key)
+                if watchers is None:
+                    watchers = of_requests[request.api_key] = self._watching(request.api_key, "requests")
+                for watcher in watchers:
+                    incidents += watcher.request(request)
             elif kind is Exchange:
                 self._exchange(event, refusals, incidents)  # type: ignore[arg-type]
             elif kind is Weird:
@@ -78,47 +91,45 @@ class Incidents:
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Move to a packet, and report first what was due before it and did not come."""
         scene = self._scene
-        scene.now = PacketTime(packet, max(time_ns, scene.now.time_ns))
-        if scene.now.time_ns > self._due.next_ns:
-            for awaited in self._due.passed(scene.now.time_ns):
-                incidents += awaited.missed()
-
-    def _request(self, request: Message, incidents: list[Incident]) -> None:
-        self._at(request.packet, request.time_ns, incidents)
-        requests = self._scene.open.get(request.flow)
-        if requests is None:
-            requests = self._scene.open[request.flow] = ByMessage()
-        requests[id(request)] = (request,)
-        watchers = self._of_requests.get(request.api_key)
-        if watchers is None:
-            watchers = self._of_requests[request.api_key] = self._watching(request.api_key, "requests")
-        for watcher in watchers:
-            incidents += watcher.request(request)
+        scene.packet = packet
+        passed_ns = time_ns - scene.time_ns
+        if passed_ns > 0:
+            if passed_ns > limits.QUIET_NS:
+                scene.pauses.append((scene.time_ns, time_ns))
+            scene.time_ns = time_ns
+            if time_ns > self._due.next_ns:
+                for awaited in self._due.passed(time_ns):
+                    incidents += awaited.missed()
 
     def _exchange(self, exchange: Exchange, refusals: Refusals, incidents: list[Incident]) -> None:
         request, response = exchange.request, exchange.response
+        scene, message = self._scene, exchange.response or exchange.request
+        assert message is not None
         if response is not None:
             self._at(response.packet, response.time_ns, incidents)
-        if request is not None:
-            self._answered(request)
-        if response is not None and response.api_key in NAMING_APIS:
-            self._scene.names.learn(response)
-            if response.api_key == METADATA:
-                self._scene.brokers.metadata(response)
-        api = (response if request is None else request).api_key  # type: ignore[union-attr]
-        watchers = self._of_exchanges.get(api)
+            if response.api_key in NAMING_APIS:
+                self._name(response)
+        if request is not None and (requests := scene.open.get(request.flow)) is not None:
+            requests.pop(id(request), None)
+        watchers = self._of_exchanges.get(message.api_key)
         if watchers is None:
-            watchers = self._of_exchanges[api] = self._watching(api, "apis")
+            watchers = self._of_exchanges[message.api_key] = self._watching(message.api_key, "apis")
         for watcher in watchers:
-            incidents += watcher.exchange(exchange)
+            if found := watcher.exchange(exchange):
+                incidents += found
         if refusals and (codes := refusals.get(id(exchange))) is not None:
             for watcher in self._of_refusals:
                 incidents += watcher.refused(exchange, codes)
+        if response is not None:
+            scene.answered[response.flow] = scene.now
+        else:
+            scene.gave_up(exchange)
 
-    def _answered(self, request: Message) -> None:
-        requests = self._scene.open.get(request.flow)
-        if requests is not None:
-            requests.pop(id(request), None)
+    def _name(self, response: Message) -> None:
+        """Learn names of topics, and the brokers of a cluster."""
+        self._scene.names.learn(response)
+        if response.api_key == METADATA:
+            self._scene.brokers.metadata(response)
 
     def _event(self, event: Any, incidents: list[Incident]) -> None:
         self._at(event.packet, event.time_ns, incidents)
@@ -127,14 +138,14 @@ class Incidents:
             self._scene.flows[flow.id] = flow
         incidents += chain.from_iterable(watcher.event(event) for watcher in self._of_events[type(event)])
         if type(event) is Closed:
-            self._scene.flows.pop(flow.id, None)
-            self._scene.open.pop(flow.id, None)
+            self._scene.forget(flow.id)
 
     def _weird(self, weird: Weird, incidents: list[Incident]) -> None:
-        self._scene.durations.note(weird)
+        self._scene.note(weird)
         for watcher in self._watchers:
             if weird.code in watcher.weirds:
                 incidents += watcher.event(weird)
+        self._scene.settle(weird)
 
     def _watching(self, api: Any, of: str) -> tuple[Watcher, ...]:
         """Return the watchers whose attribute `of`, a set of APIs, has this API, or is None."""

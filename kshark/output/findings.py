@@ -133,6 +133,11 @@ class FindingCounts:
         #: By verdict and code.
         self.sorts: Counter[tuple[str, str]] = Counter()
 
+    @property
+    def has_events(self) -> bool:
+        """True if a finding is an event of the catalogue."""
+        return any(code in CODES and group_of(CODES[code]) == "event" for code in self.codes)
+
     def add(self, finding: Finding) -> None:
         self.verdicts[finding.verdict] += 1
         self.codes[finding.code] += 1

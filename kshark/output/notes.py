@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import UNSET, Struct, field
 
-from kshark.anomaly import CATALOGUE
+from kshark.anomaly import CATALOGUE, FACTS
 from kshark.limits import STATISTICS_ROWS
 from kshark.model import Closed, Event, Exchange, Message, Weird
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
@@ -23,8 +23,6 @@ _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
 #: Weirds of packets that were not read: packets that may contain connections, and the rest.
 _UNREAD: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN")
 _NOT_TCP: Final = "NOT_TCP"
-#: Facts for rules, which say nothing to people.
-_SILENT: Final = ("SILENCE_UNPROVED", "SILENCE_PROVED")
 #: Most kinds of packets in a line.
 _KINDS: Final = 8
 
@@ -74,7 +72,7 @@ class Notes(Struct):
     def _weird(self, weird: Weird) -> None:
         if weird.code == _NOT_TCP or weird.code in _UNREAD:
             self._packets[weird.code, weird.detail] += weird.times
-        if weird.code == _NOT_TCP or weird.code in _SILENT:
+        if weird.code == _NOT_TCP or weird.code in FACTS:
             return
         self._weirds[weird.code] += weird.times
         self._sizes[weird.code] += weird.size

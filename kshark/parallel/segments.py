@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _COLUMNS: Final = (
     ("packet", "<i8"), ("time_ns", "<i8"), ("seq", "<u4"), ("ack", "<u4"), ("flags", "u1"), ("length", "<u4"),
 )  # fmt: skip
-#: Columns that most pieces omit: the default clock is the time, and the default of `missing` is 0.
-_RARE: Final = (("clock_ns", "<i8"), ("missing", "<u4"))
+#: Columns that most pieces omit: the default clock is the time, of `missing` 0, and of `window` one that is not zero.
+_RARE: Final = (("clock_ns", "<i8"), ("missing", "<u4"), ("window", "<u2"))
 #: Multipliers that mix bits, the same in every process (Steele, Lea and Flood, 2014: SplitMix64).
 _MIX: Final = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS: Final = np.array([30, 27, 31, 3, 16], np.uint64)
@@ -76,7 +76,11 @@ def _pack(segments: Segments, rows: Int64s, keys: Words, of: Int64s) -> Piece:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     given = {name: getattr(segments, name)[rows] for name, _ in _COLUMNS + _RARE}
-    rare = {"clock_ns": bool((given["clock_ns"] != given["time_ns"]).any()), "missing": bool(given["missing"].any())}
+    rare = {
+        "clock_ns": bool((given["clock_ns"] != given["time_ns"]).any()),
+        "missing": bool(given["missing"].any()),
+        "window": not given["window"].all(),
+    }
     parts = [
         np.array([len(used), *rare.values()], "<u4").tobytes(),
         keys[:, used[order]].astype("<u8").tobytes(),
@@ -112,9 +116,10 @@ def _columns(piece: Piece, ends: EndsTable) -> dict[str, Any]:
         at += column.nbytes
         return column
 
-    used, with_clock, with_missing = read("<u4", 3).tolist()
+    used, with_clock, with_missing, with_window = read("<u4", 4).tolist()
     paths = ends.paths(read("<u8", KEY_WORDS * used).reshape(KEY_WORDS, used).astype(np.uint64))
     given = {"path": paths[read("<u4", count)]} | {name: read(form, count) for name, form in _COLUMNS}
     given["clock_ns"] = read("<i8", count) if with_clock else given["time_ns"]
     given["missing"] = read("<u4", count) if with_missing else np.zeros(count, "<u4")
+    given["window"] = read("<u2", count) if with_window else np.ones(count, "<u2")
     return given

@@ -16,6 +16,7 @@ from kshark.model import ACK, FIN, RST, SYN, UNKNOWN_PACKET, Closed, Flow, Gap, 
 from kshark.reassembly.copies import AT_ONCE_NS, EARLIER, Again, SequenceRange
 from kshark.reassembly.directions import MASK, WINDOW, Direction, Segment, Waiting, ahead, skipped
 from kshark.reassembly.runs import Hole, Item, Run
+from kshark.reassembly.stalls import PacketTimes, Stalls
 
 #: The greatest distance from the next expected number at which a RST is accepted.
 _NEAR: Final = WINDOW >> 10
@@ -24,7 +25,19 @@ _NEAR: Final = WINDOW >> 10
 class TcpConnection:
     """A TCP connection of one pair of ends. `feed` appends the results of a segment to `out`."""
 
-    __slots__ = ("again", "clock_ns", "closed", "first_finished", "flow", "forgotten", "latest", "ranges", "sides")
+    __slots__ = (
+        "again",
+        "clock_ns",
+        "closed",
+        "first_finished",
+        "flow",
+        "forgotten",
+        "latest",
+        "ranges",
+        "repeated",
+        "sides",
+        "stalls",
+    )
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -37,6 +50,10 @@ class TcpConnection:
         self.latest = (0, 0)
         #: Segments captured again; None if there are none.
         self.again: Again | None = None
+        #: The last packet whose content was here before.
+        self.repeated = -1
+        #: Its troubles; None if there are none.
+        self.stalls: Stalls | None = None
         #: The sequence numbers that both sides sent; set on first use after the connection ended.
         self.ranges: tuple[SequenceRange | None, SequenceRange | None] | None = None
 
@@ -168,6 +185,7 @@ class TcpConnection:
     def _again(self, segment: Segment) -> None:
         """Count a segment whose content was here before, a retransmission or a copy; the counts decide which."""
         flow, here, there = self.flow, self.sides[segment.side], self.sides[1 - segment.side]
+        self.repeated = segment.packet
         again = self.again = self.again or Again()
         again.count(segment)
         later_ns = segment.time_ns - flow.first_time_ns
@@ -176,6 +194,17 @@ class TcpConnection:
                 again.open(later_ns)
         elif not again.opened and segment.size and (segment.seq + segment.size) & MASK == here.next:
             again.later_ns = segment.time_ns - here.last_ready_ns
+
+    def repeat(self, segment: Segment, times: PacketTimes, out: list[Item]) -> None:
+        """Take content that was here before, after `feed`: trouble if the peer has not acknowledged it."""
+        flow, here = self.flow, self.sides[segment.side]
+        if segment.flags & SYN:
+            if flow.opened_by == segment.side and not here.peer_seen and not here.position:
+                self.stalls = self.stalls or Stalls(flow.id)
+                self.stalls.repeat_syn(segment, flow.first_packet, flow.first_time_ns, out)
+        elif here.unacked and (here.acked is None or ahead(segment.seq + segment.size, here.acked) > 0):
+            self.stalls = self.stalls or Stalls(flow.id)
+            self.stalls.repeat(segment, here, times, out)
 
     def _skip(self, segment: Segment, why: str, out: list[Item]) -> None:
         if segment.payload:

@@ -20,6 +20,7 @@ from kshark.reassembly.directions import NONE, Direction, Segment
 from kshark.reassembly.fast_path import FastPath, Stretches
 from kshark.reassembly.past import Past
 from kshark.reassembly.runs import Chunks, Hole, Item, Run, Runs
+from kshark.reassembly.stalls import PacketTimes, Stalls, closed_windows
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -49,6 +50,11 @@ class Reassembly:
         self._packet = 0
         self._holed: dict[int, TcpConnection] = {}
         self._past = Past()
+        #: The connections with trouble (kshark.reassembly.stalls), and the paths of the batch's packets that close a
+        #: window: these connections do not take the fast path.
+        self._stalled: set[int] = set()
+        self._closing: dict[int, int] = {}
+        self._times = PacketTimes()
         #: Segments since unacknowledged packets were counted last.
         self._uncounted = 0
 
@@ -61,6 +67,11 @@ class Reassembly:
         return Chunks(out, self._holes(), segments.packet, segments.clock_ns)
 
     def _take(self, segments: Segments, out: list[Item]) -> None:
+        self._times.add(segments)
+        rows = closed_windows(segments)
+        self._closing = (
+            {} if rows is None else dict(zip(segments.packet[rows].tolist(), segments.path[rows].tolist(), strict=True))
+        )
         if self._all_exact:
             self._exact(segments, np.arange(len(segments.packet)), out)
         else:
@@ -182,7 +193,8 @@ class Reassembly:
 
     def _failing(self, fast: Stretches) -> set[int]:
         """Return the pairs that do not continue earlier batches."""
-        connections, failed, moving = self._connections, set(), set(fast.path)
+        connections, moving = self._connections, set(fast.path)
+        failed = self._stalled.union([path >> 1 for path in self._closing.values()])
         for path, seq, ack in zip(fast.path, fast.seq, fast.ack, strict=True):
             connection = connections.get(path >> 1)
             silent = path ^ 1 not in moving
@@ -197,7 +209,7 @@ class Reassembly:
     def _exact(self, segments: Segments, rows: Int64s, out: list[Item]) -> None:
         if not len(rows):
             return
-        buffer, ends = segments.buffer, segments.ends
+        buffer, ends, stalled, closing = segments.buffer, segments.ends, self._stalled, self._closing
         columns = zip(
             segments.path[rows].tolist(),
             segments.packet[rows].tolist(),
@@ -225,6 +237,23 @@ class Reassembly:
             else:
                 segment = Segment(side, packet, time_ns, clock_ns, seq, ack, flags, payload, missing, length + missing)
                 self._segment(pair, connection, segment, ends, out, due=due)
+            if (stalled or closing) and (pair in stalled or packet in closing):
+                self._see(pair, side, packet, time_ns, out, is_plain_ack=due and not length)
+
+    def _see(self, pair: int, side: Side, packet: int, time_ns: int, out: list[Item], *, is_plain_ack: bool) -> None:
+        """Take a segment of a connection with trouble, or one that closes a window, after it was applied."""
+        connection, is_closed = self._connections.get(pair), packet in self._closing
+        if connection is None:
+            return
+        other: Side = 0 if side else 1
+        stalls = connection.stalls = connection.stalls or Stalls(connection.flow.id)
+        stalls.acknowledge(other, None if is_plain_ack else connection.sides[other].acked, packet, time_ns, out)
+        stalls.window(side, packet, time_ns, out, is_closed=is_closed)
+        if stalls.are_over:
+            connection.stalls = None
+            self._stalled.discard(pair)
+        else:
+            self._stalled.add(pair)
 
     def _segment(
         self, pair: int, connection: TcpConnection | None, segment: Segment, ends: EndsOf, out: list[Item], *, due: bool
@@ -244,6 +273,10 @@ class Reassembly:
             self._settle(pair, connection)
             connection = self._open(pair, segment, ends[pair], out)
         connection.feed(segment, out)
+        if connection.repeated == segment.packet and not connection.closed:
+            connection.repeat(segment, self._times, out)
+            if connection.stalls is not None:
+                self._stalled.add(pair)
         if connection.closed or pair in self._holed or connection.holed:
             self._settle(pair, connection)
 
@@ -262,6 +295,7 @@ class Reassembly:
         if connection.closed:
             del self._connections[pair]
             self._holed.pop(pair, None)
+            self._stalled.discard(pair)
             self._past.remember(pair, connection)
         elif connection.holed:
             self._holed[pair] = connection

@@ -94,7 +94,7 @@ WEIRDS: Final = table(
     Column(
         "by_ns",
         "bigint",
-        "how far the capture's clock is wrong, stepped or silent, in nanoseconds",
+        "how far the capture's clock is wrong, stepped or silent, or how long it had lasted, in nanoseconds",
         made(_by_ns, "event"),
         since=2,
     ),

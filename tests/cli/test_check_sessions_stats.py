@@ -40,8 +40,15 @@ def test_the_findings_stand_below_the_headlines_where_they_are_wanted(kshark: Ru
 
 
 def test_a_capture_in_which_nothing_hurts_has_no_headline(kshark: Run) -> None:
-    done = kshark("check", CAPTURES / "share-restart.pcap")
+    done = kshark("check", CAPTURES / "share-java-explicit.pcap")
     assert done.lines[0].startswith("0 violations · ")
+
+
+def test_an_event_comes_first_with_the_findings_that_it_explains(kshark: Run) -> None:
+    done = kshark("check", CAPTURES / "share-restart.pcap")
+    assert done.lines[0].startswith("Broker 127.0.0.1:20092 was down for ")
+    assert done.lines[0].endswith(" BROKER_DOWN")
+    assert done.lines[1].startswith("  Explains ")
 
 
 def test_checks_json_ends_with_the_summary(kshark: Run, trace: Path) -> None:

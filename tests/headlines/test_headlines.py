@@ -96,8 +96,20 @@ def test_a_client_that_loses_records_has_a_headline_of_its_own() -> None:
     ]
 
 
-def test_what_is_not_proved_and_notes_accuse_nobody() -> None:
-    assert headlines(finding(verdict="unknown", blame="unknown"), finding(verdict="note", blame="unknown")) == []
+def test_notes_are_no_headlines() -> None:
+    assert headlines(finding(verdict="note", blame="unknown")) == []
+
+
+def test_what_is_not_proved_accuses_nobody_and_is_said_where_nothing_else_is_known() -> None:
+    unknown = finding(verdict="unknown", blame="unknown", unknown_because="gap")
+    (one,) = headlines(unknown, finding(code="NO_RECOVERY", verdict="unknown", blame="unknown"), unknown)
+    assert one.text.startswith("Not proved: The epoch is too high: the client counted a request that the broker never ")
+    assert one.text.endswith(
+        ": client billing-3, group billing, 2 times, 12:03:07.412. The capture lacks bytes of these connections between "
+        "the exchanges that prove the finding."
+    )
+    assert one.blame == "unknown"
+    assert [it.code for it in headlines(unknown, finding(code="TWO_COUNTERS"))] == ["TWO_COUNTERS"]
 
 
 # -- events
@@ -109,12 +121,25 @@ def test_an_event_says_what_it_explains() -> None:
         finding(**OVERDUE), finding(**unanswered, event_code="REQUEST_OVERDUE", event_packet=90412, **later(1))
     )
     assert (one.kind, one.code, one.more) == ("event", "REQUEST_OVERDUE", {"REQUEST_UNANSWERED": 1})
-    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s."
+    assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s, 12:03:07.412 to the end of the capture."
 
 
-def test_events_of_one_kind_are_counted() -> None:
-    (one,) = headlines(finding(**OVERDUE), finding(**OVERDUE, **later(5)))
-    assert one.text.endswith(" The first of 2 events, until 12:03:12.412.")
+def test_of_events_of_one_kind_the_longest_stands_for_all() -> None:
+    ends = [{"until_ns": NOON_NS + at * SECOND_NS, "until_packet": 90412 + at} for at in (2, 9)]
+    longest = {"argument": "ShareFetch (packet 8) was answered after 4.0 s", "packet": 90417}
+    (one,) = headlines(
+        finding(**{**OVERDUE, **ends[0]}),
+        finding(**{**OVERDUE, **longest, **ends[1], "time_ns": NOON_NS + 5 * SECOND_NS}),
+    )
+    assert one.text == (
+        "ShareFetch (packet 8) was answered after 4.0 s. The longest of 2 such events of 2.00 s to 4.00 s, "
+        "12:03:07.412 to 12:03:16.412."
+    )
+
+
+def test_an_event_that_says_when_is_not_timed_again() -> None:
+    (one,) = headlines(finding(**{**OVERDUE, "argument": "topic t was deleted at 12:03:07.412"}))
+    assert one.text == "Topic t was deleted at 12:03:07.412."
 
 
 def test_every_event_has_advice_and_a_weight() -> None:

@@ -81,6 +81,7 @@ class Row:
     flags: int
     payload: bytes
     missing: int
+    window: int = 1
 
 
 def columns(rows: Iterable[Row], clock_ns: int = 0) -> Segments:
@@ -104,6 +105,7 @@ def columns(rows: Iterable[Row], clock_ns: int = 0) -> Segments:
         offset=np.cumsum(lengths) - lengths,
         length=lengths,
         missing=column("missing"),
+        window=column("window"),
     )
 
 
@@ -230,6 +232,7 @@ class Talk:
         acked: int | None = None,
         flags: int = ACK,
         missing: int = 0,
+        window: int = 1,
     ) -> int:
         """Puts a segment on the wire; returns its packet's number."""
         place = self.sent[side] if at is None else at
@@ -237,7 +240,17 @@ class Talk:
         seq, ack = (self.isn[side] + 1 + place) & 0xFFFFFFFF, (self.isn[1 - side] + 1 + received) & 0xFFFFFFFF
         number = len(self.rows) + 1
         self.rows.append(
-            Row(number, self.time_ns, self.pair << 1 | side, seq, ack if flags & ACK else 0, flags, payload, missing)
+            Row(
+                number,
+                self.time_ns,
+                self.pair << 1 | side,
+                seq,
+                ack if flags & ACK else 0,
+                flags,
+                payload,
+                missing,
+                window,
+            )
         )
         self.time_ns += MILLISECOND
         self.sent[side] = max(self.sent[side], place + len(payload) + missing + bool(flags & (SYN | FIN)))

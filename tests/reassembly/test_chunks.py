@@ -25,7 +25,7 @@ def moves(draw: st.DrawFn) -> tuple[int, str, int, int, int]:
             ["goes on"] * 12
             + ["jumps"] * 3
             + ["again"] * 3
-            + ["cut", "fin", "early fin", "rst", "syn", "pause", "other ports"]
+            + ["cut", "fin", "early fin", "rst", "syn", "pause", "other ports", "full"]
         )
     )
     return (
@@ -56,6 +56,8 @@ def performed(acts: list[tuple[int, str, int, int, int]], isn: tuple[int, int], 
                             talk.rows[-1 - abs(off) % len(talk.rows)], packet=len(talk.rows) + 1, time_ns=talk.time_ns
                         )
                     )
+            case "full":
+                talk.send(side, acked=acked, window=0)
             case "other ports":
                 talk.pair = 1 - talk.pair
             case "rst":

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.incidents.watcher import Watcher
+from kshark.incidents.watchers.brokers import BrokerEnds
 from kshark.incidents.watchers.dead_letters import DeadLetters
 from kshark.incidents.watchers.members import Members
+from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
@@ -18,6 +20,8 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Throttling,
     Members,
     Requests,
+    Network,
+    BrokerEnds,
     SessionTables,
     DeadLetters,
 )
