@@ -105,8 +105,8 @@ def test_what_is_not_proved_accuses_nobody_and_is_said_where_nothing_else_is_kno
     (one,) = headlines(unknown, finding(code="NO_RECOVERY", verdict="unknown", blame="unknown"), unknown)
     assert one.text.startswith("Not proved: The epoch is too high: the client counted a request that the broker never ")
     assert one.text.endswith(
-        ": client billing-3, group billing, 2 times, 12:03:07.412. The capture lacks bytes of these connections between "
-        "the exchanges that prove the finding."
+        ": client billing-3, group billing, 2 times, 12:03:07.412. The capture lacks bytes of these connections "
+        "between the exchanges that prove the finding."
     )
     assert one.blame == "unknown"
     assert [it.code for it in headlines(unknown, finding(code="TWO_COUNTERS"))] == ["TWO_COUNTERS"]
