@@ -1,4 +1,4 @@
-"""What the stage reads of a time line, for those that pass on only that (kshark.parallel.sorting)."""
+"""The parts of a time line that the stage reads, for those that pass on only that (kshark.parallel.sorting)."""
 
 from __future__ import annotations
 
