@@ -44,7 +44,9 @@ class Incidents:
             for kind in (Opened, HalfClosed, Closed, Gap)
         }
 
-    def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:
+    def page(  # noqa: C901  # hot: the loop over all events
+        self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS
+    ) -> list[Finding]:
         """Return the incidents that these events decide."""
         incidents: list[Incident] = []
         findings: list[Finding] = []
