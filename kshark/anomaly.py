@@ -116,6 +116,8 @@ _STREAM: Final = (
         advice="Let the client of that connection write a key log (SSLKEYLOGFILE; a JVM needs an agent for it) and pass it with --tls-keys, or capture a listener without TLS (kshark explain tls-keys). A broker's private key does not decrypt modern TLS."),
     _weird("NOT_KAFKA", "framing", "chat", "capture", "A connection carries another protocol; its bytes were counted and skipped.",
         advice="Nothing, if that is right. If it is Kafka, name its port: -d tcp.port==9092,kafka."),
+    _weird("TLS_ALERT", "tls", "chat", "unknown", "A TLS alert that ends a handshake, by its name; an encrypted one is known by its size.", "RFC 8446, section 6",
+        advice="See the event TLS_HANDSHAKE_FAILED: it says who refused whom, and why."),
     _weird("FOREIGN_PROTOCOL", "framing", "warn", "client", "TLS or HTTP bytes on a connection to a Kafka port."),
     _weird("FRAME_LENGTH_INVALID", "framing", "error", "client", "A length prefix is negative, or longer than usual and no header follows it.", "Kafka: NetworkReceive"),
     _weird("REQUEST_TOO_LONG", "framing", "error", "client", "A connection ended at a request that is longer than its broker accepts.", "Kafka: NetworkReceive; socket.request.max.bytes"),
@@ -205,6 +207,7 @@ FACTS: Final = frozenset(
         "ACKNOWLEDGED_LATE",
         "WINDOW_CLOSED",
         "WINDOW_OPENED",
+        "TLS_ALERT",
     }
 )
 #: Codes of what a limit of memory gave up: no rule knows what it was.

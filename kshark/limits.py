@@ -260,6 +260,14 @@ LOST_PATHS: Final = 10_000
 LOST_CONNECTIONS: Final = 1_000
 #: Connections that a broker ended within a second.
 BROKER_ENDS: Final = 1_000
+#: Kinds of failed TLS handshakes at once, and hosts whose connections to a broker carry nothing.
+TLS_FAILURES: Final = 10_000
+CHECKING_HOSTS: Final = 100
+#: Addresses that accept connections; with more of them, no address is said to be unreachable.
+ACCEPTING_ADDRESSES: Final = 100_000
+#: Clients of brokers whose versions of APIs are known, and connections closed on one of them.
+SERVED_CLIENTS: Final = 10_000
+CLOSINGS: Final = 100
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Connections of a member whose fetches are followed; with more, those before count as unseen.

@@ -28,6 +28,7 @@ from kshark.framing.recognition import (
 )
 from kshark.model import Flow, Gap, LongFrame, Side, Weird
 from kshark.reassembly import Run, Runs
+from kshark.tls.signs import ALERT_BYTES, alert, fatal_alert
 
 _INT32: Final = Struct(">i").unpack_from
 #: The number of frames marked RESYNC after a searched boundary; these frames confirm it.
@@ -321,6 +322,12 @@ class Stream:
         length = _INT32(self.joined(), 0)[0]
         piece = bisect_right(self.edges(), last) - 1
         packet, time_ns = self.ready[piece], self.ready_ns[piece]
+        number = None if self.by_client or self.ids else fatal_alert(self.joined())
+        if number is not None:
+            report(alert(self.flow, self.side, packet, time_ns, number, self.packet[0], stage="framing"))
+            self._skip_bytes(ALERT_BYTES)
+            self.report_skipped(packet, time_ns, "a TLS alert", report)
+            return
         why = "" if length < 0 else "; no header of a request follows" if self.by_client else "; no answer follows"
         text = f"{length} bytes announced{why}"
         report(

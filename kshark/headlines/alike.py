@@ -9,9 +9,11 @@ from msgspec import UNSET, Struct, field
 from kshark.analysis.rules.rule import Verdict
 from kshark.anomaly import Blame
 from kshark.endpoints import host_of, via
+from kshark.incidents import ROWS
 from kshark.model import Finding
 from kshark.output.units import clock, counted, safe, shortened
 
+INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3
@@ -21,12 +23,16 @@ Names = dict[str, None]
 
 
 class Sort(NamedTuple):
-    """The properties that equal findings share. `event`: code and first packet of the incident that explains them."""
+    """The properties that equal findings share. `event`: code and first packet of the incident that explains them.
+
+    `cause`: of an event. Rules share a headline whatever the causes are.
+    """
 
     code: str
     verdict: Verdict
     blame: Blame
     event: tuple[str, int] | None
+    cause: str | None
 
 
 class Alike(Struct):
@@ -88,7 +94,8 @@ def sort_of(finding: Finding) -> Sort:
     event = None
     if finding.event_code is not UNSET and finding.event_packet is not UNSET:
         event = finding.event_code, finding.event_packet
-    return Sort(finding.code, finding.verdict, finding.blame, event)
+    cause = finding.cause if finding.code in INCIDENTS else None
+    return Sort(finding.code, finding.verdict, finding.blame, event, cause)
 
 
 def client_of(finding: Finding) -> str:

@@ -11,15 +11,13 @@ from typing import Final
 
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
-from kshark.headlines.alike import Alike, Sort, few, named, sort_of
+from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
-from kshark.incidents import ROWS
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
 from kshark.output.units import counted, duration, number
 
-_INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Violations of this weight have a headline of their own, whatever else their client does.
 _HEAVY: Final = 70
 #: Events that are shorter have no duration worth naming.
@@ -61,7 +59,7 @@ class Headlines:
 
     def _events(self) -> Iterator[Headline]:
         for sort, alike in self._alike.items():
-            if sort.code not in _INCIDENTS or sort.event is not None:
+            if sort.code not in INCIDENTS or sort.event is not None:
                 continue
             text = _happened(alike)
             if sort.verdict == "unknown":
@@ -76,7 +74,7 @@ class Headlines:
         """Yield the broken rules. Lighter ones of clients with the same software share a headline."""
         shared: dict[str, list[_Entry]] = {}
         for sort, alike in self._alike.items():
-            if sort.verdict != "violation" or sort.code in _INCIDENTS:
+            if sort.verdict != "violation" or sort.code in INCIDENTS:
                 continue
             if sort.blame == "client" and _weight(sort.code) < _HEAVY:
                 shared.setdefault(few(alike.software), []).append((sort, alike))

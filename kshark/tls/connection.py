@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.model import Closed, Flow, Gap, Side, Tls
 from kshark.reassembly import Item, Run
+from kshark.tls.alerts import Alerts
 from kshark.tls.hello import TLS_12, TLS_13, ClientHello, ServerHello, client_hello, server_hello
 from kshark.tls.keylog import APPLICATION, EARLY, HANDSHAKE, MASTER_SECRET, KeyLog
 from kshark.tls.protection import Tls13, is_installed, tls12
 from kshark.tls.records import APPLICATION_DATA, CHANGE_CIPHER_SPEC, NotTls, Record, Records
 from kshark.tls.schedule import key_block
-from kshark.tls.signs import CLIENT_HELLO, NO_KEYS, NOT_SEEN, SERVER_HELLO, unread
+from kshark.tls.signs import ALERT, CLIENT_HELLO, NO_KEYS, NOT_SEEN, SERVER_HELLO, unread
 from kshark.tls.signs import HANDSHAKE as HANDSHAKE_RECORD
 from kshark.tls.suites import SUITES_12, SUITES_13
 
@@ -42,6 +43,7 @@ class TlsConnection:
         self.over = False
         self._tls = flow.tls = Tls(client)
         self._keys = keys
+        self._alerts = Alerts(flow, client)
         self._sides = (Records(0), Records(1))
         #: The first handshake message of each side, until it is whole; then None.
         self._greetings: list[bytearray | None] = [bytearray(), bytearray()]
@@ -95,6 +97,8 @@ class TlsConnection:
                 record = side.next()
                 if record is None:
                     break
+                if self._silent:
+                    self._watch(side, record, out)
                 self._record(side, record, out)
         except NotTls:
             self.give_up(
@@ -110,6 +114,13 @@ class TlsConnection:
         found, dropped = side.find()
         self._unread(side, dropped)
         return found
+
+    def _watch(self, side: Records, record: Record, out: list[Item]) -> None:
+        """Look for an alert before the first data."""
+        version = 0 if self._server_hello is None else self._server_hello.version
+        weird = self._alerts.record(side.side, record, version, is_early=self._early_left > 0)
+        if weird is not None:
+            out.append(weird)
 
     # -- records
 
@@ -151,6 +162,10 @@ class TlsConnection:
             side.searching = True
         if opened is not None and opened[0] == APPLICATION_DATA and opened[1]:
             self._emit(side, opened[1], record, out)
+        elif opened is not None and opened[0] == ALERT and self._silent:
+            weird = self._alerts.decrypted(side.side, opened[1], record)
+            if weird is not None:
+                out.append(weird)
 
     def _damaged(self, side: Records, record: Record, out: list[Item], *, only_once: bool = False) -> None:
         """Report a record that does not open as a hole in the content."""
@@ -329,6 +344,9 @@ class TlsConnection:
         """Handle the end of the connection."""
         if self._server_hello is not None and self._agreed is None and not self._dead:
             self._agree(closed.packet, closed.time_ns, out)
+        weird = self._alerts.closed(closed) if self._silent else None
+        if weird is not None:
+            out.append(weird)
         for side in self._sides:
             self._unread(side, len(side))
         if self._silent and self.flow.service == "unknown":

@@ -10,7 +10,11 @@ from kshark.run import Run
 from kshark.snapshot import load, save
 from kshark_dissectors.enums import ErrorCode
 from tests.conversation import TOPIC, Conversation, registry
+from tests.incidents import test_closings as closings
 from tests.incidents import test_dead_letters as dead_letters
+from tests.incidents import test_endpoints as endpoints
+from tests.incidents import test_sasl as sasl
+from tests.incidents import test_tls as tls
 from tests.incidents import test_topics as topics
 from tests.incidents.test_members import Talk
 from tests.packets import batch
@@ -60,3 +64,23 @@ def test_incidents_survive_snapshots() -> None:
     }
     assert found(talk, saved=True) == whole
     assert TOPIC in {finding.topic_id for finding in whole}
+
+
+def test_incidents_of_connections_survive_snapshots() -> None:
+    talk = Conversation()
+    for _ in range(3):
+        closings.closed(talk)
+        tls.fails(talk, 1, wants=True)
+    closings.answered(talk)
+    endpoints.metadata(talk.connection())
+    endpoints.silent(talk, 40_000)
+    endpoints.refused(talk, 40_001)
+    sasl.forgets(talk)
+    whole = found(talk, saved=False)
+    assert {finding.code for finding in whole} >= {
+        "CLOSED_INSTEAD_OF_ANSWER",
+        "ENDPOINT_UNREACHABLE",
+        "SASL_SESSION_EXPIRED",
+        "TLS_HANDSHAKE_FAILED",
+    }
+    assert found(talk, saved=True) == whole

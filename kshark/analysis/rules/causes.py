@@ -95,4 +95,8 @@ CAUSES: Final = {
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     "unknown": "the capture does not show the cause",
+    # Why connections fail.
+    "plain_client": "the client sends Kafka's requests without TLS to a listener that speaks TLS",
+    "not_rewritten": "a proxy rewrites the brokers' addresses in Metadata, and not in other answers",
+    "acks0_failed": "a broker does not answer Produce with acks=0: it closes the connection if the append fails",
 }

@@ -6,12 +6,16 @@ from typing import Final
 
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.brokers import BrokerEnds
+from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.dead_letters import DeadLetters
+from kshark.incidents.watchers.endpoints import Endpoints
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
+from kshark.incidents.watchers.sasl import SaslSessions
 from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
+from kshark.incidents.watchers.tls import Handshakes
 from kshark.incidents.watchers.topics import Topics
 
 WATCHERS: Final[tuple[type[Watcher], ...]] = (
@@ -24,6 +28,10 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     BrokerEnds,
     SessionTables,
     DeadLetters,
+    Handshakes,
+    Endpoints,
+    ClosedOn,
+    SaslSessions,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
