@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import AnalysisResult, Analyzer, Observer, PackedFindings
+from kshark.analysis import AnalysisResult
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
-from kshark.incidents import EXPLAINABLE, Incidents
 from kshark.model import Event, Finding, Message
 from kshark.pipeline import JUDGED, Engine, Options
 from kshark.registry import Registry
-from kshark.run import Run
+from kshark.run import Listing, Run
 
 
 def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
@@ -25,20 +24,10 @@ def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterat
 def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[AnalysisResult]]]:
     """Yield each page with the results that it proves: findings, share sessions, their requests. At the end yield an
     empty page with the rest, and with the findings that an incident may explain."""
-    registry = Registry()
-    analyzer, incidents, observer = Analyzer(sessions=True, steps=True), Incidents(registry), Observer(registry)
-    explainable = PackedFindings(shown=incidents.explanations.explained)
-
-    def certain(findings: list[Finding]) -> list[Finding]:
-        explainable.add(finding for finding in findings if finding.code in EXPLAINABLE)
-        return [finding for finding in findings if finding.code not in EXPLAINABLE]
-
+    listing = Listing(Registry())
     for page in pages:
-        refusals = observer.page(page)
-        findings = [*analyzer.page(page), *incidents.page(page, refusals)]
-        yield page, [*certain(findings), *analyzer.listed()]
-    findings = certain([*analyzer.close(), *incidents.close()])
-    yield [], [*findings, *explainable, *analyzer.listed()]
+        yield page, listing.page(page)
+    yield [], listing.close()
 
 
 def read(
