@@ -215,7 +215,9 @@ def verdict(
             from kshark.output.coverage import coverage_lines  # rich, 30 ms
 
             sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
-        sink.lines(screen(headlines, printed.counts, observed, rules, sink.width))
+        sink.lines(
+            screen(headlines, printed.counts, observed, rules, sink.width, verbose=getattr(args, "verbose", False))
+        )
 
 
 def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:

@@ -40,9 +40,6 @@ def capture_headlines(observed: Observed, counts: FindingCounts) -> Iterator[Hea
         what = "was stepped" if code == "CLOCK_STEP" else "stood still"
         text = f"The capture's clock {what}: for that reason {counted(clock, 'finding')} cannot be proved."
         yield _headline(text, code)
-    if observed.judged and (tls := observed.tls_connections):
-        text = f"{counted(tls, 'connection')} of this capture {'is' if tls == 1 else 'are'} TLS and could not be read."
-        yield _headline(text, "TLS_UNREAD", "Give a key log with --tls-keys FILE.")
     if defects["CAPTURE_UNREAD"]:
         text = f"{size(observed.defect_bytes['CAPTURE_UNREAD'])} at the end of the file could not be read."
         yield _headline(text, "CAPTURE_UNREAD")

@@ -107,7 +107,9 @@ def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline
     """Return the headline of a broken rule. `others`: other violations by the same party."""
     rule = CODES[sort.code]
     assert isinstance(rule, Rule)
-    text = f"{_party(sort, alike)} {rule.act or f'broke a rule: {rule.text}'.rstrip('.')}"
+    act = rule.act or f"broke a rule: {rule.text}".rstrip(".")
+    is_many = len(alike.brokers if sort.blame == "broker" else alike.clients) > 1
+    text = f"{_party(sort, alike)} {_of_many(act) if is_many else act}"
     if sort.blame != "client" and alike.clients:
         text += f": {named('client', alike.clients)}"
     if len(alike.groups) == 1:
@@ -142,6 +144,13 @@ def _headline(kind: str, text: str, sort: Sort, alike: Alike, more: Counter[str]
         [*alike.brokers][:_NAMES],
         getattr(entry, "tickets", ()),
     )
+
+
+def _of_many(act: str) -> str:
+    """Return what one party did as the act of several."""
+    for singular, plural in ((r"\bits\b", "their"), (r"\bit is\b", "they are"), (r"\bit\b", "they")):
+        act = re.sub(singular, plural, act)
+    return act
 
 
 def _party(sort: Sort, alike: Alike) -> str:

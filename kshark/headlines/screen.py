@@ -25,29 +25,42 @@ _OUTCOMES: Final = {
 
 
 def screen(
-    headlines: Sequence[Headline], counts: FindingCounts, observed: Observed, rules: Sequence[int], width: int | None
+    headlines: Sequence[Headline],
+    counts: FindingCounts,
+    observed: Observed,
+    rules: Sequence[int],
+    width: int | None,
+    *,
+    verbose: bool = False,
 ) -> Iterator[Line]:
-    """Return the lines of the screen: at most 24 on 80 columns. `rules`: the numbers of the checked rules."""
+    """Return the lines of the screen: at most 24 on 80 columns.
+
+    `rules`: the numbers of the checked rules. `verbose`: all headlines, whatever room they need.
+    """
     tail = [*_summary(counts, observed, width), *judged_lines(observed, rules, width)]
     room = _LINES - 2 - _height(tail)
-    shown = 0
-    for headline in headlines:
-        lines = [*_lines(headline, width)]
-        if shown and _height(lines) > room:
-            break
+    left = 0
+    for at, headline in enumerate(headlines):
+        whole = [*_lines(headline, width)]
+        fitting = (lines for lines in (whole, [*_text(headline, width)]) if _height(lines) <= room)
+        lines = whole if verbose or not at else next(fitting, [])
+        left += not lines
         room -= _height(lines)
-        shown += 1
         yield from lines
-    if left := headlines[shown:]:
-        yield [(f"And {counted(len(left), 'more headline')}: -V.", DIM)]
-    if shown:
+    if left:
+        yield [(f"And {counted(left, 'more headline')}: -V.", DIM)]
+    if headlines:
         yield []
     yield from tail
 
 
-def _lines(headline: Headline, width: int | None) -> Iterator[Line]:
+def _text(headline: Headline, width: int | None) -> Iterator[Line]:
     code = [] if headline.code is None else [(f" {headline.code}", CODE)]
     yield from folded([(headline.text, _STYLES[headline.kind]), *code], width, 2)
+
+
+def _lines(headline: Headline, width: int | None) -> Iterator[Line]:
+    yield from _text(headline, width)
     if headline.kind == "event" and headline.more:
         yield from folded([(f"  Explains {_codes(headline.more)}", DIM)], width, 4)
     if headline.advice:

@@ -30,6 +30,8 @@ class Incidents:
     def __init__(self, registry: Registry, watchers: Iterable[type[Watcher]] = WATCHERS) -> None:
         self._scene = Scene(registry)
         self._due: Due[Awaited] = Due()
+        #: A time without any event until then is a pause; 0 before the first event.
+        self._quiet_ns = 0
         #: The incidents so far, for the findings that they explain.
         self.explanations: Final = Explanations()
         self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
@@ -44,20 +46,21 @@ class Incidents:
             for kind in (Opened, HalfClosed, Closed, Gap)
         }
 
-    def page(  # noqa: C901  # hot: the loop over all events
-        self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS
-    ) -> list[Finding]:
+    def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:  # noqa: C901 - hot
         """Return the incidents that these events decide."""
         incidents: list[Incident] = []
         findings: list[Finding] = []
-        of_requests, opened = self._of_requests, self._scene.open
+        scene, due, of_requests, opened = self._scene, self._due, self._of_requests, self._scene.open
         for event in events:
             kind = type(event)
             if kind is Message:
-                if event.kind != "request":  # type: ignore[union-attr]
-                    continue
                 request: Any = event
-                self._at(request.packet, request.time_ns, incidents)
+                if request.kind != "request":
+                    continue
+                time_ns = scene.time_ns = max(scene.time_ns, request.time_ns)
+                if time_ns > due.next_ns or time_ns > self._quiet_ns:
+                    self._passed(request.packet, time_ns, incidents)
+                scene.packet, self._quiet_ns = request.packet, time_ns + limits.QUIET_NS
                 flow = request.flow
                 if flow in opened:
                     opened[flow][id(request)] = (request,)
@@ -110,15 +113,18 @@ class Incidents:
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Move to a packet, and report first what was due before it and did not come."""
         scene = self._scene
-        scene.packet = packet
-        passed_ns = time_ns - scene.time_ns
-        if passed_ns > 0:
-            if passed_ns > limits.QUIET_NS:
-                scene.pauses.append((scene.time_ns, time_ns))
-            scene.time_ns = time_ns
-            if time_ns > self._due.next_ns:
-                for awaited in self._due.passed(time_ns):
-                    incidents += awaited.missed()
+        time_ns = scene.time_ns = max(scene.time_ns, time_ns)
+        if time_ns > self._due.next_ns or time_ns > self._quiet_ns:
+            self._passed(packet, time_ns, incidents)
+        scene.packet, self._quiet_ns = packet, time_ns + limits.QUIET_NS
+
+    def _passed(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
+        """Note a pause before a packet, and report what was due and did not come."""
+        self._scene.packet = packet
+        if self._quiet_ns and time_ns > self._quiet_ns:
+            self._scene.pauses.append((self._quiet_ns - limits.QUIET_NS, time_ns))
+        for awaited in self._due.passed(time_ns):
+            incidents += awaited.missed()
 
     def _exchange(self, exchange: Exchange, refusals: Refusals, incidents: list[Incident]) -> None:
         request, response = exchange.request, exchange.response

@@ -50,6 +50,8 @@ def findings_of(capture: Path) -> list[str]:
                 for row in counts["ordinary"]
             ]
             lines.append(", ".join(f"{name} {what}" for name, what in counts["covered"].items()))
+        elif "headline" in finding:
+            lines += ["{kind}: {text}".format_map(finding["headline"]), ""]
         else:
             lines += [*paragraph(finding), ""]
     return lines

@@ -64,6 +64,14 @@ def test_a_headline_says_who_did_what_how_often_and_when() -> None:
     assert one.advice.startswith("Count a request when its answer arrives")
 
 
+def test_several_clients_do_it_together() -> None:
+    codes = {"code": "CONCURRENT_SESSION_REQUESTS"}
+    (one,) = headlines(finding(**codes), finding(**codes, client_id="b", **later(1)))
+    assert one.text.startswith(
+        "2 clients (billing-3, b) (librdkafka 2.11.0) sent a request of their share session while "
+    )
+
+
 def test_the_blamed_broker_is_named_and_not_its_victim() -> None:
     (one,) = headlines(finding(**BROKER))
     assert one.text == (
