@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kshark.analysis import AnalysisResult, Analyzer
+from kshark.analysis import AnalysisResult
 from kshark.capture import open_captures
 from kshark.capture.keys import key_log
 from kshark.codec import plain
 from kshark.model import Event, Finding, Message
 from kshark.pipeline import JUDGED, Engine, Options
 from kshark.registry import Registry
-from kshark.run import Run
+from kshark.run import Listing, Run
 
 
 def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterator[list[Event]]:
@@ -23,11 +23,11 @@ def pages(paths: Sequence[str | Path], options: Options | None = None) -> Iterat
 
 def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[AnalysisResult]]]:
     """Yield each page with the results that it proves: findings, share sessions, their requests. At the end yield an
-    empty page with the rest."""
-    analyzer = Analyzer(sessions=True, steps=True)
+    empty page with the rest, and with the findings that an incident may explain."""
+    listing = Listing(Registry())
     for page in pages:
-        yield page, [*analyzer.page(page), *analyzer.listed()]
-    yield [], [*analyzer.close(), *analyzer.listed()]
+        yield page, listing.page(page)
+    yield [], listing.close()
 
 
 def read(

@@ -12,8 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshark.analysis import Analyzer, MemberKey, Observed, Observer, Outcomes, PackedFindings, PackedSessions
-from kshark.incidents import EXCUSABLE, Incidents
+from kshark.analysis import (
+    AnalysisResult,
+    Analyzer,
+    MemberKey,
+    Observed,
+    Observer,
+    Outcomes,
+    PackedFindings,
+    PackedSessions,
+    joined_outcomes,
+)
+from kshark.incidents import EXCUSABLE, EXPLAINABLE, Incidents
 from kshark.model import Event, Finding, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -60,11 +70,15 @@ class Run:
                 if type(event) is Message and event.api_key in NAMING_APIS:
                     self._names.learn(event)
         refusals = self._observer.page(page)
-        return self._proved([*self._analyzer.page(page), *self._incidents.page(page, refusals)])
+        findings = self._analyzer.page(page)
+        self._observer.explain(findings)
+        return self._proved([*findings, *self._incidents.page(page, refusals)])
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
-        findings = self._proved([*self._analyzer.close(), *self._incidents.close()])
+        last = self._analyzer.close()
+        self._observer.explain(last)
+        findings = self._proved([*last, *self._incidents.close()])
         return [*findings, *self._certain([*self._excusable])]
 
     @property
@@ -78,7 +92,7 @@ class Run:
     @property
     def outcomes(self) -> dict[MemberKey, Outcomes]:
         """How the members of share groups fared so far."""
-        return self._analyzer.outcomes.of
+        return joined_outcomes([self._analyzer.outcomes.of])
 
     @property
     def topics(self) -> dict[str, str]:
@@ -87,7 +101,6 @@ class Run:
         return {topic_id: names[topic_id] for topic_id in self._topic_ids if topic_id in names}
 
     def _proved(self, findings: list[Finding]) -> list[Finding]:
-        self._observer.explain(findings)
         self._observer.observed.explained.update(self._incidents.refusals)
         self._incidents.refusals.clear()
         self.sessions.add(self._analyzer.listed())
@@ -104,3 +117,33 @@ class Run:
             self.findings.add(findings)
             self._topic_ids.update((finding.topic_id, None) for finding in findings if finding.topic_id is not None)
         return [self._incidents.explanations.explained(finding) for finding in findings]
+
+
+class Listing:
+    """Findings, share sessions and their requests of one capture, for tables. Its events come as for Run.
+
+    `waits`: return findings that an incident may explain only at the end, with the incident. Otherwise, only those that
+    it may excuse wait: for captures without an end.
+    """
+
+    def __init__(self, registry: Registry, *, waits: bool = True) -> None:
+        self._analyzer = Analyzer(sessions=True, steps=True)
+        self._incidents = Incidents(registry)
+        self._observer = Observer(registry)
+        self._waiting = PackedFindings()
+        self._waits_for = EXPLAINABLE if waits else EXCUSABLE
+
+    def page(self, page: list[Event]) -> list[AnalysisResult]:
+        """Return the results that these events prove."""
+        refusals = self._observer.page(page)
+        return self._certain([*self._analyzer.page(page), *self._incidents.page(page, refusals)])
+
+    def close(self) -> list[AnalysisResult]:
+        """End the capture, and return the rest."""
+        results = self._certain([*self._analyzer.close(), *self._incidents.close()])
+        return [*map(self._incidents.explanations.explained, self._waiting), *results]
+
+    def _certain(self, findings: list[Finding]) -> list[AnalysisResult]:
+        self._waiting.add(finding for finding in findings if finding.code in self._waits_for)
+        certain = [finding for finding in findings if finding.code not in self._waits_for]
+        return [*map(self._incidents.explanations.explained, certain), *self._analyzer.listed()]

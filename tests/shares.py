@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from kshark.analysis import Analyzer, Observed, Observer, in_packet_order
+from kshark.analysis import Analyzer, MemberKey, Observed, Observer, Outcomes, in_packet_order, joined_outcomes
 from kshark.capture import open_captures
 from kshark.facts import Fact, Facts, Question
+from kshark.incidents import Incidents
 from kshark.link import Link
 from kshark.link.ends import EndsTable
 from kshark.link.ranges import together
@@ -38,7 +39,7 @@ from kshark.model import (
     PacketBatch,
     Weird,
 )
-from kshark.parallel.judging import Judging
+from kshark.parallel.judging import Judging, Watching
 from kshark.parallel.segments import Piece, split_into_shares, unpack
 from kshark.parallel.sorting import Packed, Sorter, numbered
 from kshark.pipeline import Engine, Options, Share
@@ -57,6 +58,7 @@ class Told:
     events: list[Event] = field(default_factory=list)
     rows: Table = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
+    outcomes: dict[MemberKey, Outcomes] = field(default_factory=dict)
 
     #: All that the analysis tells, as text.
     told: Table = field(default_factory=Counter)
@@ -75,10 +77,13 @@ def as_one(batches: Sequence[PacketBatch | Weird], options: Options) -> Told:
         told.events += page
         add(rows, page, told.rows)
     found = [*analyzer.page(told.events), *analyzer.close()]
-    told.findings, told.told = in_packet_order(found), Counter(map(str, [*found, *analyzer.listed()]))
-    observer = Observer(Registry())
-    observer.page(told.events)
+    told.told = Counter(map(str, [*found, *analyzer.listed()]))
+    observer, incidents = Observer(Registry()), Incidents(Registry())
+    refusals = observer.page(told.events)
     observer.explain(found)
+    found += [*incidents.page(told.events, refusals), *incidents.close()]
+    told.findings = [*map(incidents.explanations.explained, in_packet_order(found))]
+    told.outcomes = joined_outcomes([analyzer.outcomes.of])
     told.observed = observer.observed
     told.observed.sessions = analyzer.summary()["sessions"]
     told.observed.coverage = analyzer.coverage
@@ -156,8 +161,7 @@ def reduced(
     for page in pages():
         events += page
         add(rows, page, table)
-        packed += sorter.page(page)
-        observer.page(page)
+        packed += sorter.page(page, observer.page(page))
     packed += sorter.close()
     taught, asked = [*share.taught, *rows.names.taught], [*share.asked, *rows.names.asked]
     return Reduced(events, table, share.copies, taught, asked, pickle.dumps(sorter.common), packed, observer.observed)
@@ -200,6 +204,7 @@ def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buck
     once."""
     common = numbered([pickle.loads(part.common) for part in parts], weirds)
     packed = sorted((each for part in parts for each in part.packed), key=lambda each: each.since)
+    outcomes = []
     for bucket in range(buckets):
         judging = Judging(common, Registry(), first=bucket == 0, listed=True, coverage=True)
         found = [one for each in packed if each.bucket == bucket for one in judging.feed(each.since, each.exchanges)]
@@ -207,7 +212,14 @@ def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buck
         told.observed.join(judging.observed)
         told.told |= Counter(map(str, found))
         told.findings += [one for one in found if isinstance(one, Finding) and one not in told.findings]
-    told.findings = in_packet_order(told.findings)
+        outcomes.append(judging.outcomes)
+    watching = Watching(common, Registry())
+    for each in packed:
+        if each.bucket == buckets:
+            told.findings += watching.feed(each.since, each.exchanges)
+    told.findings += watching.close()
+    told.findings = [*map(watching.explanations.explained, in_packet_order(told.findings))]
+    told.outcomes = joined_outcomes(outcomes)
 
 
 # -- joined

@@ -16,7 +16,7 @@ from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
-from kshark.analysis.results.outcomes import MemberKey, Outcomes
+from kshark.analysis.results.outcomes import MemberKey, Outcomes, joined_outcomes
 from kshark.analysis.results.packed_findings import PackedFindings
 from kshark.analysis.results.sessions import (
     AnalysisResult,
@@ -64,4 +64,5 @@ __all__ = [
     "ShareSession",
     "ShownStart",
     "in_packet_order",
+    "joined_outcomes",
 ]

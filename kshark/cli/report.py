@@ -19,6 +19,7 @@ from kshark.cli.source import Source, name_of
 from kshark.errors import UsageError
 from kshark.output.local_folder import local_folder
 from kshark.output.sink import Sink
+from kshark.report import facts
 from kshark.report.collected import Collected
 from kshark.report.folder import DATA, FINDINGS, PAGE, prepare, write
 from kshark.report.summing import Origin, summed
@@ -99,6 +100,7 @@ class Writing:
         self._findings = FindingsFile(folder / FINDINGS)
         self._counts = Collected()
         self._origins: list[Origin] = []
+        self._headlines: list[facts.Headlines] = []
         self._violated = False
         self._judged = False
 
@@ -107,20 +109,20 @@ class Writing:
         self._findings.add(part.findings)
         self._counts += part.collected
         self._origins.append(part.origin)
+        self._headlines.append(facts.Headlines(part.origin.name, part.headlines))
         self._violated = self._violated or part.printed.counts.verdicts["violation"] > 0
         self._judged = self._judged or not nothing_judged(part.printed.counts, part.observed)
         if name is not None and self._args.format == "text":
             self._sink.text(f"== {name}\n")
-        verdict(part.printed, part.observed, self._args, self._sink, name)
+        verdict(part.printed, part.observed, self._args, self._sink, name, outcomes=part.outcomes)
 
     def close(self) -> int:
         """Write the report and return the exit code."""
-        from kshark.report.facts import to_json
         from kshark.report.page import html
 
         self._findings.close()
-        report = summed(self._counts, self._origins, registry(self._args))
-        write(self._folder / DATA, to_json(report))
+        report = summed(self._counts, self._origins, self._headlines, registry(self._args))
+        write(self._folder / DATA, facts.to_json(report))
         write(self._folder / PAGE, html(report).encode("utf-8", "backslashreplace"))
         if not self._args.quiet:
             print(f"kshark: {self._folder / PAGE}, {DATA} and {FINDINGS}", file=sys.stderr)

@@ -6,12 +6,12 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.analysis import AnalysisResult, Observed
+from kshark.analysis import AnalysisResult, MemberKey, Observed, Outcomes
 from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
 from kshark.cli.printed_findings import Printed
-from kshark.headlines import Headlines
+from kshark.headlines import Headline, Headlines, capture_headlines
 from kshark.model import Event, Finding
 from kshark.output.findings import FindingCounts
 from kshark.output.parquet_findings import FindingRows
@@ -29,13 +29,21 @@ OPTIONS: Final = Options(records="headers")
 
 
 class Part(NamedTuple):
-    """The part of one capture: its origin, counts, findings, observed traffic, and the rows of its findings."""
+    """The part of one capture: its origin, counts, findings, observed traffic, the rows of its findings, and how its
+    members fared.
+    """
 
     origin: Origin
     collected: Collected
     printed: Printed
     observed: Observed
     findings: list[RecordBatch]
+    outcomes: dict[MemberKey, Outcomes]
+
+    @property
+    def headlines(self) -> list[Headline]:
+        """The headlines of `kshark check`."""
+        return self.printed.headlines.of(self.outcomes, capture_headlines(self.observed, self.printed.counts))
 
 
 class Reporting:
@@ -72,11 +80,16 @@ class Reporting:
                 self._collector.session(session)
         origin = Origin(self._name, files, locate, checked.topics)
         findings = checked.findings if self._shows is None else filter(self._shows, checked.findings)
-        return part_of(origin, self._collector, self._rows, findings, checked.observed)
+        return part_of(origin, self._collector, self._rows, findings, checked.observed, checked.outcomes)
 
 
 def part_of(
-    origin: Origin, collector: Collector, rows: FindingRows, findings: Iterable[Finding], observed: Observed
+    origin: Origin,
+    collector: Collector,
+    rows: FindingRows,
+    findings: Iterable[Finding],
+    observed: Observed,
+    outcomes: dict[MemberKey, Outcomes],
 ) -> Part:
     """Return the part of a capture. The collector has counted all events; `findings` are in packet order."""
     printed = Printed(FindingCounts(), Headlines())
@@ -88,4 +101,4 @@ def part_of(
             yield finding
 
     batches = rows.close(counted())
-    return Part(origin, collector.close(), printed, observed, batches)
+    return Part(origin, collector.close(), printed, observed, batches, outcomes)

@@ -10,8 +10,8 @@ reported as findings. Most blame nobody for breaking a rule: they say what hurts
 
 from __future__ import annotations
 
-from kshark.incidents.explanations import EXCUSABLE, Explanations
-from kshark.incidents.stage import Incidents
+from kshark.incidents.explanations import EXCUSABLE, EXPLAINABLE, Explanations
+from kshark.incidents.stage import Incidents, Refusals
 from kshark.incidents.watchers import ROWS
 
-__all__ = ["EXCUSABLE", "ROWS", "Explanations", "Incidents"]
+__all__ = ["EXCUSABLE", "EXPLAINABLE", "ROWS", "Explanations", "Incidents", "Refusals"]

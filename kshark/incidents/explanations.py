@@ -17,6 +17,8 @@ from kshark.model import Finding, Witness
 
 #: Codes of findings that an incident may excuse: they are not certain before the capture ends.
 EXCUSABLE: Final = frozenset(code for row in ROWS for code in row.excuses)
+#: Codes of findings that an incident may explain or excuse.
+EXPLAINABLE: Final = EXCUSABLE.union(*(row.explains for row in ROWS))
 #: Why a finding is a note: an incident excuses it.
 EVENT: Final = "event"
 _END: Final = 1 << 62

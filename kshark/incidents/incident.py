@@ -62,7 +62,7 @@ class Incident(Struct, frozen=True):
 
     def finding(self) -> Finding:
         """Return it as a finding: it stands at its first packet, and has an end."""
-        because = self.because or self._weakness()
+        because = self.because or self.weakness()
         verdict: Verdict = "unknown" if because else self.verdict
         where, flow = self.where, self.flow
         topic_id = next(iter(sorted(where.topic_ids)), None) if where.topic_ids else None
@@ -93,7 +93,8 @@ class Incident(Struct, frozen=True):
             until_packet=None if self.until is None else self.until.packet,
         )
 
-    def _weakness(self) -> str | None:
+    def weakness(self) -> str | None:
+        """Return why its times prove too little, by what the capture showed of its clock so far; None if they do."""
         times = (time for ground in self.grounds for time in (ground.since.time_ns, ground.until.time_ns))
         resolution = resolution_ns(times)
         return next((why for ground in self.grounds if (why := ground.weakness(resolution))), None)

@@ -11,12 +11,19 @@ from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
 from kshark.analysis.results.error_codes import ErrorCodes
+from kshark.api_keys import METADATA
 from kshark.incidents.usage import Usage
+from kshark.link.disorder import CLOCK_DOUBTS, DISORDERS
 from kshark.model import ByMessage, Exchange, Flow, Message, Weird
 from kshark.names import TopicNames
 from kshark.registry import Registry
+from kshark_dissectors.topics import NAMING_APIS
 
 _TROUBLES: Final = frozenset({"UNACKNOWLEDGED", "SYN_UNANSWERED", "WINDOW_CLOSED"})
+#: Codes of the weirds that the scene reads.
+WEIRDS: Final = CLOCK_DOUBTS | DISORDERS | _TROUBLES | {"ACKNOWLEDGED_LATE", "WINDOW_OPENED"}
+#: APIs whose bodies the scene reads.
+APIS: Final[frozenset[int]] = frozenset({*NAMING_APIS, METADATA})
 #: Requests of one connection without an answer so far, in the order in which they were sent.
 Open = ByMessage[tuple[Message]]
 

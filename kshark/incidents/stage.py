@@ -39,6 +39,8 @@ class Incidents:
         #: Error codes that incidents explain, counted; whoever counts them empties it.
         self.refusals: Final[Counter[Refusal]] = Counter()
         self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
+        #: Incidents whose times are not proved so far: a later packet may prove them.
+        self._unproved: list[Incident] = []
         #: By API, as far as it was seen.
         self._of_requests: dict[Any, tuple[Watcher, ...]] = {}
         self._of_exchanges: dict[Any, tuple[Watcher, ...]] = {}
@@ -51,6 +53,7 @@ class Incidents:
     def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:  # noqa: C901 - hot
         """Return the incidents that these events decide."""
         incidents: list[Incident] = []
+        findings: list[Finding] = []
         scene, due, of_requests, opened = self._scene, self._due, self._of_requests, self._scene.open
         for event in events:
             kind = type(event)
@@ -78,17 +81,31 @@ class Incidents:
                 self._weird(event, incidents)  # type: ignore[arg-type]
             elif kind in self._of_events:
                 self._event(event, incidents)
-        return self._reported(incidents)
+            if incidents:  # what the clock proves may change with the next event
+                findings += self._decided(incidents)
+                incidents.clear()
+        return findings
 
     def tick(self, now_ns: int) -> list[Finding]:
         """Return the incidents that are decided because nothing came until a time (live capture: the clock's)."""
         incidents: list[Incident] = []
         self._at(self._scene.now.packet, now_ns, incidents)
-        return self._reported(incidents)
+        return self._decided(incidents)
 
     def close(self) -> list[Finding]:
         """End the capture, and return the incidents that last, or that only its end decides."""
-        return self._reported([incident for watcher in self._watchers for incident in watcher.close()])
+        last = [incident for watcher in self._watchers for incident in watcher.close()]
+        unproved, self._unproved = self._unproved, []
+        return self._reported([*unproved, *last])
+
+    def _decided(self, incidents: Iterable[Incident]) -> list[Finding]:
+        """Return the findings of incidents, without those whose times are not proved."""
+        certain: list[Incident] = []
+        for incident in incidents:
+            is_weak = incident.because is None and incident.weakness() is not None
+            waits = is_weak and len(self._unproved) < limits.INCIDENTS
+            (self._unproved if waits else certain).append(incident)
+        return self._reported(certain)
 
     def _reported(self, incidents: Iterable[Incident]) -> list[Finding]:
         findings = []

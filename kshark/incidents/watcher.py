@@ -35,6 +35,9 @@ class Watcher:
     of the other events that it takes; of Weird, only those whose codes are in `weirds`. An event of the capture's end
     (Closed with how "capture") comes before `close`.
 
+    Of an API that is in neither set, a watcher of all APIs reads only numbers at the top level of a body: bodies are
+    large, and may go to another process (kshark.parallel.sorting). `refused` reads whole bodies.
+
     All methods are called with `scene.now` at the current packet. Before an exchange is taken, its request is removed
     from `scene.open`.
     """

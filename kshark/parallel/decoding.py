@@ -118,7 +118,7 @@ class Decoding:
             elif type(event) is Late:
                 self._names.reach(event.packet)
         self._notes.add(page)
-        self._observer.page(page)
+        refusals = self._observer.page(page)
         if self._beside is not None:
             self._beside.page(page)
-        yield from self._sorter.page(page)
+        yield from self._sorter.page(page, refusals)

@@ -1,18 +1,22 @@
 """Analyze one bucket of members: its own exchanges and the events common to all buckets, in the order of the time
-line.
+line; and recognise the incidents of a capture from the bucket that has all exchanges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from kshark.analysis import AnalysisResult, Analyzer, Coverage, Observed, Observer
+from kshark.analysis import AnalysisResult, Analyzer, Coverage, MemberKey, Observed, Observer, Outcomes
+from kshark.analysis.results.error_codes import PlacedCode
 from kshark.codec.shapes import shape_of
-from kshark.model import Exchange, Flow, Message, Opened
+from kshark.incidents import Explanations, Incidents
+from kshark.incidents.reads import is_read
+from kshark.model import Event, Exchange, Finding, Flow, Message, Opened
 from kshark.registry import Registry
 from kshark.tables.events import PositionedEvent, TimePosition, or_unset
 
@@ -20,17 +24,17 @@ _END = 1 << 62
 
 
 class _Request(msgspec.Struct, array_like=True, gc=False):
-    """A request as kshark.parallel.sorting packs it; null means UNSET, except in `client_id`."""
+    """A request, or an answer alone, as kshark.parallel.sorting packs it; null means UNSET, except in `client_id`."""
 
     packet: int
     packets: tuple[int, int] | None
     time_ns: int
     client: str
     broker: str
-    api_key: int
+    api_key: int | None
     api: str | None
-    version: int
-    correlation_id: int
+    version: int | None
+    correlation_id: int | None
     client_id: str | None
     size: int
     weird: list[str] | None
@@ -52,7 +56,10 @@ class _Response(msgspec.Struct, array_like=True, gc=False):
 
 
 class _Row(msgspec.Struct, array_like=True, gc=False):
-    """An exchange: the places of its request and of itself on the time line, the first packet of its connection."""
+    """An exchange: the places of its request and of itself on the time line, the first packet of its connection.
+
+    `brief`: bodies have numbers only. `codes`: the error codes of the answer, for incidents.
+    """
 
     asked: TimePosition
     place: TimePosition
@@ -61,9 +68,100 @@ class _Row(msgspec.Struct, array_like=True, gc=False):
     packet: int
     request: _Request
     response: _Response | None
+    brief: bool = False
+    codes: list[tuple[int, str | None, int | None]] = []
 
 
+_NUMBERS = msgspec.msgpack.Decoder(dict[str, int] | None).decode
 _ROWS = msgspec.msgpack.Decoder(list[_Row])
+
+
+class _Line:
+    """The time line of a bucket: packed exchanges in the order of `since`, and common events.
+
+    `take` is called with each unpacked exchange and the error codes of its answer.
+    """
+
+    def __init__(
+        self,
+        common: Sequence[PositionedEvent],
+        registry: Registry,
+        take: Callable[[Exchange, Sequence[tuple[int, str | None, int | None]]], object],
+    ) -> None:
+        self._common = common
+        self._fed = 0
+        self._flows: dict[int, Flow] = {
+            event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)
+        }
+        self._waiting: list[PositionedEvent] = []
+        self._registry = registry
+        self._take = take
+        self._decoders: dict[tuple[int | None, int | None], tuple[Any, Any]] = {}
+
+    def feed(self, since: int, exchanges: bytes) -> list[Event]:
+        """Add exchanges and return the events before their first event."""
+        events = self._until(since)
+        for row in _ROWS.decode(exchanges):
+            self._waiting += self._events(row)
+        return events
+
+    def close(self) -> list[Event]:
+        """Return the other events."""
+        return self._until(_END)
+
+    def _until(self, packet: int) -> list[Event]:
+        """Return all events before that packet."""
+        common, begin = self._common, self._fed
+        while self._fed < len(common) and common[self._fed][0][0] < packet:
+            self._fed += 1
+        waiting = sorted([*self._waiting, *common[begin : self._fed]], key=_place)
+        ready = next((at for at, placed in enumerate(waiting) if placed[0][0] >= packet), len(waiting))
+        self._waiting = waiting[ready:]
+        return [event for _, event in waiting[:ready]]
+
+    def _events(self, row: _Row) -> Iterator[PositionedEvent]:
+        flow, packed, is_alone = self._flows[row.first_packet], row.request, row.outcome == "orphan"
+        names = (
+            or_unset(packed.api_key),
+            or_unset(packed.api),
+            or_unset(packed.version),
+            or_unset(packed.correlation_id),
+            UNSET if packed.api_key is None else packed.client_id,
+        )
+        readers = (_numbers, _numbers) if row.brief else self._decoders.get((packed.api_key, packed.version))
+        readers = readers or self._readers(packed.api_key, packed.version)
+        request = Message(
+            packed.packet, or_unset(packed.packets), packed.time_ns, flow.id, packed.client, packed.broker,
+            "response" if is_alone else "request",
+            *names,
+            UNSET, UNSET, packed.size, readers[is_alone](packed.body), or_unset(packed.weird),
+            or_unset(packed.detail), knows=or_unset(packed.knows),
+        )  # fmt: skip
+        if not is_alone:
+            yield row.asked, request
+        response, answer = None, row.response
+        if answer is not None:
+            response = Message(
+                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, packed.client, packed.broker,
+                "response", *names,
+                packed.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body),
+                or_unset(answer.weird), or_unset(answer.detail), knows=or_unset(answer.knows),
+            )  # fmt: skip
+        asked, answered = (None, request) if is_alone else (request, response)
+        exchange = Exchange(asked, answered, row.outcome, flow, row.packet)
+        self._take(exchange, row.codes)
+        yield row.place, exchange
+
+    def _readers(self, api_key: int | None, version: int | None) -> tuple[Any, Any]:
+        """Return decoders of request and response bodies, into the same classes as the codec's."""
+        api = None if api_key is None else self._registry.api(api_key)
+        if api is None or version is None:
+            return _numbers, _numbers
+        nearest = api.versions.nearest(version)
+        shapes = (shape_of(layout, nearest) for layout in (api.request, api.response))
+        request, response = (msgspec.msgpack.Decoder(shape.make | None).decode for shape in shapes)
+        self._decoders[api_key, version] = request, response
+        return request, response
 
 
 class Judging:
@@ -89,23 +187,14 @@ class Judging:
             if isinstance(event, Exchange):
                 self._refused(event)
         self._common = common
-        self._fed = 0
-        self._flows: dict[int, Flow] = {
-            event.flow.first_packet: event.flow for _, event in common if isinstance(event, Opened)
-        }
-        self._waiting: list[PositionedEvent] = []
-        self._registry = registry
-        self._decoders: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._line = _Line(common, registry, self._refused)
 
     def feed(self, since: int, exchanges: bytes) -> list[AnalysisResult]:
         """Add exchanges and return the results of the analysis before their first event."""
-        results = self._until(since)
-        for row in _ROWS.decode(exchanges):
-            self._waiting += self._events(row)
-        return results
+        return self._results(self._line.feed(since, exchanges))
 
     def close(self) -> list[AnalysisResult]:
-        results, last = self._until(_END), self._analyzer.close()
+        results, last = self._results(self._line.close()), self._analyzer.close()
         self._observer.explain(last)
         return [*results, *last, *self._analyzer.listed()]
 
@@ -117,6 +206,11 @@ class Judging:
             coverage = coverage.without(self._coverage_of_common())
         return Observed(sessions=sessions, explained=self._observer.observed.explained, coverage=coverage)
 
+    @property
+    def outcomes(self) -> dict[MemberKey, Outcomes]:
+        """The outcomes of the bucket's members."""
+        return self._analyzer.outcomes.of
+
     def _coverage_of_common(self) -> Coverage:
         """Return the coverage of the common events, which every bucket counts."""
         alone = Analyzer(coverage=True)
@@ -125,61 +219,51 @@ class Judging:
         assert alone.coverage is not None
         return alone.coverage
 
-    def _refused(self, exchange: Exchange) -> None:
+    def _refused(self, exchange: Exchange, _: object = None) -> None:
         request, response = exchange.request, exchange.response
         if request is not None and response is not None:
             self._observer.answer(request, response)
 
-    def _until(self, packet: int) -> list[AnalysisResult]:
-        """Analyze all events before that packet."""
-        common, begin = self._common, self._fed
-        while self._fed < len(common) and common[self._fed][0][0] < packet:
-            self._fed += 1
-        waiting = sorted([*self._waiting, *common[begin : self._fed]], key=_place)
-        ready = next((at for at, placed in enumerate(waiting) if placed[0][0] >= packet), len(waiting))
-        self._waiting = waiting[ready:]
-        results = self._analyzer.page([event for _, event in waiting[:ready]])
+    def _results(self, events: list[Event]) -> list[AnalysisResult]:
+        results = self._analyzer.page(events)
         self._observer.explain(results)
         return [*results, *self._analyzer.listed()]
 
-    def _events(self, row: _Row) -> Iterator[PositionedEvent]:
-        flow, packed = self._flows[row.first_packet], row.request
-        readers = self._decoders.get((packed.api_key, packed.version)) or self._readers(packed.api_key, packed.version)
-        names = (
-            packed.api_key,
-            UNSET if packed.api is None else packed.api,
-            packed.version,
-            packed.correlation_id,
-            packed.client_id,
-        )
-        request = Message(
-            packed.packet, or_unset(packed.packets), packed.time_ns, flow.id, packed.client, packed.broker, "request",
-            *names,
-            UNSET, UNSET, packed.size, readers[0](packed.body), or_unset(packed.weird), or_unset(packed.detail),
-            knows=or_unset(packed.knows),
-        )  # fmt: skip
-        yield row.asked, request
-        response, answer = None, row.response
-        if answer is not None:
-            response = Message(
-                answer.packet, or_unset(answer.packets), answer.time_ns, flow.id, packed.client, packed.broker,
-                "response", *names,
-                packed.packet, or_unset(answer.latency_ns), answer.size, readers[1](answer.body),
-                or_unset(answer.weird), or_unset(answer.detail), knows=or_unset(answer.knows),
-            )  # fmt: skip
-        exchange = Exchange(request, response, row.outcome, flow, row.packet)
-        self._refused(exchange)
-        yield row.place, exchange
 
-    def _readers(self, api_key: int, version: int) -> tuple[Any, Any]:
-        """Return decoders of request and response bodies, into the same classes as the codec's."""
-        api = self._registry.api(api_key)
-        assert api is not None
-        nearest = api.versions.nearest(version)
-        shapes = (shape_of(layout, nearest) for layout in (api.request, api.response))
-        request, response = (msgspec.msgpack.Decoder(shape.make | None).decode for shape in shapes)
-        self._decoders[api_key, version] = request, response
-        return request, response
+class Watching:
+    """Recognise incidents in the packed exchanges of a whole capture, in the order of `since`."""
+
+    def __init__(self, common: Sequence[PositionedEvent], registry: Registry) -> None:
+        self._incidents = Incidents(registry)
+        self._refusals: dict[int, list[PlacedCode]] = {}
+        self._line = _Line([placed for placed in common if is_read(placed[1])], registry, self._refused)
+
+    def feed(self, since: int, exchanges: bytes) -> list[Finding]:
+        """Add exchanges and return the incidents that earlier events decide."""
+        return self._found(self._line.feed(since, exchanges))
+
+    def close(self) -> list[Finding]:
+        return [*self._found(self._line.close()), *self._incidents.close()]
+
+    @property
+    def explanations(self) -> Explanations:
+        """The incidents that explain findings."""
+        return self._incidents.explanations
+
+    def _refused(self, exchange: Exchange, codes: Sequence[tuple[int, str | None, int | None]]) -> None:
+        if codes:
+            self._refusals[id(exchange)] = [PlacedCode(*code) for code in codes]
+
+    def _found(self, events: list[Event]) -> list[Finding]:
+        findings = self._incidents.page(events, self._refusals)
+        for event in events:
+            self._refusals.pop(id(event), None)
+        return findings
+
+
+def _numbers(body: msgspec.Raw) -> SimpleNamespace | None:
+    numbers = _NUMBERS(body)
+    return None if numbers is None else SimpleNamespace(**numbers)
 
 
 def _place(placed: PositionedEvent) -> TimePosition:

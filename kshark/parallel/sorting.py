@@ -1,18 +1,20 @@
 """Sort the events of a share for the analysis: exchanges by bucket, and the events that all buckets need.
 
 The bucket of an exchange depends on the keys that all machines with rules have in common (the member, or the group).
-Each bucket is judged separately. Events outside the buckets are common to all: starts and ends of connections, capture
-gaps, what brokers report about themselves, requests whose member is unreadable, weirds that rules use and, without
-their bodies, messages with codes that rules use. Of all other messages only signs are kept: messages without a body
-that show that a connection was alive. These are its first and last request, its first response, and the last request
-before a response without a request. kshark.analysis.analyzer lists the events that verdicts depend on.
+Each bucket is judged separately. One more bucket has the exchanges of all members and APIs for incidents
+(kshark.incidents), with the bodies that incidents read. Events outside the buckets are common to all: starts and ends
+of connections, capture gaps, what brokers report about themselves, requests whose member is unreadable, frames without
+a readable header, weirds that rules or incidents use and, without their bodies, messages with codes that rules use. Of
+all other messages only signs are kept: messages without a body that show that a connection was alive. These are its
+first and last request, its first response, and the last request before a response without a request.
+kshark.analysis.analyzer lists the events that verdicts depend on.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +25,12 @@ from msgspec.structs import replace
 from kshark.analysis.facts.reading import SESSION_APIS, doubt_of
 from kshark.analysis.facts.releases import RELEASE_APIS
 from kshark.analysis.facts.settings import CONFIG_APIS
+from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules import BOOK
 from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
+from kshark.incidents import Refusals
+from kshark.incidents.reads import APIS, WEIRDS, numbers
 from kshark.link.disorder import CLOCK_DOUBTS, DISORDERS
 from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.records import RecordsField, spans_of
@@ -38,8 +43,9 @@ _NEVER: Final = 1 << 62
 _BATCH_BYTES: Final = 1 << 17
 #: First byte of a list whose length follows in four bytes (msgpack: array 32).
 _LIST: Final = b"\xdd"
-#: Weirds that verdicts depend on.
-_ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | GIVEN_UP
+#: Weirds that verdicts and incidents depend on.
+ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | GIVEN_UP | WEIRDS
+NO_REFUSALS: Final[Refusals] = {}
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id",
     "size", "weird",
@@ -76,6 +82,7 @@ class Buckets:
     """Pack exchanges by bucket."""
 
     def __init__(self, buckets: int) -> None:
+        """`buckets`: the number of buckets for judging; the next number is the bucket for incidents."""
         self._buckets = buckets
         self._held: defaultdict[int, _Lot] = defaultdict(_Lot)
         self._full: list[Packed] = []
@@ -85,9 +92,27 @@ class Buckets:
         request, response = exchange.request, exchange.response
         assert request is not None
         answer = None if response is None else _answered(response)
-        bucket = self._bucket(request)
+        self._add(self._bucket(request), asked, place, exchange, _asked(request), answer)
+
+    def watch(
+        self, asked: TimePosition | None, place: TimePosition, exchange: Exchange, codes: Sequence[PlacedCode] = ()
+    ) -> None:
+        """Add an exchange for incidents; `codes`: the error codes of its answer. An answer alone stands as the
+        request."""
+        request, response = exchange.request, exchange.response
+        first = response if request is None else request
+        assert first is not None
+        brief = first.api_key not in APIS and not codes
+        sent, answer = [*_asked(first)], None if response is None or request is None else [*_answered(response)]
+        if brief:
+            for message in (sent, answer):
+                if message is not None:
+                    message[-1] = numbers(message[-1])
+        self._add(self._buckets, asked or place, place, exchange, sent, answer, brief, codes)
+
+    def _add(self, bucket: int, asked: TimePosition, place: TimePosition, exchange: Exchange, *packed: Any) -> None:
         lot = self._held[bucket]
-        lot.add(asked, place, exchange.flow.first_packet, exchange.outcome, exchange.packet, _asked(request), answer)
+        lot.add(asked, place, exchange.flow.first_packet, exchange.outcome, exchange.packet, *packed)
         if len(lot.packed) >= _BATCH_BYTES:
             self._full.append(self._pack(bucket))
 
@@ -145,31 +170,35 @@ class Sorter:
         self._count = 0
         self._latest = (0, BEFORE, -1)
         self._news = News()
-        #: Places of requests that the analysis reads, by id().
+        #: Places of requests, by id().
         self._asked: dict[int, TimePosition] = {}
         #: By connection: its first packet, its last request with its event number, and whether a request was answered.
         self._first: dict[int, int] = {}
         self._last: dict[int, tuple[int, Message]] = {}
         self._alive: set[int] = set()
 
-    def page(self, events: list[Event]) -> Iterator[Packed]:  # noqa: C901  # hot: called for each event
+    def page(  # noqa: C901  # hot: called for each event
+        self, events: list[Event], refusals: Refusals = NO_REFUSALS
+    ) -> Iterator[Packed]:
+        """Sort a page; `refusals`: see kshark.analysis.Observer.page."""
         at_end = _before_ends(events)
         for at, event in enumerate(events, self._count):
             kind = type(event)
             if kind is Message:
                 if event.kind == "request":  # type: ignore[union-attr]
                     self._request(at, event)  # type: ignore[arg-type]
-                if event.correlation_id is UNSET and _has_ruled_code(event):  # type: ignore[union-attr,arg-type]
+                if event.correlation_id is UNSET:  # type: ignore[union-attr]
                     place = self._place(event.packet, MESSAGES, self._first[event.flow], at)  # type: ignore[union-attr,index]
                     self.common.append((place, replace(event)))
             elif kind is Exchange:
-                self._exchange(at, AFTER if at - self._count in at_end else MESSAGES, event)  # type: ignore[arg-type]
+                phase = AFTER if at - self._count in at_end else MESSAGES
+                self._exchange(at, phase, event, refusals.get(id(event), ()))  # type: ignore[arg-type]
             elif kind is Opened:
                 self._opened(at, event)  # type: ignore[arg-type]
             elif kind is HalfClosed or kind is Gap:
                 place = self._place(event.packet, BEFORE if kind is Gap else AFTER, event.flow.first_packet, at)  # type: ignore[union-attr]
                 self.common.append((place, event))
-            elif kind is Weird and event.code in _ASKED_FOR:  # type: ignore[union-attr]
+            elif kind is Weird and event.code in ASKED_FOR:  # type: ignore[union-attr]
                 self._weird(at, at - self._count in at_end, event)  # type: ignore[arg-type]
             elif kind is Closed:
                 self._closed(at, event)  # type: ignore[arg-type]
@@ -197,20 +226,22 @@ class Sorter:
         flow = message.flow
         first = flow not in self._last
         self._last[flow] = at, message
-        if first or message.api_key in _READ:
-            place = self._place(message.packet, MESSAGES, self._first[flow], at)
-            if first:
-                self.common.append((place, _sign(message)))
-            if message.api_key in _READ:
-                self._asked[id(message)] = place
+        place = self._place(message.packet, MESSAGES, self._first[flow], at)
+        if message.correlation_id is not UNSET:
+            self._asked[id(message)] = place
+        if first:
+            self.common.append((place, _sign(message)))
 
-    def _exchange(self, at: int, phase: int, exchange: Exchange) -> None:
+    def _exchange(self, at: int, phase: int, exchange: Exchange, codes: Sequence[PlacedCode]) -> None:
         request, response, flow = exchange.request, exchange.response, exchange.flow
         asked = None if request is None else self._asked.pop(id(request), None)
+        place = self._place(exchange.packet, phase, flow.first_packet, at)
+        self._buckets.watch(asked, place, exchange, codes)
+        if request is not None and request.api_key not in _READ:
+            asked = None
         is_sign = response is not None and flow.id not in self._alive
         if request is not None and asked is None and not is_sign and not _is_odd(exchange):
             return
-        place = self._place(exchange.packet, phase, flow.first_packet, at)
         if request is None:
             self._sign_of_last(flow.id)
         elif response is not None:

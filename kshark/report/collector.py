@@ -151,8 +151,10 @@ class Collector:
         caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
         to.kinds[kind, finding.blame] += 1
         to.shown[kind].add(CapturedFinding(self._capture, finding))
-        to.of_clients.add((caller, finding.verdict))
-        names = [("cause", finding.cause or finding.code), ("client", caller.client_id or caller.host)]
+        names = [("cause", finding.cause or finding.code)]
+        if finding.client or finding.client_id:  # events may be about a broker alone
+            to.of_clients.add((caller, finding.verdict))
+            names.append(("client", caller.client_id or caller.host))
         if finding.group_id is not None:
             to.of_groups.add((finding.group_id, finding.verdict))
             names.append(("group", finding.group_id))

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kshark.analysis import ShareSession
+from kshark.headlines import Headline
 from kshark.model import Finding
 
 
@@ -38,6 +39,13 @@ class Totals(msgspec.Struct):
     #: Requests by outcome: answered, unanswered, one_way, orphan (a response without request); body_cut (the snap
     #: length cut the answer) only if there are any.
     exchanges: dict[str, int]
+
+
+class Headlines(msgspec.Struct):
+    """The headlines of one capture, in the order of `kshark check`."""
+
+    capture: str
+    headlines: list[Headline]
 
 
 class Service(msgspec.Struct):
@@ -204,6 +212,7 @@ class Report(msgspec.Struct):
 
     kshark: str
     totals: Totals
+    headlines: list[Headlines]
     captures: list[Capture]
     connections: list[Service]
     gaps: list[Gaps]

@@ -32,13 +32,16 @@ class Origin:
     topics: Mapping[str, str] = field(default_factory=dict)
 
 
-def summed(counts: Collected, origins: Sequence[Origin], registry: Registry) -> facts.Report:
-    """Return the report of all captures together."""
+def summed(
+    counts: Collected, origins: Sequence[Origin], headlines: Sequence[facts.Headlines], registry: Registry
+) -> facts.Report:
+    """Return the report of all captures together; `headlines`: those of each capture."""
     for name in ("brokers", "offers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups"):
         getattr(counts, name).bound()
     return facts.Report(
         kshark=__version__,
         totals=_totals(counts),
+        headlines=[one for one in headlines if one.headlines],
         captures=[
             facts.Capture(
                 origin.name, list(origin.files), counts.spans[origin.name].first_ns, counts.spans[origin.name].last_ns

@@ -144,6 +144,22 @@ FINDINGS: Final = table(
         its("finding.proxy"),
         since=2,
     ),
+    Column(
+        "until_packet",
+        "bigint",
+        "last packet of an event; null: it lasted when the capture ended, or the finding is no event",
+        field("finding", "until_packet"),
+        since=3,
+    ),
+    Column(
+        "until_ts_ns",
+        "bigint",
+        "end of an event, in nanoseconds since 1970; null as in until_packet",
+        field("finding", "until_ns"),
+        since=3,
+    ),
+    Column("event_code", "string", "event that explains the finding", field("finding", "event_code"), since=3),
+    Column("event_packet", "bigint", "first packet of that event", field("finding", "event_packet"), since=3),
 )
 
 FAULTS: Final = table(

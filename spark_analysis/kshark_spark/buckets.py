@@ -1,4 +1,7 @@
-"""Judge captures by buckets of their members: a second, small shuffle, then kshark's analysis for each bucket."""
+"""Judge captures by buckets of their members: a second, small shuffle, then kshark's analysis for each bucket.
+
+One more bucket of each capture recognises its incidents, from the exchanges of all members and APIs.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import AnalysisResult, Listed, Observed
+from kshark.analysis import (
+    AnalysisResult,
+    Listed,
+    MemberKey,
+    Observed,
+    Outcomes,
+    in_packet_order,
+    joined_outcomes,
+)
+from kshark.incidents import Explanations
 from kshark.model import Finding
-from kshark.parallel.judging import Judging
+from kshark.parallel.judging import Judging, Watching
 from kshark.registry import Registry
 from kshark.tables.events import PositionedEvent
 from kshark_spark.compressed import compress, decompress
@@ -24,7 +36,7 @@ from kshark_spark.rows import Row, by_row, collected, frame_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Findings as JSON. The last row of a bucket has its statistics and the result of its lister, pickled.
+#: Findings as JSON. The last row of a bucket is a pickled _Summary.
 _FINDINGS: Final = "bucket int, finding binary, summary binary"
 _FINDING: Final = pa.schema([("bucket", pa.int32()), ("finding", pa.binary()), ("summary", pa.binary())])
 _EXCHANGE: Final = pa.schema([("bucket", pa.int32()), ("since", pa.int64()), ("data", pa.binary())])
@@ -45,7 +57,8 @@ class Lister(Protocol):
 class Bucketed(NamedTuple):
     """A capture's buckets, numbered over all captures, and its common events, pickled.
 
-    `common`: see kshark.parallel.sorting.numbered. `lister` makes the Lister of a bucket from the common events.
+    The bucket for incidents follows the `buckets` others. `common`: see kshark.parallel.sorting.numbered. `lister`
+    makes the Lister of a bucket from the common events.
     """
 
     bucket: int
@@ -53,13 +66,30 @@ class Bucketed(NamedTuple):
     common: bytes
     lister: Callable[[list[PositionedEvent]], Lister] | None = None
 
+    @property
+    def watching(self) -> int:
+        """The bucket for incidents."""
+        return self.bucket + self.buckets
+
 
 class JudgedCapture(NamedTuple):
-    """The findings of a capture, its statistics from judging, and the results of its listers."""
+    """The findings of a capture in packet order, its statistics from judging, how its members fared, and the results
+    of its listers.
+    """
 
     findings: list[Finding]
     observed: Observed
+    outcomes: dict[MemberKey, Outcomes]
     made: list[Any]
+
+
+class _Summary(NamedTuple):
+    """The last row of a bucket: `made` by its lister; `explanations` by the bucket for incidents."""
+
+    observed: Observed
+    outcomes: dict[MemberKey, Outcomes]
+    made: Any = None
+    explanations: Explanations | None = None
 
 
 def judged(
@@ -77,31 +107,50 @@ def judged(
 
     if not captures:
         return []
-    capture = {bucket: at for at, own in enumerate(captures) for bucket in range(own.bucket, own.bucket + own.buckets)}
+    capture = {bucket: at for at, own in enumerate(captures) for bucket in range(own.bucket, own.watching + 1)}
     weight = given or {}
     order = sorted(capture, key=lambda bucket: -weight.get(bucket, 0))
     exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
     # judge the common events even if a capture has no other exchanges
-    empty = frame_of(exchanges.sparkSession, _EXCHANGE, [(own.bucket, 0, compress(_EMPTY)) for own in captures])
+    empty = frame_of(
+        exchanges.sparkSession,
+        _EXCHANGE,
+        [(bucket, 0, compress(_EMPTY)) for own in captures for bucket in (own.bucket, own.watching)],
+    )
 
     def judge(rows: Iterator[Row]) -> Iterator[Row]:
-        for bucket, own in groupby(rows, itemgetter(0)):
-            yield from _judge(bucket, own, captures[capture[bucket]], coverage)
+        for bucket, exchanges in groupby(rows, itemgetter(0)):
+            own = captures[capture[bucket]]
+            if bucket == own.watching:
+                yield from _watch(bucket, exchanges, own)
+            else:
+                yield from _judge(bucket, exchanges, own, coverage)
 
     together = exchanges.unionByName(empty).repartitionById(
         len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1
     )
     rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FINDINGS)
     findings: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
-    observed, made = defaultdict[int, Observed](Observed), defaultdict[int, list[Any]](list)
+    summaries = defaultdict[int, list[_Summary]](list)
     for bucket, finding, summary in collected(rows):
         if finding is None:
-            seen, listed = pickle.loads(summary)
-            observed[capture[bucket]].join(seen)
-            made[capture[bucket]].append(listed)
+            summaries[capture[bucket]].append(pickle.loads(summary))
         else:
             findings[capture[bucket]][bucket][finding] += 1
-    return [JudgedCapture(once(findings[at].values()), observed[at], made[at]) for at in range(len(captures))]
+    return [_joined(once(findings[at].values()), summaries[at]) for at in range(len(captures))]
+
+
+def _joined(findings: list[Finding], summaries: Sequence[_Summary]) -> JudgedCapture:
+    observed, explanations = Observed(), Explanations()
+    for summary in summaries:
+        observed.join(summary.observed)
+        explanations = summary.explanations or explanations
+    return JudgedCapture(
+        [explanations.explained(finding) for finding in in_packet_order(findings)],
+        observed,
+        joined_outcomes(summary.outcomes for summary in summaries),
+        [summary.made for summary in summaries if summary.explanations is None],
+    )
 
 
 def _judge(bucket: int, rows: Iterator[Row], capture: Bucketed, coverage: bool) -> Iterator[Row]:
@@ -117,7 +166,17 @@ def _judge(bucket: int, rows: Iterator[Row], capture: Bucketed, coverage: bool) 
     for _, since, exchanges in rows:
         yield from findings(judging.feed(since, decompress(exchanges)))
     yield from findings(judging.close())
-    yield bucket, None, pickle.dumps((judging.observed, None if lister is None else lister.close()), 5)
+    summary = _Summary(judging.observed, judging.outcomes, None if lister is None else lister.close())
+    yield bucket, None, pickle.dumps(summary, 5)
+
+
+def _watch(bucket: int, rows: Iterator[Row], capture: Bucketed) -> Iterator[Row]:
+    """Recognise the incidents of a capture."""
+    watching = Watching(pickle.loads(capture.common), Registry())
+    for _, since, exchanges in rows:
+        yield from ((bucket, _JSON.encode(found), None) for found in watching.feed(since, decompress(exchanges)))
+    yield from ((bucket, _JSON.encode(found), None) for found in watching.close())
+    yield bucket, None, pickle.dumps(_Summary(Observed(), {}, explanations=watching.explanations), 5)
 
 
 def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:

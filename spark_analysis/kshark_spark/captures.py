@@ -53,6 +53,6 @@ def _joined(capture: Analysed) -> Checked:
     plan, parts, judged = capture
     if len(plan.files) > 1:
         add_places(judged.findings, partial(located, plan.ranges, dict(zip(plan.files, plan.files, strict=True))))
-    checked = Checked.of(judged.findings, parts.names, parts.notes, capture.observed)
+    checked = Checked.of(judged, parts.names, parts.notes, capture.observed)
     checked.giant = capture.giant
     return checked

@@ -1,18 +1,18 @@
-"""Check tables: typed columns select the members that can have a finding; only their exchanges are read, and judged by
-buckets.
+"""Check tables: typed columns select the members that can have a finding; their exchanges are judged by buckets.
+All exchanges are read for incidents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kshark.analysis import Observed, in_packet_order
+from kshark.analysis import MemberKey, Observed, Outcomes
 from kshark.analysis.states.partition.window import USUAL
 from kshark.model import Finding
 from kshark.output.notes import Notes
-from kshark_spark.buckets import Bucketed, judged
+from kshark_spark.buckets import Bucketed, JudgedCapture, judged
 from kshark_spark.refusals import exchanges_of
 from kshark_spark.screen import EVERYBODY, screened
 from kshark_spark.suspects import connections_of, names_of_brokers, packed, summaries_of, window_of
@@ -27,38 +27,45 @@ class Checked:
     """The result of one capture.
 
     Findings in packet order, the names of their topics if requested, the observed traffic, the notes on its packets
-    (None: not read here, as from tables), and a sentence on one connection or member that dominated the work.
+    (None: not read here, as from tables), how its members fared, and a sentence on one connection or member that
+    dominated the work.
     """
 
     findings: list[Finding] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     observed: Observed = field(default_factory=Observed)
     notes: Notes | None = None
+    outcomes: dict[MemberKey, Outcomes] = field(default_factory=dict)
     giant: str | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, findings: Iterable[Finding], names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
+    def of(cls, judged: JudgedCapture, names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
         """Return the result of a capture that was read; `names`: names of all known topics, by id."""
-        ordered = in_packet_order(findings)
         topics = {
             topic_id: names[topic_id]
-            for finding in ordered
+            for finding in judged.findings
             if (topic_id := finding.topic_id) is not None and topic_id in names
         }
-        return cls(ordered, topics, observed, notes)
+        return cls(judged.findings, topics, observed, notes, judged.outcomes)
 
 
 def check(
-    tables: Tables, captures: Sequence[str], buckets: int, *, named: bool = False, coverage: bool = False
+    tables: Tables,
+    captures: Sequence[str],
+    buckets: int,
+    *,
+    named: bool = False,
+    coverage: bool = False,
+    outcomes: bool = False,
 ) -> dict[str, Checked]:
     """Return the result of each capture; `named`: with the names of the topics in findings.
 
     `buckets`: their number over all captures, at least one per capture. `coverage`: count the coverage of rules, and
-    judge all members.
+    judge all members. `outcomes`: count how all members fared, and judge them; without it only suspects are counted.
     """
     spark, connections = tables["exchanges"].sparkSession, connections_of(tables, captures)
     per_capture = max(1, buckets // max(1, len(captures)))
-    screening = EVERYBODY if coverage else screened(tables, {}, USUAL)
+    screening = EVERYBODY if coverage or outcomes else screened(tables, {}, USUAL)
     exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
     summaries = summaries_of(exchanges)
     names = {
@@ -72,7 +79,7 @@ def check(
         exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
         summaries = summaries_of(exchanges)
     bucketed = [
-        Bucketed(of.number * per_capture, per_capture, of.common(summaries[of.number].common))
+        Bucketed(of.number * (per_capture + 1), per_capture, of.common(summaries[of.number].common))
         for of in connections.values()
     ]
     results = judged(exchanges.where("bucket >= 0"), bucketed, coverage=coverage)
@@ -84,7 +91,7 @@ def check(
         seen.join(result.observed)
         seen.sessions += screening.clean.get(name, 0)
         giant = summaries[connections[name].number].giant
-        checked[name] = Checked(in_packet_order(result.findings), {}, seen, giant=giant)
+        checked[name] = Checked(result.findings, {}, seen, outcomes=result.outcomes, giant=giant)
     if named:
         asked = {
             name: {finding.topic_id for finding in own.findings if finding.topic_id} for name, own in checked.items()

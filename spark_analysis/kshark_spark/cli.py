@@ -182,7 +182,8 @@ def _check(args: Namespace) -> int:
             print_notes_on(result.notes, name if len(checked) > 1 else "the capture")
         if result.giant is not None:
             print(f"kshark-spark: {result.giant}", file=sys.stderr)
-        verdict(printed, result.observed, args, sink, name if len(checked) > 1 else None)
+        several = name if len(checked) > 1 else None
+        verdict(printed, result.observed, args, sink, several, outcomes=result.outcomes)
         print_details(findings, args, sink, result.topics)
         outcomes.append(outcomes_of(printed.counts, result.observed, args))
     return exit_code(outcomes, failing) if outcomes else unread
@@ -204,7 +205,12 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
         with shown(spark):
             return {
                 **check(
-                    exported(spark, folder), names, 2 * cores_of(spark), named=args.format == "text", coverage=coverage
+                    exported(spark, folder),
+                    names,
+                    2 * cores_of(spark),
+                    named=args.format == "text",
+                    coverage=coverage,
+                    outcomes=not args.quiet,
                 )
             }
     from kshark.capture.paths import absolute

@@ -47,7 +47,7 @@ class Plan:
     """The plan of a capture.
 
     `number`: index of the capture among those named. `share`, `bucket`: its first share and bucket, numbered over all
-    captures.
+    captures. The bucket after the `buckets` others is for incidents.
     """
 
     number: int
@@ -93,7 +93,7 @@ def planned(
         shares = max(2 * cores, -(-size // sizes.share))
         buckets = sizes.buckets or 2 * cores
         plans.append(Plan(number, capture, ranges, end, share, shares, bucket, buckets))
-        share, bucket = share + shares, bucket + buckets
+        share, bucket = share + shares, bucket + buckets + 1  # the last one is for incidents
     return plans
 
 

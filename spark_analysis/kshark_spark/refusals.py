@@ -78,6 +78,7 @@ def _count(group: RowGroup, observers: defaultdict[str, Observer], coverage: boo
             0, _number(own), 0, of_rules, tried=Counter({read: _number(own & mask) for read, mask in tries.items()})
         )
         seen.orphans, seen.one_way, seen.unanswered = (kinds[name] for name in ("orphan", "one_way", "unanswered"))
+        seen.body_cut = kinds["body_cut"]
         observers[capture].observed.join(seen)
     refused = answered & rows["error_codes"].is_valid().to_numpy()
     if refused.any():

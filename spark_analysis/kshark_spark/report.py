@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kshark.analysis import Listed, ListedSession, PackedSessions, in_packet_order
+from kshark.analysis import Listed, ListedSession, PackedSessions
 from kshark.capture.numbering import Locate
 from kshark.capture.paths import absolute
 from kshark.cli.apis import registry
@@ -202,14 +202,14 @@ def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace)
     collector, rows = Collector(name, registry(args)), FindingRows(name)
     collector.page(parts.weirds)
     rows.page(event for _, event in parts.common if isinstance(event, Opened))
-    findings = in_packet_order(filter(selection(args), judged.findings))
+    findings = [*filter(selection(args), judged.findings)]
     topics = {
         topic_id: name
         for topic_id, name in parts.names.items()
         if topic_id in {finding.topic_id for finding in findings}
     }
     locate = partial(located, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
-    part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed)
+    part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed, judged.outcomes)
     return part._replace(
         collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *judged.made])
     )

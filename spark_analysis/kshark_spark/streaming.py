@@ -12,6 +12,9 @@ A micro-batch has the files that were completed since the last one. One task rea
 snapshot of the previous batch, and writes a new one. An offset is the number of accepted files; the state folder lists
 them. So a batch that runs again, after a failure or because its rows are requested twice, produces the same rows. If a
 snapshot is missing, the files since the previous one are read again.
+
+A finding is reported before an event that begins or is decided later: its `event_code` is null then. Findings that an
+event may excuse (kshark.incidents.EXCUSABLE) wait for the end of the capture.
 """
 
 from __future__ import annotations
@@ -27,7 +30,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kshark.analysis import Analyzer
 from kshark.capture.merge import Lane, merge
 from kshark.capture.numbering import Numbering
 from kshark.capture.paths import is_remote, named
@@ -37,6 +39,7 @@ from kshark.errors import UnreadableInput, UsageError
 from kshark.model import Event, Moment, PacketBatch, Weird
 from kshark.output.parquet import arrow_schema, record_batch
 from kshark.pipeline import Engine
+from kshark.run import Listing
 from kshark.snapshot import load, save
 from kshark.tables import TABLES, Block, Rows
 from kshark_spark import state
@@ -53,7 +56,7 @@ _SECOND_NS: Final = 1_000_000_000
 #: `taken`: number of accepted files; `final`: true if the capture ended with them.
 Offset = dict[str, Any]
 #: The state that continues from batch to batch.
-StreamRun = tuple[Engine, Analyzer, Rows]
+StreamRun = tuple[Engine, Listing, Rows]
 
 
 class KsharkSource(KsharkDataSource):
@@ -143,8 +146,8 @@ class RotatedReader(DataSourceStreamReader):
     def _run(self, begin: int) -> StreamRun:
         apis = registry(self._args)
         if begin:
-            engine, analyzer, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
-            return engine, analyzer, rows
+            engine, listing, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
+            return engine, listing, rows
         options = replace(
             options_of(self._args, self._table),
             kafka_ports=ports(self._args),
@@ -153,14 +156,14 @@ class RotatedReader(DataSourceStreamReader):
         )
         return (
             Engine(options, apis),
-            Analyzer(sessions=True, steps=True),
+            Listing(apis, waits=False),
             Rows(_name(self._paths[0]), records=self._table == "records"),
         )
 
 
 def played(run: StreamRun, files: Sequence[File], *, final: bool = False) -> Iterator[tuple[str, Block]]:
     """Yield the table rows from these files; `final`: the capture ends with them."""
-    engine, analyzer, rows = run
+    engine, listing, rows = run
 
     def pages() -> Iterator[list[Event]]:
         for item in _items(files, engine.front.link.end):
@@ -170,9 +173,9 @@ def played(run: StreamRun, files: Sequence[File], *, final: bool = False) -> Ite
 
     for page in pages():
         yield from rows.page(page)
-        yield from rows.page([*analyzer.page(page), *analyzer.listed()])
+        yield from rows.page(listing.page(page))
     if final:
-        yield from rows.page([*analyzer.close(), *analyzer.listed()])
+        yield from rows.page(listing.close())
     yield from rows.rest()
 
 

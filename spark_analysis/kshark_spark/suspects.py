@@ -1,9 +1,8 @@
 """Select from tables the exchanges that can have a finding, and the events common to all members, for the buckets
 (kshark.parallel.sorting).
 
-Tasks read the columns that identify member and kind of all rows, and the bodies of selected rows only
-(kshark_spark.slices). Exchanges of suspects are packed by bucket and stay with the workers; the driver receives the
-common events and sends them to every bucket.
+Exchanges of suspects are packed by bucket, all exchanges also for the bucket of incidents. They stay with the workers;
+the driver receives the common events and sends them to every bucket.
 """
 
 from __future__ import annotations
@@ -25,20 +24,22 @@ from kshark.analysis import APIS, Observed
 from kshark.analysis.facts.bases import RECORD_LOCKS
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.settings import CONFIG_APIS, Settings
+from kshark.analysis.results.error_codes import ErrorCodes, PlacedCode
+from kshark.analysis.results.observed import DEFECTS
 from kshark.analysis.rules import BOOK
 from kshark.analysis.states.partition.window import LEAST, USUAL, usual_size
-from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.exchange.owner import owner_of
-from kshark.link.disorder import CLOCK_DOUBTS, DISORDERS
 from kshark.model import Ends, Exchange, Flow, Message, Weird
 from kshark.output.units import counted, safe
-from kshark.parallel.sorting import Buckets, News, numbered, of_all
+from kshark.parallel.sorting import ASKED_FOR, Buckets, News, numbered, of_all
+from kshark.registry import Registry
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
 from kshark.tables.events import (
     Course,
     PositionedEvent,
+    RowMap,
     course_of,
     first_packet_of,
     flow_of,
@@ -74,10 +75,10 @@ _TO_DRIVER: Final = -1
 _TLS: Final = "TLS_UNREAD"
 _GROUP: Final = ("capture", "group_id")
 _MEMBER: Final = (*_GROUP, "member_id")
-#: Columns that select the exchanges; and those to read of selected rows, without duplicates of other columns or bodies.
+#: Columns that select the exchanges; and those to read of all rows, without duplicates of other columns or bodies.
 _SELECTING: Final = (*_MEMBER, "api_key", "outcome", "request_weird", "response_weird")
 _DUPLICATES: Final = {
-    "packet", "ts", "ts_ns", "exchange", "error_code", "error_codes", "throttle_time_ms", "group_id", "member_id"
+    "packet", "ts", "ts_ns", "exchange", "error_code", "throttle_time_ms", "group_id", "member_id"
 }  # fmt: skip
 _COLUMNS: Final = [column.name for column in TABLES["exchanges"].columns if column.name not in _DUPLICATES]
 #: This many exchanges of one member keep a task busy for a minute.
@@ -152,20 +153,22 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
         of.observed.connection(flow)
         of.events += of_flow(row, flow, of.courses[first])
         of.events += signs_of_flow(row, flow)
-    codes = ("DUPLICATE_PACKETS", _TLS, *DISORDERS, *CLOCK_DOUBTS, *GIVEN_UP, *BOOK.weirds)
-    kind, is_asked_for = F.col("kind"), F.col("code").isin(*codes)
-    alone = (kind == "event") | F.col("exchange").isNull()  # other weirds come with their exchanges
-    for row in tables["weirds"].where((kind == "gap") | (alone & is_asked_for)).toArrow().to_pylist():
+    codes = {"DUPLICATE_PACKETS", "CAPTURE_DESTROYED", _TLS, *DEFECTS, *ASKED_FOR}
+    kind, is_asked_for = F.col("kind"), F.col("code").isin(*sorted(codes))
+    is_frame = (kind == "message") & F.col("exchange").isNull()  # other weirds of messages come with their exchanges
+    asked_for = (kind == "gap") | ((kind == "event") & is_asked_for) | is_frame
+    for row in tables["weirds"].where(asked_for).toArrow().to_pylist():
         of, first = connections[row["capture"]], first_packet_of(row["flow_id"])
         if row["kind"] == "gap":
             of.observed.gaps += 1
+            of.observed.missing_bytes += max(0, row["size_bytes"]) if row["detail"] == "missing" else 0
         elif row["kind"] == "event":
             of.observed.weird(weird_of(row, None))
-        if row["code"] == _TLS:
-            continue  # no rule reads it
+        if row["kind"] == "event" and row["code"] not in ASKED_FOR:
+            continue  # only counted
         if first in of.flows:
             of.events.append(of_weird(row, of.flows[first], of.courses[first]))
-        elif row["kind"] != "gap":
+        elif row["kind"] == "event":
             of.weirds.append(weird_of(row, None))
     return connections
 
@@ -173,7 +176,8 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
 def packed(
     spark: SparkSession, tables: Tables, suspects: Suspects | None, captures: Mapping[str, Connections], buckets: int
 ) -> DataFrame:
-    """Return _EXCHANGES of the suspects, with `buckets` buckets per capture; `suspects` None: of all members."""
+    """Return _EXCHANGES of the suspects, with `buckets` buckets per capture, and of all members for incidents;
+    `suspects` None: all members are suspects."""
     from pyspark import StorageLevel
 
     connections = {name: (of.number, of.courses) for name, of in captures.items()}
@@ -181,7 +185,7 @@ def packed(
 
     def work(slice_: Slice) -> Iterator[pa.RecordBatch]:
         groups = row_groups("exchanges", slice_["exchanges"])
-        rows = chain.from_iterable(_asked_for(group, asked_for, connections) for group in groups)
+        rows = chain.from_iterable(_marked(group, asked_for, connections) for group in groups)
         return in_batches(_SCHEMA, _pack(rows, connections, buckets))
 
     return in_slices(spark, slices_of(tables.files, ["exchanges"]), _EXCHANGES, work).persist(StorageLevel.DISK_ONLY)
@@ -235,8 +239,10 @@ def _responses(common: Iterable[PositionedEvent], api_key: int) -> Iterator[Mess
 # -- in a task
 
 
-def _asked_for(group: RowGroup, suspects: _Numbers | None, captures: _CapturesByName) -> Iterator[Row]:
-    """Return rows of _COLUMNS: the exchanges of suspects, and those for every bucket without repeated reports."""
+def _marked(group: RowGroup, suspects: _Numbers | None, captures: _CapturesByName) -> Iterator[tuple[bool, Row]]:
+    """Return rows of _COLUMNS, each with true for the exchanges of suspects, and for those of every bucket without
+    repeated reports.
+    """
     rows = group.read(_SELECTING)
     api, odd = (
         cells(rows["api_key"], -1),
@@ -249,11 +255,9 @@ def _asked_for(group: RowGroup, suspects: _Numbers | None, captures: _CapturesBy
         groups, members = suspects
         wanted = wanted & (_among(groups, rows, _GROUP) | _among(members, rows, _MEMBER))
     wanted = wanted | np.isin(api, [METADATA, API_VERSIONS, *CONFIG_APIS]) | orphan | (odd & ~of_rules)
-    if not wanted.any():
-        return iter(())
-    selected = group.chosen(_COLUMNS, wanted)
-    repeated = _repeated(selected, (api == METADATA)[wanted] & ~(odd | orphan)[wanted], captures)
-    return rows_of(selected.filter(pa.array(~repeated)))
+    every = group.chosen(_COLUMNS, np.ones(len(rows), np.bool_))
+    wanted = wanted & ~_repeated(every, (api == METADATA) & ~(odd | orphan), captures)
+    return zip(wanted.tolist(), rows_of(every), strict=True)
 
 
 def _among(numbers: Int64s, rows: pa.Table, names: Sequence[str]) -> Truths:
@@ -286,17 +290,17 @@ def _repeated(rows: pa.Table, metadata: Truths, captures: _CapturesByName) -> Tr
     return repeated
 
 
-def _pack(rows: Iterator[Row], captures: _CapturesByName, buckets: int) -> Iterator[Row]:
-    bodies, nobody = Bodies(), Ends("", "")
+def _pack(rows: Iterator[tuple[bool, Row]], captures: _CapturesByName, buckets: int) -> Iterator[Row]:
+    bodies, nobody, codes = Bodies(), Ends("", ""), ErrorCodes(Registry())
     summaries = defaultdict[int, PackedSummary](PackedSummary)
     packing = defaultdict[int, Buckets](lambda: Buckets(buckets))
 
     def full(rest: bool = False) -> Iterator[Row]:
         for number, held in packing.items():
             for bucket, since, exchanges in held.rest() if rest else held.full():
-                yield number, number * buckets + bucket, since, compress(exchanges)
+                yield number, number * (buckets + 1) + bucket, since, compress(exchanges)
 
-    for count, of_columns in enumerate(rows):
+    for count, (is_suspect, of_columns) in enumerate(rows):
         row: dict[str, Any] = dict(zip(_COLUMNS, of_columns, strict=True))
         number, courses = captures[row["capture"]]
         first = first_packet_of(row["flow_id"])
@@ -306,16 +310,27 @@ def _pack(rows: Iterator[Row], captures: _CapturesByName, buckets: int) -> Itera
         events = [*of_exchange(row, messages_of(row, flow, bodies), flow, courses[first])]
         (asked, _), (place, exchange) = events[0], events[-1]
         assert isinstance(exchange, Exchange)
-        common = of_all(asked, place, exchange)
-        if common is None:
-            assert exchange.request is not None
-            packing[number].add(asked, place, exchange)
-            summaries[number].members[owner_of(exchange.request.body)] += 1
-        else:
-            summaries[number].common += (*sign_before_orphan(row, flow, courses[first]), *common)
+        request = exchange.request
+        packing[number].watch(None if request is None else asked, place, exchange, _codes(row, exchange, codes))
         if count % _CHECK_ROWS == 0:
             yield from full()
+        if not is_suspect:
+            continue
+        common = of_all(asked, place, exchange)
+        if common is None:
+            assert request is not None
+            packing[number].add(asked, place, exchange)
+            summaries[number].members[owner_of(request.body)] += 1
+        else:
+            summaries[number].common += (*sign_before_orphan(row, flow, courses[first]), *common)
     yield from full(rest=True)
     for number, summary in summaries.items():
         summary.common = [*filter(News().takes, sorted(summary.common, key=itemgetter(0)))]
         yield number, _TO_DRIVER, 0, pickle.dumps(summary, 5)
+
+
+def _codes(row: RowMap, exchange: Exchange, codes: ErrorCodes) -> Sequence[PlacedCode]:
+    """Return the error codes of an answer to a request."""
+    if row["error_codes"] is None or exchange.request is None or exchange.response is None:
+        return ()
+    return codes.placed(exchange.response.body, row["api_key"], row["api_version"])

@@ -20,7 +20,7 @@ def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> 
         notes.add(page)
         run.page(page)
     run.close()
-    checked = Checked([*run.findings], run.topics, run.observed, notes)
+    checked = Checked([*run.findings], run.topics, run.observed, notes, run.outcomes)
     if len(files) > 1:
         add_places(checked.findings, captures.numbering.locate)
     return checked

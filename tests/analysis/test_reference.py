@@ -110,6 +110,8 @@ def test_every_refusal_is_explained_as_the_broker_would(script: list[Act], relea
     )
     for asked, reason in talk.refused:
         finding = caused[place(asked)]
+        if finding.unknown_because == "in_flight":
+            continue  # TCP may have delivered the request late: its connection shows no later one
         assert finding.cause in CAUSES[reason], (reason, finding.argument)
         not_seen = (
             reason == "old_connection_closed" and finding.unknown_because == "end_not_seen"

@@ -63,6 +63,7 @@ def assert_same(one: Told, other: Told) -> None:
     assert in_order(other) == in_order(one)
     assert sorted((one.told - other.told).elements())[:3] == sorted((other.told - one.told).elements())[:3] == []
     assert other.findings == one.findings
+    assert [*other.outcomes.items()] == [*one.outcomes.items()]
     assert other.observed == one.observed
 
 

@@ -55,7 +55,7 @@ def finding(code: str = "EPOCH_SKIP_AHEAD", **given: object) -> Finding:
 def report(**given: object) -> facts.Report:
     """One without anything in it, but for what is given."""
     fields: dict[str, object] = {
-        "kshark": "0", "totals": totals(), "captures": [facts.Capture(NAME, [NAME], 0, 1_000_000_000)],
+        "kshark": "0", "totals": totals(), "headlines": [], "captures": [facts.Capture(NAME, [NAME], 0, 1_000_000_000)],
         "connections": [], "gaps": [],
         "weirds": [], "brokers": [], "findings": [], "clients_in_findings": [], "groups_in_findings": [],
         "over_time": facts.Timed(1, []),

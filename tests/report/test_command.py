@@ -13,6 +13,7 @@ from kshark.face import check
 from kshark.tables import TABLES
 from tests.cli.command import Run, runner
 from tests.cli.incident import incident, written
+from tests.incidents.trouble import filed, trouble
 from tests.shared import CAPTURES
 
 
@@ -117,3 +118,30 @@ def test_bad_usage_is_one_sentence(kshark: Run, trace: Path, tmp_path: Path) -> 
         done = kshark("report", trace, *words)
         assert (done.code, done.err.count("\n")) == (2, 1)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_headlines_are_those_of_check_for_each_capture(kshark: Run, tmp_path: Path) -> None:
+    captures = [CAPTURES / f"{name}.pcap" for name in ("adv-races-4.1.2", "adv-sessions-4.2.1")]
+    printed = kshark("report", *captures, "--each", "-T", "json", "-o", tmp_path).json
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    for capture, of_capture in zip(captures, report["headlines"], strict=True):
+        checked = kshark("check", capture, "-T", "json").json
+        headlines = [line["headline"] for line in checked if "headline" in line]
+        assert headlines
+        assert of_capture == {"capture": capture.name, "headlines": headlines}
+        assert [line for line in printed if line in checked and "headline" in line] == checked[-1 - len(headlines) : -1]
+
+
+def test_events_are_findings_with_an_end(kshark: Run, tmp_path: Path) -> None:
+    capture = filed(trouble(), tmp_path / "trouble.pcap")
+    kshark("report", capture, "-o", tmp_path / "out")
+    lines = kshark("check", capture, "-T", "json").findings
+    expected = [
+        tuple(line.get(name) for name in ("code", "until_packet", "until_ns", "event_code", "event_packet"))
+        for line in lines
+    ]
+    table = pq.read_table(tmp_path / "out" / "findings.parquet")
+    names = ("code", "until_packet", "until_ts_ns", "event_code", "event_packet")
+    assert [*zip(*(table[name].to_pylist() for name in names), strict=True)] == expected
+    assert any(until is not None for _, until, *_ in expected)
+    assert any(event is not None for *_, event, _ in expected)

@@ -21,7 +21,7 @@ from tests.shared import CAPTURES
 
 
 def told(counts: Collected) -> bytes:
-    return to_json(summed(counts, [Origin(NAME, [NAME])], REGISTRY))
+    return to_json(summed(counts, [Origin(NAME, [NAME])], [], REGISTRY))
 
 
 def shared_out(name: str, parts: int, seed: int) -> tuple[bytes, bytes]:

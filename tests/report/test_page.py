@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from kshark.headlines import Headline
 from kshark.report import facts
 from kshark.report.charts import findings_over_time
 from kshark.report.page import FINDINGS, NARROW, OPEN, ROWS, WIDE, html
@@ -190,3 +191,31 @@ def test_times_below_a_narrow_chart_do_not_overlap() -> None:
 def test_a_client_without_an_id_is_not_named_twice() -> None:
     words = Text(html(broken(client_id=None, software=None))).words["evidence"]
     assert "no client id 10.0.0.1:5000 → 10.0.0.9:9092" in words
+
+
+def test_the_headlines_stand_first_in_their_order() -> None:
+    event = Headline("event", "Broker b was down for 9 s.", "Look into its log.", "BROKER_DOWN", more={"ACK_LOST": 2})
+    hurt = Headline("hurt", "Client <c> got no records.", weight=55)
+    of_captures = [facts.Headlines(NAME, [event, hurt]), facts.Headlines("other.pcap", [hurt])]
+    captures = [facts.Capture(NAME, [NAME]), facts.Capture("other.pcap", ["other.pcap"])]
+    words = Text(html(report(headlines=of_captures, captures=captures))).words
+    assert words["headlines"] == (
+        f"What happened {NAME} Broker b was down for 9 s. BROKER_DOWN Explains ACK_LOST (2 times). "
+        "→ Look into its log. Client <c> got no records. other.pcap Client <c> got no records."
+    )
+    assert list(words).index("headlines") < list(words).index("scope")
+    assert "headlines" not in Text(html(report())).words
+
+
+@pytest.mark.parametrize(("until_ns", "when"), [(1_795_000_009_000_000_000, "to 11:06:49.000"), (None, "to the end")])
+def test_an_event_has_its_end_and_needs_no_client(until_ns: int | None, when: str) -> None:
+    event = {"until_ns": until_ns, "until_packet": until_ns and 14, "client": "", "client_id": None, "software": None}
+    words = Text(html(broken(**event))).words["evidence"]
+    assert when in words
+    assert "→" not in words
+    assert "no client id" not in words
+
+
+def test_a_finding_names_the_event_that_explains_it() -> None:
+    words = Text(html(broken(event_code="BROKER_DOWN", event_packet=7))).words["evidence"]
+    assert "Explained by the event BROKER_DOWN (packet 7)." in words

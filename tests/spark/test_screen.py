@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kshark.analysis import Observed, in_packet_order
-from kshark.analysis.rules import BOOK
 from kshark.analysis.states.partition.window import USUAL
-from kshark.anomaly import GIVEN_UP
-from kshark.link.disorder import CLOCK_DOUBTS, DISORDERS
 from kshark.model import RST, SYN, Event, Finding, Weird
 from kshark.output.export import Export
 from kshark.output.manifest import Capture
 from kshark.output.parquet_files import OpenFile
 from kshark.output.parquet_part import Part
+from kshark.parallel.sorting import ASKED_FOR
 from kshark.pipeline import JUDGED
 from kshark.run import Run
 from kshark.tables import TABLES, Rows
@@ -267,8 +265,7 @@ def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any, tmp_pa
     from kshark_spark.suspects import connections_of
 
     happened = as_one(capture_of(CAPTURES / "tcp-hostile.pcap"), JUDGED).events
-    asked = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | GIVEN_UP
-    expected = [event for event in happened if isinstance(event, Weird) and event.code in asked]
+    expected = [event for event in happened if isinstance(event, Weird) and event.code in ASKED_FOR]
     tables = tables_of(spark, {"talk": happened, "another": conversation(1)}, tmp_path)
     told = pickle.loads(connections_of(tables, ["talk", "another"])["talk"].common([]))
     heard = [event for _, event in told if isinstance(event, Weird)]

@@ -53,6 +53,12 @@ ELSEWHERE = Finding(
     argument="",
     unknown_because=None,
 )  # fmt: skip
+#: An event, and another one that explains it.
+INCIDENT = Finding(
+    code="THROTTLED", rule=135, severity="note", verdict="note", blame="unknown", time_ns=ns(5), packet=5, flow=0,
+    broker=BROKER, client=CLIENT, group_id=None, member_id=None, topic_id=None, partition=None, cause=None, witness=[],
+    argument="slow", unknown_because=None, until_ns=ns(12), until_packet=12, event_code="BROKER_DOWN", event_packet=4,
+)  # fmt: skip
 SESSION = ShareSession(
     "127.0.0.1:9093",
     "g",
@@ -290,10 +296,15 @@ CHAPTER = Chapter(
                 blame="unknown", flow=5,
                 witness=[], argument="",
             ),
+            row(
+                5, exchange=None, code="THROTTLED", rule=135, severity="note", verdict="note",
+                blame="unknown", flow=0, witness=[], argument="slow", until_packet=12, until_ts_ns=ns(12),
+                event_code="BROKER_DOWN", event_packet=4,
+            ),
         ],
     },
     (
-        Weird("CAPTURE_CUT", "capture", 18, at(18), "inside a packet", size=4), FINDING, ELSEWHERE, *STEPS,
+        Weird("CAPTURE_CUT", "capture", 18, at(18), "inside a packet", size=4), FINDING, ELSEWHERE, INCIDENT, *STEPS,
         ListedSession(0, 4, ns(4), CLIENT, SESSION),
     ),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -96,3 +97,21 @@ class OutcomesOfMembers:
             outcomes.fetch(answer, throttle_ms)
         if step.listed:
             outcomes.acknowledge(step, answer)
+
+
+def joined_outcomes(parts: Iterable[Mapping[MemberKey, Outcomes]]) -> dict[MemberKey, Outcomes]:
+    """Return the outcomes of all members in the order of their first requests.
+
+    Each member belongs to one part. Requests that all parts count, because their member is unreadable, count once.
+    """
+    joined: dict[MemberKey, Outcomes] = {}
+    for part in parts:
+        for key, outcomes in part.items():
+            other = joined.get(key)
+            if other is None or _requests(outcomes) > _requests(other):
+                joined[key] = outcomes
+    return dict(sorted(joined.items(), key=lambda item: (item[1].first_packet, *map(str, item[0]))))
+
+
+def _requests(outcomes: Outcomes) -> int:
+    return outcomes.fetches + outcomes.acknowledged.total()

@@ -35,4 +35,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     ClosedOn,
     SaslSessions,
 )
+#: APIs whose whole bodies watchers read, and codes of the weirds that they take.
+APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
+WEIRDS: Final = frozenset().union(*(watcher.weirds for watcher in WATCHERS))
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
