@@ -24,7 +24,6 @@ from kshark.exchange.decoding import (
     read_request,
     read_response,
     skip_tags,
-    without_body,
 )
 from kshark.exchange.offer import Offers
 from kshark.exchange.open_requests import ManyOpen, OpenRequest
@@ -39,9 +38,7 @@ from kshark.model import (
     Frames,
     Gap,
     Kind,
-    LongFrame,
     Message,
-    Outcome,
     Weird,
 )
 from kshark.records import RecordsReader
@@ -52,6 +49,7 @@ _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
 _BODY_CUT: Final = "BODY_CUT"
+_BODY_NOT_KEPT: Final = "BODY_NOT_KEPT"
 #: Faults of a body; one that ends early may seem to have any of them.
 _BODY_FAULTS: Final = {code for code, entry in CATALOGUE.items() if entry.group == "codec"}
 #: Correlation ids of one-way requests that are remembered per connection.
@@ -100,8 +98,6 @@ class ExchangeStage:
                 yield from self._frames(item)
             elif type(item) is Closed:
                 self._close_flow(item)
-            elif type(item) is LongFrame:
-                self._long_frame(item)
             else:
                 if type(item) is Gap:
                     self._lose(item)
@@ -129,14 +125,16 @@ class ExchangeStage:
             frames.first_time_ns,
             frames.last_packet,
             frames.last_time_ns,
+            frames.resync,
+            frames.cut,
+            frames.dropped,
         )
         known = frames.knows.tolist() if self._knows else [UNKNOWN_PACKET] * len(frames)
-        cut = [0] * len(frames) if frames.cut is None else frames.cut.tolist()
-        rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), cut, strict=True)
+        rows = zip(*[column.tolist() for column in columns], known, strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
-        for stream, start, end, first, first_ns, last, last_ns, knows, again, missing in rows:
+        for stream, start, end, first, first_ns, last, last_ns, again, missing, dropped, knows in rows:
             try:
                 connection = connections[stream]
             except KeyError:
@@ -150,7 +148,7 @@ class ExchangeStage:
             else:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
             if missing:
-                self._cut_off(connection, message, missing)
+                self._cut_off(connection, message, missing, _BODY_NOT_KEPT if dropped == missing else _BODY_CUT)
             if connection.proxy is not None:
                 message.proxy = connection.proxy
             if knows >= 0:
@@ -160,14 +158,15 @@ class ExchangeStage:
             if records.pending_bytes > most:
                 yield self._take_page()
 
-    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int) -> None:
-        """Note that the snap length cut so many bytes off the last message: that its body ends early is no fault."""
+    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int, code: str) -> None:
+        """Note that so many bytes of the last message are not here: that its body ends early is no fault."""
         message.size += missing
-        message.weird = [*(code for code in message.weird or () if code not in _BODY_FAULTS), _BODY_CUT]
+        message.weird = [*(code for code in message.weird or () if code not in _BODY_FAULTS), code]
         message.detail = UNSET
         last = self._page[-1]
         if type(last) is Exchange and last.response is message and last.request is not None:
-            last.outcome = "body_cut"
+            if code is _BODY_CUT:
+                last.outcome = "body_cut"
             decoder = self._decoders[last.request.api_key << 16 | last.request.version & 0xFFFF]  # type: ignore[operator]
             if decoder.sasl is not None and not isinstance(getattr(message.body, "error_code", None), int):
                 connection.authenticated = None  # whether it was refused is cut off
@@ -228,23 +227,29 @@ class ExchangeStage:
         self._page.append(message)
         if self._records.unclaimed:
             self._records.claim(message)
-        if decoder.peculiar and self._obey(decoder, connection, message, correlation_id):
+        is_answered: bool | None = True
+        if decoder.peculiar and (is_answered := self._obey(decoder, connection, message, correlation_id)) is False:
             return message
         read_owner = decoder.owner_of_request
         owner = None if read_owner is None else read_owner(body) if stop == end else owner_of(body)
-        request = OpenRequest(message, decoder, correlation_id, owner)
+        request = OpenRequest(message, decoder, correlation_id, owner, is_answered is None)
         waiting = connection.open
         if waiting:
             self._open_another(connection, request, end - start)
         else:
-            connection.answers_lost = False
+            connection.answers_lost = is_answered is None
             connection.highest = correlation_id
             connection.by_id = None
             waiting.append(request)
         return message
 
-    def _obey(self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int) -> bool:
-        """Follow the attributes by which this API differs from others; return True if the request has no answer."""
+    def _obey(
+        self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int
+    ) -> bool | None:
+        """Follow the attributes by which this API differs from others.
+
+        Return True if the request has an answer, False if it has none, None if the field that says so is unreadable.
+        """
         body = message.body
         if decoder.unasked:
             message.body = UNSET
@@ -258,12 +263,16 @@ class ExchangeStage:
         if decoder.early_access and not connection.is_early:
             connection.is_early = True
             _mark(message, "EARLY_ACCESS_SHARE_API", f"version {decoder.version}")
-        if decoder.one_way is None or getattr(body, decoder.one_way[0], None) != decoder.one_way[1]:
-            return False
+        if decoder.one_way is None:
+            return True
+        name, no_answer = decoder.one_way
+        value = getattr(body, name, None)
+        if value != no_answer:
+            return True if isinstance(value, int) else None
         connection.one_way.append(correlation_id)
         del connection.one_way[:-_ONE_WAY]
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
-        return True
+        return False
 
     def _open_another(self, connection: KafkaConnection, request: OpenRequest, size: int) -> None:
         """Note and check a request that is sent while others are open, and of which `size` bytes are kept.
@@ -271,6 +280,7 @@ class ExchangeStage:
         Its correlation id may be that of another, and there may be too many open requests.
         """
         waiting, message = connection.open, request.message
+        connection.answers_lost = connection.answers_lost or request.may_be_one_way
         connection.number += 1
         request.number = connection.number
         if request.correlation_id > connection.highest:
@@ -393,56 +403,6 @@ class ExchangeStage:
         self._page.append(Exchange(None, message, "orphan", connection.flow, last))
         return message
 
-    # -- frames that are too long to be collected
-
-    def _long_frame(self, frame: LongFrame) -> None:
-        """Make the message of a frame of which only the beginning is here. Its body is not kept."""
-        connection = self._connection(frame.flow)
-        first, last = frame.first_packet, frame.packet
-        packets: Packets = UNSET if first == last else (first, last)
-        if frame.side == frame.flow.client_side:
-            message = self._long_request(connection, frame, packets)
-        else:
-            message = self._long_response(connection, frame, packets)
-        _mark(message, "BODY_NOT_KEPT")
-        if frame.resync:
-            _mark(message, "RESYNC")
-
-    def _long_request(self, connection: KafkaConnection, frame: LongFrame, packets: Packets) -> Message:
-        head, last, last_ns = frame.head, frame.packet, frame.time_ns
-        if connection.raw or len(head) < 8:
-            connection.raw_open += connection.raw
-            return self._without_header(connection, "request", UNSET, frame.size, packets, last, last_ns)
-        key_and_version, correlation_id = _SHORT_REQUEST(head)
-        decoder = self._decoders[key_and_version]
-        client_id, answered = self._decoders.read_head(decoder, head)
-        message = Message(
-            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
-            decoder.name, decoder.version, correlation_id, client_id, UNSET, UNSET, frame.size, None,
-            UNSET if decoder.weird is None else [decoder.weird],
-        )  # fmt: skip
-        self._page.append(message)
-        request = OpenRequest(message, decoder, correlation_id, one_way=answered is False)
-        if not connection.open:
-            connection.answers_lost = False
-            connection.highest = correlation_id
-        self._open_another(connection, request, 0)
-        if not answered:
-            connection.answers_lost = True  # an answer may come or not
-        return message
-
-    def _long_response(self, connection: KafkaConnection, frame: LongFrame, packets: Packets) -> Message:
-        head, last, last_ns = frame.head, frame.packet, frame.time_ns
-        if len(head) < 4:
-            return self._without_header(connection, "response", UNSET, frame.size, packets, last, last_ns)
-        index = connection.index_of(_CORRELATION(head)[0])
-        if index is not None:
-            request = connection.open[index]
-            request.decoder = without_body(request.decoder)
-        message = self._response(connection, head, 0, len(head), packets, last, last_ns, frame.first_time_ns)
-        message.size = frame.size
-        return message
-
     # -- frames without a Kafka header
 
     def _ends_raw(self, connection: KafkaConnection, buffer: bytes, start: int, end: int) -> bool:
@@ -482,8 +442,7 @@ class ExchangeStage:
     def _give_up(self, connection: KafkaConnection, request: OpenRequest, packet: int) -> None:
         """Report that no answer will arrive, or is waited for; this packet shows it."""
         self._open_bytes -= request.cost
-        outcome: Outcome = "one_way" if request.one_way else "unanswered"
-        self._page.append(Exchange(request.message, None, outcome, connection.flow, packet))
+        self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
 
     def _report(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int, addition: str = "") -> None:
         """Report a fault of an earlier request: an event of its own, since its message was emitted and is final."""
@@ -506,7 +465,11 @@ class ExchangeStage:
         connection = self._connections.pop(closed.flow.id, None)
         if connection is not None:
             for request in connection.open:
-                if closed.how not in ("capture", "forgotten") and not connection.answers_lost and _is_answered(request):
+                if (
+                    closed.how not in ("capture", "forgotten")
+                    and not connection.answers_lost
+                    and not request.may_be_one_way
+                ):
                     asked = request.message
                     for code, addition in connection.without_answer(request, closed):
                         self._report(code, closed.flow, asked, closed.packet, closed.time_ns, addition)
@@ -515,13 +478,6 @@ class ExchangeStage:
                         self._report("REQUEST_TOO_LONG", closed.flow, asked, asked.packet, asked.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
-
-
-def _is_answered(request: OpenRequest) -> bool:
-    """True if the request asks for an answer; False if the field that says so was cut off."""
-    one_way, message = request.decoder.one_way, request.message
-    is_cut = message.weird is not UNSET and _BODY_CUT in message.weird
-    return one_way is None or not is_cut or isinstance(getattr(message.body, one_way[0], None), int)
 
 
 def _mark(message: Message, code: str, detail: str = "") -> None:
